@@ -1,0 +1,91 @@
+# `make` alone explains the targets. Each does the set-up that it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+ARTIFACT := iceberg-crypto-spark-4.1_2.13
+VERSION := 0.1.0
+JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
+JVM_SOURCES := build.gradle settings.gradle LICENSE $(shell find jvm/src/main -type f)
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+
+# Gradle and Spark then run on the same JDK, whatever a distribution's wrapper would choose.
+find_java = export JAVA_HOME=$${JAVA_HOME:-$$(dirname "$$(dirname "$$(readlink -f "$$(command -v javac)")")")}
+gradle = $(find_java); gradle --no-daemon -q
+spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
+
+.PHONY: help
+help: ## Explain the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(INSTALLED) ## Install everything: system packages (as root), .venv, the jar
+
+.PHONY: jar
+jar: $(JAR) ## Build the jar into pyspark_iceberg_crypto/jars/
+
+.PHONY: demo
+demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back (about a minute)
+	@$(VENV)/bin/iceberg-crypto demo
+
+.PHONY: test
+test: test-jvm test-py ## Run all tests
+
+.PHONY: test-jvm
+test-jvm: $(INSTALLED) $(JAR) ## Run the Java tests
+	$(gradle) junit -PsparkJars="$(spark_jars)"
+
+.PHONY: test-py
+test-py: $(INSTALLED) $(JAR) ## Run the Python tests (ARGS="-k name" chooses some)
+	$(VENV)/bin/pytest $(ARGS)
+
+.PHONY: soak
+soak: $(INSTALLED) $(JAR) ## Run the long tests
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak
+	$(VENV)/bin/pytest -m soak tests
+
+.PHONY: lint
+lint: $(INSTALLED) ## Check style and types of Python and Java
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(gradle) checkFormat
+
+.PHONY: format
+format: $(INSTALLED) ## Format Python and Java
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(gradle) applyFormat
+
+.PHONY: publish-local
+publish-local: tools ## Publish the jar to the local Maven repository, for --packages
+	$(gradle) publishToMavenLocal
+
+.PHONY: clean
+clean: ## Remove everything that was built, .venv included
+	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find pyspark_iceberg_crypto tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Quick, and run every time. An order-only prerequisite of real files: it rebuilds none of them.
+.PHONY: tools
+tools:
+	@dev/tools.sh "$(PYTHON)"
+
+$(JAR): $(JVM_SOURCES) | tools
+	@echo "building $(@F)"
+	@$(gradle) :$(ARTIFACT):jar
+	@mkdir -p $(@D)
+	@cp jvm/build/libs/$(@F) $@
+
+# Editable: Python sources and the jar are used where they stand, so neither makes this stale.
+$(INSTALLED): pyproject.toml hatch_build.py | tools $(JAR)
+	@echo "installing Python packages into $(VENV)"
+	@test -x $(VENV)/bin/python || "$(PYTHON)" -m venv $(VENV)
+	@$(find_java); $(VENV)/bin/pip install -q --disable-pip-version-check -e '.[demo,test,lint]'
+	@touch $@

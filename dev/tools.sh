@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Makes sure that what `make` cannot bring itself is there: a JDK of at least 17, Gradle, Python >= 3.10 with venv.
+# As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
+# Usage: tools.sh PYTHON
+set -euo pipefail
+
+python=${1:-python3}
+packages=()
+
+fail() {
+  printf 'error: %s\n  hint: %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+if [[ -n ${JAVA_HOME:-} ]]; then
+  javac=$JAVA_HOME/bin/javac
+  [[ -x $javac ]] || fail "JAVA_HOME=$JAVA_HOME has no bin/javac" "unset JAVA_HOME, or point it at a JDK 17"
+else
+  javac=$(command -v javac || true)
+  [[ -n $javac ]] || packages+=(openjdk-17-jdk-headless)
+fi
+command -v gradle > /dev/null || packages+=(gradle)
+command -v "$python" > /dev/null || packages+=(python3)
+"$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
+
+if (( ${#packages[@]} )); then
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get > /dev/null; then
+    fail "missing: ${packages[*]}" "as root: apt-get install -y ${packages[*]}; then run make again"
+  fi
+  echo "installing ${packages[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" > /dev/null
+fi
+
+javac=${javac:-$(command -v javac)}
+version=$("$javac" -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
+(( ${version:-0} >= 17 )) \
+  || fail "$javac is version ${version:-unknown}; 17 or newer is needed" \
+    "apt-get install -y openjdk-17-jdk-headless, and set JAVA_HOME to it"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+  || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"

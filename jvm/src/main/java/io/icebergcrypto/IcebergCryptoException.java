@@ -1,0 +1,71 @@
+package io.icebergcrypto;
+
+import org.apache.iceberg.exceptions.CleanableFailure;
+
+/**
+ * The root of this project's errors. A message says what is wrong and then, on a line of its own,
+ * what to do about it.
+ *
+ * <p>It is a {@link CleanableFailure}: it is only thrown before a commit has reached the catalog, so
+ * Iceberg and Spark may delete the files that the failed operation wrote.
+ */
+public class IcebergCryptoException extends RuntimeException implements CleanableFailure {
+  private static final long serialVersionUID = 1L;
+
+  private final String problem;
+  private final String hint;
+  private String table;
+
+  /**
+   * Makes an error.
+   *
+   * @param problem what is wrong; names the table and the file, the property or the key id
+   * @param hint what to do about it
+   */
+  public IcebergCryptoException(String problem, String hint) {
+    this(problem, hint, null);
+  }
+
+  /**
+   * Makes an error that another one caused.
+   *
+   * @param problem what is wrong; names the table and the file, the property or the key id
+   * @param hint what to do about it
+   * @param cause the error below, or null
+   */
+  public IcebergCryptoException(String problem, String hint, Throwable cause) {
+    super(problem, cause);
+    this.problem = problem;
+    this.hint = hint;
+  }
+
+  /** What is wrong, what it concerns and, on a line of its own, what to do. */
+  @Override
+  public String getMessage() {
+    return problem() + "\n  hint: " + hint;
+  }
+
+  /**
+   * Adds the table to an error from a layer that does not know tables (a KMS, a file format).
+   *
+   * @param name the table's full name; ignored when the error already has one
+   * @return this error
+   */
+  public IcebergCryptoException inTable(String name) {
+    if (table == null) {
+      this.table = name;
+    }
+
+    return this;
+  }
+
+  /** What is wrong, without the hint. */
+  public String problem() {
+    return table == null ? problem : "Table " + table + ": " + problem;
+  }
+
+  /** What to do about it. */
+  public String hint() {
+    return hint;
+  }
+}

@@ -1,0 +1,69 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.format.FileMagic;
+import java.util.Locale;
+
+/** The kinds of files that a table reaches, named as in the Iceberg specification. */
+public enum FileKind {
+  DATA,
+  POSITION_DELETES,
+  EQUALITY_DELETES,
+  DELETION_VECTOR,
+  MANIFEST,
+  MANIFEST_LIST,
+  STATISTICS,
+  PARTITION_STATISTICS;
+
+  /** The name that people read: {@code manifest list}. */
+  public String label() {
+    return name().toLowerCase(Locale.ROOT).replace('_', ' ');
+  }
+
+  /** The kind of this {@link #label()}. */
+  public static FileKind ofLabel(String label) {
+    return valueOf(label.toUpperCase(Locale.ROOT).replace(' ', '_'));
+  }
+
+  /** The kind of a content file: Iceberg's content code, and its format (a vector is Puffin). */
+  public static FileKind ofContent(int content, String format) {
+    return switch (content) {
+      case 0 -> DATA;
+      case 1 -> format.equalsIgnoreCase("puffin") ? DELETION_VECTOR : POSITION_DELETES;
+      case 2 -> EQUALITY_DELETES;
+      default -> throw new IllegalArgumentException("Unknown file content: " + content);
+    };
+  }
+
+  /**
+   * What is wrong with a file of this kind in an encrypted table.
+   *
+   * @param format the file format that the table's metadata gives: parquet, avro, puffin
+   * @param magic what the file's first bytes say
+   * @return null when nothing is wrong
+   */
+  public String problem(String format, FileMagic magic) {
+    if (!magic.encrypted()) {
+      return magic == FileMagic.EMPTY
+          ? "it is empty"
+          : "it is not encrypted: it starts as " + magic.name();
+    }
+
+    FileMagic expected = format.equalsIgnoreCase("parquet") ? FileMagic.PARE : FileMagic.AGS1;
+    return magic == expected
+        ? null
+        : String.format("it starts as %s, expected %s for %s", magic, expected, format);
+  }
+
+  /** What to do about a problem with a file of this kind. */
+  public String hint() {
+    return switch (this) {
+      case STATISTICS, PARTITION_STATISTICS ->
+          "Iceberg cannot encrypt statistics files. Remove it from the table and delete it: it holds"
+              + " column values.";
+      default ->
+          "Find out who wrote it (a client without encryption, add_files, or somebody with access to"
+              + " the storage). Write its rows anew through this catalog, then expire the snapshots that"
+              + " still reach it.";
+    };
+  }
+}

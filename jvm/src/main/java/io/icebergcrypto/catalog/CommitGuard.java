@@ -1,0 +1,172 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Supplier;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.ManifestContent;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
+import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.io.FileIO;
+
+/**
+ * Looks at every commit of a table before its catalog does. Refuses what would change or lose the key
+ * id, and what would add a file that is not encrypted to an encrypted table. It reads the commit's
+ * changes, never all snapshots: REST catalogs load those lazily.
+ */
+final class CommitGuard {
+  private final String tableName;
+  private final boolean plaintextStatistics;
+
+  CommitGuard(String tableName, boolean plaintextStatistics) {
+    this.tableName = tableName;
+    this.plaintextStatistics = plaintextStatistics;
+  }
+
+  /**
+   * Checks a commit.
+   *
+   * @param base the metadata in force, null when the commit creates the table
+   * @param metadata the metadata to be
+   * @param io the table's FileIO, which decrypts
+   * @throws IcebergCryptoException a refusal; nothing has been committed
+   */
+  void check(TableMetadata base, TableMetadata metadata, Supplier<FileIO> io) {
+    Map<String, String> before = base == null ? Map.of() : base.properties();
+    checkKeyId(tableName, base != null, before, metadata.properties());
+    if (EncryptionProperties.keyId(metadata.properties()) == null) {
+      return;
+    }
+
+    EncryptionProperties.check(tableName, before, metadata.properties());
+    for (MetadataUpdate change : metadata.changes()) {
+      if (change instanceof MetadataUpdate.AddSnapshot added) {
+        checkSnapshot(added.snapshot(), metadata.specsById(), io.get());
+      } else if (change instanceof MetadataUpdate.SetStatistics statistics) {
+        refuseStatistics(statistics.statisticsFile().path(), io.get());
+      } else if (change instanceof MetadataUpdate.SetPartitionStatistics statistics) {
+        refuseStatistics(statistics.partitionStatisticsFile().path(), io.get());
+      }
+    }
+  }
+
+  /**
+   * Checks that a table's key id stays as it was when the table was created.
+   *
+   * @param exists whether there is a table already
+   */
+  static void checkKeyId(
+      String tableName, boolean exists, Map<String, String> before, Map<String, String> after) {
+    String old = EncryptionProperties.keyId(before);
+    String wanted = EncryptionProperties.keyId(after);
+    if (!exists || Objects.equals(old, wanted)) {
+      return;
+    }
+
+    if (old == null) {
+      throw new NotSupportedException(
+              String.format(
+                  "%s cannot be set on a table that is not encrypted: its files would stay plaintext",
+                  EncryptionProperties.KEY_ID),
+              String.format(
+                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES ('%s'='%s') AS"
+                      + " SELECT * FROM %s; then drop this table.",
+                  EncryptionProperties.KEY_ID, wanted, tableName))
+          .inTable(tableName);
+    }
+
+    String how =
+        wanted == null
+            ? String.format(
+                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT *"
+                    + " FROM %s, in a catalog without table-default.%s.",
+                tableName, EncryptionProperties.KEY_ID)
+            : String.format(
+                "To rotate the master key, make a new version of '%s' in the KMS. To use another key,"
+                    + " copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES ('%s'='%s') AS"
+                    + " SELECT * FROM %s.",
+                old, EncryptionProperties.KEY_ID, wanted, tableName);
+    throw new NotSupportedException(
+            String.format(
+                "%s is '%s' since the table was created and cannot be %s",
+                EncryptionProperties.KEY_ID,
+                old,
+                wanted == null ? "removed" : "changed to '" + wanted + "'"),
+            how)
+        .inTable(tableName);
+  }
+
+  private void checkSnapshot(Snapshot snapshot, Map<Integer, PartitionSpec> specs, FileIO io) {
+    if (snapshot.keyId() == null) {
+      throw plaintext("manifest list", snapshot.manifestListLocation());
+    }
+
+    for (ManifestFile manifest : snapshot.allManifests(io)) {
+      if (Objects.equals(manifest.snapshotId(), snapshot.snapshotId())) {
+        if (manifest.keyMetadata() == null) {
+          throw plaintext("manifest", manifest.path());
+        }
+
+        if (manifest.hasAddedFiles()) {
+          checkAddedFiles(manifest, specs, io);
+        }
+      }
+    }
+  }
+
+  private void checkAddedFiles(
+      ManifestFile manifest, Map<Integer, PartitionSpec> specs, FileIO io) {
+    try (ManifestReader<? extends ContentFile<?>> reader =
+        manifest.content() == ManifestContent.DATA
+            ? ManifestFiles.read(manifest, io, specs)
+            : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
+      for (ContentFile<?> file : reader.select(List.of("file_path", "key_metadata"))) {
+        if (file.keyMetadata() == null) {
+          throw plaintext("file", file.location());
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+    }
+  }
+
+  private IcebergCryptoException plaintext(String what, String path) {
+    return new PlaintextException(
+            String.format("the commit adds a %s without encryption: %s", what, path),
+            "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as they"
+                + " are. Nothing was committed.")
+        .inTable(tableName);
+  }
+
+  private void refuseStatistics(String path, FileIO io) {
+    if (plaintextStatistics) {
+      return;
+    }
+
+    // it has column values in the clear and nothing will ever refer to it
+    io.deleteFile(path);
+    throw statisticsRefused(tableName, "statistics file " + path);
+  }
+
+  /** The refusal to write statistics, which Iceberg cannot encrypt. */
+  static IcebergCryptoException statisticsRefused(String tableName, String what) {
+    return new NotSupportedException(
+            String.format("%s would hold column values in plaintext and was not kept", what),
+            String.format(
+                "Iceberg cannot encrypt statistics files. Do without, or accept it with the catalog"
+                    + " property %s=plaintext.",
+                EncryptionProperties.STATISTICS))
+        .inTable(tableName);
+  }
+}

@@ -1,0 +1,520 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.KmsProperties;
+import io.icebergcrypto.kms.SharedKmsClient;
+import io.icebergcrypto.manager.EncryptionManagerFactory;
+import io.icebergcrypto.manager.TableEncryptionManager;
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.MetadataTableType;
+import org.apache.iceberg.MetadataTableUtils;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.LoadContext;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.catalog.ViewCatalog;
+import org.apache.iceberg.common.DynConstructors;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NoSuchViewException;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.hadoop.Configurable;
+import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.metrics.LoggingMetricsReporter;
+import org.apache.iceberg.metrics.MetricsReporter;
+import org.apache.iceberg.rest.RESTCatalog;
+import org.apache.iceberg.view.View;
+import org.apache.iceberg.view.ViewBuilder;
+
+/**
+ * Adds table encryption to any Iceberg catalog. Tables with the property {@code encryption.key-id}
+ * are encrypted as the Iceberg specification says; tables without it are as the catalog behind has
+ * them.
+ *
+ * <p>Configured by {@code catalog-impl=io.icebergcrypto.catalog.EncryptedCatalog} and one of {@code
+ * encryption.catalog-type} (hive, rest, jdbc, hadoop, glue, nessie) and {@code
+ * encryption.catalog-impl} (a class). All other properties also go to the catalog behind, but for
+ * those that name the KMS: this catalog has the one KMS client.
+ */
+public final class EncryptedCatalog
+    implements Catalog, SupportsNamespaces, ViewCatalog, Configurable<Object>, Closeable {
+  private static final Set<String> OWNER_ONLY = Set.of("owner");
+
+  private Object conf;
+  private String catalogName;
+  private Map<String, String> properties = Map.of();
+  private Catalog delegate;
+  private CachingKmsClient kms;
+  private EncryptionManagerFactory managers;
+
+  /** Iceberg makes one by this constructor and then calls {@link #initialize(String, Map)}. */
+  public EncryptedCatalog() {}
+
+  /** Takes the Hadoop configuration that the catalog behind gets. */
+  @Override
+  public void setConf(Object hadoopConf) {
+    this.conf = hadoopConf;
+  }
+
+  /**
+   * Starts the KMS client, if one is configured, and the catalog behind.
+   *
+   * @throws io.icebergcrypto.IcebergCryptoException when the KMS cannot be used as configured
+   */
+  @Override
+  public void initialize(String name, Map<String, String> catalogProperties) {
+    this.catalogName = name;
+    this.properties = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    this.properties.putAll(catalogProperties);
+    this.managers = newManagerFactory();
+    Map<String, String> behind = propertiesBehind();
+    if (!KmsClients.isConfigured(properties)) {
+      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+      return;
+    }
+
+    this.kms = KmsClients.create(properties);
+    try (SharedKmsClient.Offer offer = SharedKmsClient.offer(kms)) {
+      behind.putAll(offer.properties());
+      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+    } catch (RuntimeException e) {
+      kms.close();
+      throw e;
+    }
+  }
+
+  /** What the catalog behind is configured with. */
+  private Map<String, String> propertiesBehind() {
+    Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    behind.putAll(properties);
+    String type = behind.remove(EncryptionProperties.CATALOG_TYPE);
+    String impl = behind.remove(EncryptionProperties.CATALOG_IMPL);
+    if ((type == null) == (impl == null)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Catalog %s must have one of %s and %s; it has %s",
+              catalogName,
+              EncryptionProperties.CATALOG_TYPE,
+              EncryptionProperties.CATALOG_IMPL,
+              type == null ? "none" : "both"),
+          "Name the catalog that keeps the tables, for example "
+              + EncryptionProperties.CATALOG_TYPE
+              + "=rest.");
+    }
+
+    behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    behind.remove(CatalogProperties.CATALOG_IMPL);
+    behind.remove(KmsProperties.KMS_TYPE);
+    behind.remove(KmsProperties.KMS_IMPL);
+    if (type != null) {
+      behind.put(CatalogUtil.ICEBERG_CATALOG_TYPE, type);
+    } else {
+      behind.put(CatalogProperties.CATALOG_IMPL, impl);
+    }
+
+    return behind;
+  }
+
+  private EncryptionManagerFactory newManagerFactory() {
+    String impl = properties.get(EncryptionProperties.MANAGER_IMPL);
+    if (impl == null) {
+      return TableEncryptionManager::new;
+    }
+
+    try {
+      EncryptionManagerFactory factory =
+          DynConstructors.builder(EncryptionManagerFactory.class)
+              .loader(Thread.currentThread().getContextClassLoader())
+              .impl(impl)
+              .<EncryptionManagerFactory>buildChecked()
+              .newInstance();
+      factory.initialize(properties);
+      return factory;
+    } catch (NoSuchMethodException | ClassCastException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s=%s cannot be used: no class of this name with a no-argument constructor that"
+                  + " implements EncryptionManagerFactory is on the class path",
+              EncryptionProperties.MANAGER_IMPL, impl),
+          "Check the spelling, and that the class's jar is in spark.jars; or leave the property out.",
+          e);
+    }
+  }
+
+  @Override
+  public String name() {
+    return delegate.name();
+  }
+
+  /** The properties that this catalog was configured with. */
+  public Map<String, String> properties() {
+    return properties;
+  }
+
+  /**
+   * The KMS client that all tables of this catalog share.
+   *
+   * @throws InvalidConfigurationException when the catalog names no KMS
+   */
+  public CachingKmsClient kms() {
+    if (kms == null) {
+      // says what to set
+      KmsClients.create(properties);
+    }
+
+    return kms;
+  }
+
+  /** Whether statistics files, which Iceberg cannot encrypt, may be written for encrypted tables. */
+  public boolean plaintextStatistics() {
+    return "plaintext".equalsIgnoreCase(properties.get(EncryptionProperties.STATISTICS));
+  }
+
+  /**
+   * Whether a new table would be encrypted.
+   *
+   * @param own the table properties that the statement gives
+   */
+  public boolean encryptsNewTable(Map<String, String> own) {
+    return EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
+  }
+
+  /** The catalog behind. */
+  Catalog delegate() {
+    return delegate;
+  }
+
+  boolean isRest() {
+    return delegate instanceof RESTCatalog;
+  }
+
+  boolean encryptionRequired() {
+    return Boolean.parseBoolean(properties.get(EncryptionProperties.REQUIRED));
+  }
+
+  Map<String, String> propertiesOfNewTable(Map<String, String> own) {
+    // a REST server adds its own defaults to the catalog's properties
+    return EncryptionProperties.ofNewTable(
+        delegate instanceof RESTCatalog rest ? rest.properties() : properties, own);
+  }
+
+  String fullName(TableIdentifier identifier) {
+    return CatalogUtil.fullTableName(catalogName, identifier);
+  }
+
+  /** The metrics reporter that the catalog behind gives a table. */
+  MetricsReporter reporterOf(TableIdentifier identifier) {
+    return delegate.loadTable(identifier) instanceof BaseTable table
+        ? table.reporter()
+        : LoggingMetricsReporter.instance();
+  }
+
+  EncryptedTableOperations operations(TableOperations ops, String table, Runnable afterCommit) {
+    return new EncryptedTableOperations(
+        ops,
+        new TableKeys(table, managers, this::kms),
+        new CommitGuard(table, plaintextStatistics()),
+        afterCommit);
+  }
+
+  /** The table as this catalog gives it: with encryption, and a guard on its commits. */
+  Table decorate(Table table, TableIdentifier identifier) {
+    if (table instanceof BaseMetadataTable) {
+      return metadataTable(identifier);
+    }
+
+    if (table instanceof BaseTable base) {
+      return new EncryptedTable(
+          operations(base.operations(), base.name(), () -> {}), base);
+    }
+
+    if (EncryptionProperties.keyId(table.properties()) != null) {
+      throw new NotSupportedException(
+              String.format(
+                  "it is encrypted, and catalog class %s gives tables of a class that cannot be"
+                      + " decorated: %s",
+                  delegate.getClass().getName(), table.getClass().getName()),
+              "Use a catalog whose tables are org.apache.iceberg.BaseTable.")
+          .inTable(fullName(identifier));
+    }
+
+    return table;
+  }
+
+  /** The catalog behind would read manifests without keys: built anew on the decorated table. */
+  private Table metadataTable(TableIdentifier identifier) {
+    TableIdentifier of = TableIdentifier.of(identifier.namespace().levels());
+    Table table = loadTable(of);
+    return MetadataTableUtils.createMetadataTableInstance(
+        ((HasTableOperations) table).operations(),
+        delegate.name(),
+        of,
+        identifier,
+        MetadataTableType.from(identifier.name()));
+  }
+
+  // ---- tables
+
+  @Override
+  public List<TableIdentifier> listTables(Namespace namespace) {
+    return delegate.listTables(namespace);
+  }
+
+  @Override
+  public boolean tableExists(TableIdentifier identifier) {
+    return delegate.tableExists(identifier);
+  }
+
+  @Override
+  public Table loadTable(TableIdentifier identifier) {
+    return decorate(delegate.loadTable(identifier), identifier);
+  }
+
+  @Override
+  public Table loadTable(TableIdentifier identifier, LoadContext context) {
+    return decorate(delegate.loadTable(identifier, context), identifier);
+  }
+
+  @Override
+  public void invalidateTable(TableIdentifier identifier) {
+    delegate.invalidateTable(identifier);
+  }
+
+  @Override
+  public TableBuilder buildTable(TableIdentifier identifier, Schema schema) {
+    return new EncryptedTableBuilder(this, identifier, delegate.buildTable(identifier, schema));
+  }
+
+  @Override
+  public Table registerTable(TableIdentifier identifier, String metadataFileLocation) {
+    return decorate(delegate.registerTable(identifier, metadataFileLocation), identifier);
+  }
+
+  @Override
+  public Table registerTable(
+      TableIdentifier identifier, String metadataFileLocation, boolean overwrite) {
+    return decorate(
+        delegate.registerTable(identifier, metadataFileLocation, overwrite), identifier);
+  }
+
+  @Override
+  public void renameTable(TableIdentifier from, TableIdentifier to) {
+    delegate.renameTable(from, to);
+  }
+
+  /** Drops as the catalog behind does by default: with its files, but on REST without. */
+  @Override
+  public boolean dropTable(TableIdentifier identifier) {
+    return isRest() ? delegate.dropTable(identifier) : dropTable(identifier, true);
+  }
+
+  @Override
+  public boolean dropTable(TableIdentifier identifier, boolean purge) {
+    EncryptedTableOperations ops = purge ? encryptedOperations(identifier) : null;
+    return ops == null ? delegate.dropTable(identifier, purge) : purge(identifier, ops);
+  }
+
+  /** The operations of an encrypted table, or null when there is no such table or it has no key. */
+  private EncryptedTableOperations encryptedOperations(TableIdentifier identifier) {
+    try {
+      return loadTable(identifier) instanceof EncryptedTable table && table.encrypted()
+          ? (EncryptedTableOperations) table.operations()
+          : null;
+    } catch (NoSuchTableException | NotFoundException e) {
+      return null; // as the catalog behind handles it
+    }
+  }
+
+  /**
+   * Drops a table and deletes its files. The catalog behind cannot decrypt, so this catalog deletes.
+   * All manifest lists are read first: without the key nothing is dropped.
+   */
+  private boolean purge(TableIdentifier identifier, EncryptedTableOperations ops) {
+    TableMetadata metadata = ops.current();
+    FileIO io = ops.io();
+    for (Snapshot snapshot : metadata.snapshots()) {
+      snapshot.allManifests(io);
+    }
+
+    if (delegate instanceof HadoopCatalog) {
+      // its drop deletes the table's folder, manifests and all: files elsewhere must go before
+      CatalogUtil.dropTableData(io, metadata);
+      return delegate.dropTable(identifier, false);
+    }
+
+    boolean dropped = delegate.dropTable(identifier, false);
+    if (dropped) {
+      CatalogUtil.dropTableData(io, metadata);
+    }
+
+    return dropped;
+  }
+
+  // ---- namespaces
+
+  private SupportsNamespaces namespaces() {
+    if (delegate instanceof SupportsNamespaces catalog) {
+      return catalog;
+    }
+
+    throw new UnsupportedOperationException(
+        "Namespaces are not supported by catalog: " + delegate.name());
+  }
+
+  @Override
+  public void createNamespace(Namespace namespace) {
+    namespaces().createNamespace(namespace);
+  }
+
+  @Override
+  public void createNamespace(Namespace namespace, Map<String, String> metadata) {
+    // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees one
+    boolean dropOwner = delegate instanceof HadoopCatalog && metadata.keySet().equals(OWNER_ONLY);
+    namespaces().createNamespace(namespace, dropOwner ? Map.of() : metadata);
+  }
+
+  @Override
+  public List<Namespace> listNamespaces() {
+    return namespaces().listNamespaces();
+  }
+
+  @Override
+  public List<Namespace> listNamespaces(Namespace namespace) throws NoSuchNamespaceException {
+    return namespaces().listNamespaces(namespace);
+  }
+
+  @Override
+  public Map<String, String> loadNamespaceMetadata(Namespace namespace)
+      throws NoSuchNamespaceException {
+    return namespaces().loadNamespaceMetadata(namespace);
+  }
+
+  @Override
+  public boolean dropNamespace(Namespace namespace) {
+    return namespaces().dropNamespace(namespace);
+  }
+
+  @Override
+  public boolean setProperties(Namespace namespace, Map<String, String> newProperties)
+      throws NoSuchNamespaceException {
+    return namespaces().setProperties(namespace, newProperties);
+  }
+
+  @Override
+  public boolean removeProperties(Namespace namespace, Set<String> names)
+      throws NoSuchNamespaceException {
+    return namespaces().removeProperties(namespace, names);
+  }
+
+  @Override
+  public boolean namespaceExists(Namespace namespace) {
+    return namespaces().namespaceExists(namespace);
+  }
+
+  // ---- views: a catalog without them has none, and makes none
+
+  @Override
+  public List<TableIdentifier> listViews(Namespace namespace) {
+    return delegate instanceof ViewCatalog views ? views.listViews(namespace) : List.of();
+  }
+
+  @Override
+  public View loadView(TableIdentifier identifier) {
+    return viewsFor(identifier).loadView(identifier);
+  }
+
+  @Override
+  public View loadView(TableIdentifier identifier, LoadContext context) {
+    return viewsFor(identifier).loadView(identifier, context);
+  }
+
+  @Override
+  public boolean viewExists(TableIdentifier identifier) {
+    return delegate instanceof ViewCatalog views && views.viewExists(identifier);
+  }
+
+  @Override
+  public ViewBuilder buildView(TableIdentifier identifier) {
+    return views().buildView(identifier);
+  }
+
+  @Override
+  public boolean dropView(TableIdentifier identifier) {
+    return delegate instanceof ViewCatalog views && views.dropView(identifier);
+  }
+
+  @Override
+  public void renameView(TableIdentifier from, TableIdentifier to) {
+    viewsFor(from).renameView(from, to);
+  }
+
+  @Override
+  public void invalidateView(TableIdentifier identifier) {
+    if (delegate instanceof ViewCatalog views) {
+      views.invalidateView(identifier);
+    }
+  }
+
+  @Override
+  public View registerView(TableIdentifier identifier, String metadataFileLocation) {
+    return views().registerView(identifier, metadataFileLocation);
+  }
+
+  private ViewCatalog views() {
+    if (delegate instanceof ViewCatalog views) {
+      return views;
+    }
+
+    throw new UnsupportedOperationException(
+        "Views are not supported by catalog: " + delegate.name());
+  }
+
+  private ViewCatalog viewsFor(TableIdentifier identifier) {
+    if (delegate instanceof ViewCatalog views) {
+      return views;
+    }
+
+    throw new NoSuchViewException("View does not exist: %s", identifier);
+  }
+
+  // ----
+
+  /** Closes the catalog behind and the KMS client, whose keys in memory are overwritten. */
+  @Override
+  public void close() throws IOException {
+    try {
+      if (delegate instanceof Closeable closeable) {
+        closeable.close();
+      }
+    } finally {
+      if (kms != null) {
+        kms.close();
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "EncryptedCatalog(" + delegate + ")";
+  }
+}

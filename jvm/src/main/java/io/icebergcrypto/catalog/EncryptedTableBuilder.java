@@ -1,0 +1,209 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.PlaintextException;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.BaseTransaction;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.SortOrder;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.Transactions;
+import org.apache.iceberg.catalog.Catalog.TableBuilder;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.metrics.MetricsReporter;
+
+/**
+ * Creates and replaces tables. All that can be wrong with an encrypted table is found here, before
+ * the catalog behind is asked and before a file is written: its properties, and whether its master
+ * key can be used.
+ */
+final class EncryptedTableBuilder implements TableBuilder {
+  private final EncryptedCatalog catalog;
+  private final TableIdentifier identifier;
+  private final TableBuilder delegate;
+  private final Map<String, String> properties = new HashMap<>();
+
+  EncryptedTableBuilder(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableBuilder delegate) {
+    this.catalog = catalog;
+    this.identifier = identifier;
+    this.delegate = delegate;
+  }
+
+  @Override
+  public TableBuilder withPartitionSpec(PartitionSpec spec) {
+    delegate.withPartitionSpec(spec);
+    return this;
+  }
+
+  @Override
+  public TableBuilder withSortOrder(SortOrder sortOrder) {
+    delegate.withSortOrder(sortOrder);
+    return this;
+  }
+
+  @Override
+  public TableBuilder withLocation(String location) {
+    delegate.withLocation(location);
+    return this;
+  }
+
+  @Override
+  public TableBuilder withProperties(Map<String, String> newProperties) {
+    delegate.withProperties(newProperties);
+    if (newProperties != null) {
+      properties.putAll(newProperties);
+    }
+
+    return this;
+  }
+
+  @Override
+  public TableBuilder withProperty(String key, String value) {
+    delegate.withProperty(key, value);
+    properties.put(key, value);
+    return this;
+  }
+
+  @Override
+  public Table create() {
+    String keyId = prepareNewTable();
+    Table table = catalog.decorate(delegate.create(), identifier);
+    if (keyId != null && !keyId.equals(EncryptionProperties.keyId(table.properties()))) {
+      throw new PlaintextException(
+              String.format(
+                  "the catalog created it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
+              "The catalog's server drops or changes table properties: mend that, then drop the (empty)"
+                  + " table and create it again.")
+          .inTable(tableName());
+    }
+
+    return table;
+  }
+
+  @Override
+  public Transaction createTransaction() {
+    prepareNewTable();
+    return encrypted(delegate.createTransaction(), Transactions::createTableTransaction);
+  }
+
+  @Override
+  public Transaction replaceTransaction() {
+    checkExisting(existing());
+    return encrypted(delegate.replaceTransaction(), Transactions::replaceTableTransaction);
+  }
+
+  @Override
+  public Transaction createOrReplaceTransaction() {
+    Table existing = existing();
+    if (existing == null) {
+      prepareNewTable();
+    } else {
+      checkExisting(existing);
+    }
+
+    // A REST catalog decides here and now which of the two it is; its create operations cannot be
+    // retried as a replacement.
+    return encrypted(
+        delegate.createOrReplaceTransaction(),
+        catalog.isRest() && existing == null
+            ? Transactions::createTableTransaction
+            : Transactions::createOrReplaceTableTransaction);
+  }
+
+  /** One of the factory methods of {@link Transactions}. */
+  private interface TransactionFactory {
+    Transaction create(
+        String name,
+        TableOperations ops,
+        TableMetadata start,
+        MetricsReporter reporter);
+  }
+
+  /** The same transaction on operations that encrypt. */
+  private Transaction encrypted(Transaction plain, TransactionFactory factory) {
+    if (!(plain instanceof BaseTransaction transaction)) {
+      throw new IllegalStateException(
+          "Cannot encrypt a transaction of class " + plain.getClass().getName());
+    }
+
+    DeferredMetricsReporter reporter =
+        new DeferredMetricsReporter(() -> catalog.reporterOf(identifier));
+    return factory.create(
+        transaction.tableName(),
+        catalog.operations(transaction.underlyingOps(), tableName(), reporter::committed),
+        transaction.currentMetadata(),
+        reporter);
+  }
+
+  /**
+   * Checks the properties of a new table and the use of its master key.
+   *
+   * @return the key id, or null for a table that is not encrypted
+   */
+  private String prepareNewTable() {
+    Map<String, String> all = catalog.propertiesOfNewTable(properties);
+    String keyId = EncryptionProperties.keyId(all);
+    if (keyId == null) {
+      if (catalog.encryptionRequired()) {
+        throw new InvalidConfigurationException(
+                String.format(
+                    "it has no %s and the catalog has %s=true",
+                    EncryptionProperties.KEY_ID, EncryptionProperties.REQUIRED),
+                String.format(
+                    "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
+                        + " table-default.%s.",
+                    EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID))
+            .inTable(tableName());
+      }
+
+      return null;
+    }
+
+    EncryptionProperties.check(tableName(), Map.of(), all);
+    if (EncryptionProperties.needsFormatVersion(tableName(), all)) {
+      delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
+    }
+
+    try {
+      catalog.kms().check(keyId);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName());
+    }
+
+    return keyId;
+  }
+
+  /** The table that is to be replaced, or null. */
+  private Table existing() {
+    try {
+      return catalog.delegate().loadTable(identifier);
+    } catch (NoSuchTableException e) {
+      return null;
+    }
+  }
+
+  private void checkExisting(Table table) {
+    if (table == null) {
+      return; // the catalog behind says so
+    }
+
+    Map<String, String> after = new HashMap<>(table.properties());
+    after.putAll(catalog.propertiesOfNewTable(properties));
+    CommitGuard.checkKeyId(tableName(), true, table.properties(), after);
+    if (EncryptionProperties.keyId(after) != null) {
+      EncryptionProperties.check(tableName(), table.properties(), after);
+    }
+  }
+
+  private String tableName() {
+    return catalog.fullName(identifier);
+  }
+}

@@ -1,0 +1,157 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.TableProperties;
+
+/**
+ * The properties of catalogs and tables that concern encryption, and what values they may have.
+ * Table properties are Iceberg's; a table is encrypted when it has {@link #KEY_ID}.
+ */
+final class EncryptionProperties {
+  /** Table property: the id of the master key in the KMS. */
+  static final String KEY_ID = TableProperties.ENCRYPTION_TABLE_KEY;
+
+  /** Table property: the length of DEKs and KEKs in bytes: 16 (default), 24 or 32. */
+  static final String DATA_KEY_LENGTH = TableProperties.ENCRYPTION_DEK_LENGTH;
+
+  /** Catalog property: the type of the catalog behind this one. */
+  static final String CATALOG_TYPE = "encryption.catalog-type";
+
+  /** Catalog property: the class of the catalog behind this one. */
+  static final String CATALOG_IMPL = "encryption.catalog-impl";
+
+  /** Catalog property: true refuses to create a table without a key id. */
+  static final String REQUIRED = "encryption.required";
+
+  /** Catalog property: the class of an EncryptionManagerFactory. */
+  static final String MANAGER_IMPL = "encryption.manager-impl";
+
+  /** Catalog property: refuse (default) or plaintext. */
+  static final String STATISTICS = "encryption.statistics";
+
+  private static final int MIN_FORMAT_VERSION = 3;
+
+  private EncryptionProperties() {}
+
+  /** The key id that a table has, or null for a table that is not encrypted. */
+  static String keyId(Map<String, String> tableProperties) {
+    return tableProperties.get(KEY_ID);
+  }
+
+  /**
+   * The properties that a new table gets: the catalog's defaults, the statement's own and the
+   * catalog's overrides, in Iceberg's order.
+   */
+  static Map<String, String> ofNewTable(
+      Map<String, String> catalogProperties, Map<String, String> own) {
+    Map<String, String> all = new HashMap<>();
+    putPrefixed(catalogProperties, CatalogProperties.TABLE_DEFAULT_PREFIX, all);
+    all.putAll(own);
+    putPrefixed(catalogProperties, CatalogProperties.TABLE_OVERRIDE_PREFIX, all);
+    return all;
+  }
+
+  private static void putPrefixed(
+      Map<String, String> from, String prefix, Map<String, String> into) {
+    from.forEach(
+        (key, value) -> {
+          if (key.startsWith(prefix)) {
+            into.put(key.substring(prefix.length()), value);
+          }
+        });
+  }
+
+  /**
+   * The length of a table's DEKs.
+   *
+   * @return 16, 24 or 32 bytes
+   * @throws InvalidConfigurationException for any other value
+   */
+  static int dataKeyLength(String tableName, Map<String, String> tableProperties) {
+    String value = tableProperties.get(DATA_KEY_LENGTH);
+    if (value == null) {
+      return TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT;
+    }
+
+    return switch (value.trim()) {
+      case "16" -> 16;
+      case "24" -> 24;
+      case "32" -> 32;
+      default ->
+          throw new InvalidConfigurationException(
+                  String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
+                  String.format(
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16').",
+                      tableName, DATA_KEY_LENGTH))
+              .inTable(tableName);
+    };
+  }
+
+  /**
+   * Checks what an encrypted table's properties say.
+   *
+   * @param before the properties that are in force, empty for a new table; what does not change is not
+   *     checked, so that a table with an old mistake can be mended
+   */
+  static void check(String tableName, Map<String, String> before, Map<String, String> after) {
+    if (changed(KEY_ID, before, after) && keyId(after).isBlank()) {
+      throw new InvalidConfigurationException(
+              String.format("%s is empty", KEY_ID),
+              "Give the id of a master key in the KMS, or leave the property out for a table that is"
+                  + " not encrypted.")
+          .inTable(tableName);
+    }
+
+    if (changed(DATA_KEY_LENGTH, before, after)) {
+      dataKeyLength(tableName, after);
+    }
+
+    for (String property :
+        new String[] {TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT}) {
+      String format = after.getOrDefault(property, "").toLowerCase(Locale.ROOT);
+      if (changed(property, before, after) && format.equals("orc")) {
+        throw new NotSupportedException(
+                String.format("%s=orc, and Iceberg cannot encrypt ORC files", property),
+                "Use parquet or avro for an encrypted table.")
+            .inTable(tableName);
+      }
+    }
+  }
+
+  /**
+   * Checks the format version of a new encrypted table.
+   *
+   * @return true when none is given and {@code format-version} must be set to 3
+   */
+  static boolean needsFormatVersion(String tableName, Map<String, String> properties) {
+    String version = properties.get(TableProperties.FORMAT_VERSION);
+    if (version == null) {
+      return true;
+    }
+
+    if (version.matches("[12]")) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "%s=%s, and Iceberg encrypts from format version %d on",
+                  TableProperties.FORMAT_VERSION, version, MIN_FORMAT_VERSION),
+              String.format(
+                  "Leave %s out, or set it to %d.",
+                  TableProperties.FORMAT_VERSION, MIN_FORMAT_VERSION))
+          .inTable(tableName);
+    }
+
+    return false;
+  }
+
+  private static boolean changed(
+      String property, Map<String, String> before, Map<String, String> after) {
+    return after.containsKey(property)
+        && !Objects.equals(before.get(property), after.get(property));
+  }
+}

@@ -1,0 +1,92 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.manager.EncryptionManagerFactory;
+import io.icebergcrypto.manager.TableEncryptionManager;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * The encryption manager of one table, kept as long as its table operations are and shared with their
+ * temporary ones: keys that another commit brought, or that this one has not committed yet, are known
+ * to all of them.
+ */
+final class TableKeys {
+  private final String tableName;
+  private final EncryptionManagerFactory factory;
+  private final Supplier<? extends KeyManagementClient> kms;
+
+  private TableEncryptionManager manager;
+  private TableMetadata seen;
+
+  TableKeys(
+      String tableName,
+      EncryptionManagerFactory factory,
+      Supplier<? extends KeyManagementClient> kms) {
+    this.tableName = tableName;
+    this.factory = factory;
+    this.kms = kms;
+  }
+
+  /** Learns the keys of newer metadata, if anybody has used this table's keys yet. */
+  synchronized void learn(TableMetadata metadata) {
+    if (manager != null && metadata != null && metadata != seen) {
+      managerFor(metadata);
+    }
+  }
+
+  /**
+   * The manager of the table, or null when the metadata has no key id.
+   *
+   * @throws TamperedException when the table had a key id before
+   */
+  synchronized TableEncryptionManager managerFor(TableMetadata metadata) {
+    Map<String, String> properties = metadata.properties();
+    String keyId = EncryptionProperties.keyId(properties);
+    if (keyId == null) {
+      if (manager != null) {
+        throw new TamperedException(
+                String.format(
+                    "%s is gone from the table's metadata (it was '%s'): a client without encryption,"
+                        + " or somebody with access to the metadata, removed it",
+                    EncryptionProperties.KEY_ID, manager.tableKeyId()),
+                "Find out who did; then set the property back in the catalog. Nothing was read or"
+                    + " written.")
+            .inTable(tableName);
+      }
+
+      return null;
+    }
+
+    if (metadata != seen) {
+      this.manager = extended(manager, keyId, properties, metadata.encryptionKeys());
+      this.seen = metadata;
+    }
+
+    return manager;
+  }
+
+  private TableEncryptionManager extended(
+      TableEncryptionManager old,
+      String keyId,
+      Map<String, String> properties,
+      List<EncryptedKey> keys) {
+    int length = EncryptionProperties.dataKeyLength(tableName, properties);
+    boolean same = old != null && old.tableKeyId().equals(keyId) && old.dataKeyLength() == length;
+    if (same && old.addKeys(keys)) {
+      return old;
+    }
+
+    List<EncryptedKey> all = new ArrayList<>(keys);
+    if (old != null && old.tableKeyId().equals(keyId)) {
+      all.addAll(old.keys());
+    }
+
+    return factory.create(tableName, all, keyId, length, kms.get());
+  }
+}

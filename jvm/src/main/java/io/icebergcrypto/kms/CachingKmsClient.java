@@ -1,0 +1,175 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import java.nio.ByteBuffer;
+import java.security.SecureRandom;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.Supplier;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * The decorator that every KMS client goes through: a cache of unwrapped keys and counters. There is
+ * one per catalog, shared by all its tables.
+ *
+ * <p>It travels to executors with a table. What travels is the client below (which carries
+ * references to its credentials, never the credentials) and an id; keys and counters stay. All
+ * copies of one id in one JVM share one cache, so an executor asks the KMS once per key, not once
+ * per task.
+ */
+public final class CachingKmsClient implements KeyManagementClient {
+  private static final long serialVersionUID = 1L;
+
+  /** The cache and the counters of one id in this JVM. */
+  private record Local(KeyCache cache, KmsMetrics metrics) {
+    Local(long ttlMs) {
+      this(new KeyCache(ttlMs), new KmsMetrics());
+    }
+  }
+
+  private static final ConcurrentMap<String, Local> LOCALS = new ConcurrentHashMap<>();
+
+  private final KeyManagementClient client;
+  private final long ttlMs;
+  private final String id;
+
+  private transient volatile Local local;
+
+  CachingKmsClient(KeyManagementClient client, long ttlMs) {
+    this.client = client;
+    this.ttlMs = ttlMs;
+    this.id = UUID.randomUUID().toString();
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // the client below was initialized before it was given to this one
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    ByteBuffer wrapped = callWrap(key, wrappingKeyId);
+    local().cache().put(wrappingKeyId, wrapped, key);
+    return wrapped;
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    Local here = local();
+    return here.cache()
+        .get(
+            wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
+  }
+
+  @Override
+  public boolean supportsKeyGeneration() {
+    return client.supportsKeyGeneration();
+  }
+
+  @Override
+  public KeyGenerationResult generateKey(String wrappingKeyId) {
+    long start = System.nanoTime();
+    KeyGenerationResult result =
+        call(() -> client.generateKey(wrappingKeyId), "make a key under", wrappingKeyId);
+    local().metrics().wrapped(System.nanoTime() - start);
+    local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
+    return result;
+  }
+
+  /**
+   * Proves that a master key can be used: wraps a random key and unwraps it again, past the cache.
+   *
+   * @param wrappingKeyId the master key's id
+   * @throws IcebergCryptoException the KMS's own typed error when it cannot
+   */
+  public void check(String wrappingKeyId) {
+    byte[] probe = new byte[16];
+    new SecureRandom().nextBytes(probe);
+    ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
+    if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
+      throw new TamperedException(
+          String.format("%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
+          "Do not use this KMS client: data written with it could not be read.");
+    }
+  }
+
+  /** The counters of this JVM. */
+  public KmsMetrics metrics() {
+    return local().metrics();
+  }
+
+  /** The counters of this JVM by name, with the KMS and the number of keys in memory. */
+  public Map<String, Object> snapshot() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("kms", client.toString());
+    values.putAll(metrics().snapshot());
+    values.put("cached_keys", local().cache().size());
+    return values;
+  }
+
+  /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
+  @Override
+  public void close() {
+    Local here = LOCALS.remove(id);
+    if (here != null) {
+      here.cache().clear();
+    }
+
+    client.close();
+  }
+
+  @Override
+  public String toString() {
+    return client.toString();
+  }
+
+  private Local local() {
+    Local here = local;
+    if (here == null) {
+      here = LOCALS.computeIfAbsent(id, ignored -> new Local(ttlMs));
+      local = here;
+    }
+
+    return here;
+  }
+
+  private ByteBuffer callWrap(ByteBuffer key, String wrappingKeyId) {
+    long start = System.nanoTime();
+    try {
+      return call(() -> client.wrapKey(key.duplicate(), wrappingKeyId), "wrap with", wrappingKeyId);
+    } finally {
+      local().metrics().wrapped(System.nanoTime() - start);
+    }
+  }
+
+  private ByteBuffer callUnwrap(ByteBuffer wrappedKey, String wrappingKeyId) {
+    long start = System.nanoTime();
+    try {
+      return call(
+          () -> client.unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
+          "unwrap with",
+          wrappingKeyId);
+    } finally {
+      local().metrics().unwrapped(System.nanoTime() - start);
+    }
+  }
+
+  private <T> T call(Supplier<T> operation, String what, String wrappingKeyId) {
+    try {
+      return operation.get();
+    } catch (IcebergCryptoException e) {
+      local().metrics().failed();
+      throw e;
+    } catch (RuntimeException e) {
+      local().metrics().failed();
+      throw new IcebergCryptoException(
+          String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, e.getMessage()),
+          "Check that the key exists and is enabled, and that this login may use it.",
+          e);
+    }
+  }
+}

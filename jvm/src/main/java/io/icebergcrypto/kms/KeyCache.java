@@ -1,0 +1,140 @@
+package io.icebergcrypto.kms;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/**
+ * Unwrapped keys in memory, for a limited time. Threads that ask for one key at the same time share
+ * one call. An entry's bytes are overwritten when it expires and when the cache is cleared; callers
+ * get copies.
+ */
+final class KeyCache {
+  /** A wrapped key, as the KMS knows it. The buffer's content counts, not its identity. */
+  private record WrappedKey(String wrappingKeyId, ByteBuffer wrapped) {
+    static WrappedKey of(String wrappingKeyId, ByteBuffer wrapped) {
+      return new WrappedKey(wrappingKeyId, ByteBuffer.wrap(copyOf(wrapped)));
+    }
+  }
+
+  private final ConcurrentMap<WrappedKey, CompletableFuture<byte[]>> entries =
+      new ConcurrentHashMap<>();
+  private final long ttlMs;
+
+  KeyCache(long ttlMs) {
+    this.ttlMs = ttlMs;
+  }
+
+  static byte[] copyOf(ByteBuffer buffer) {
+    byte[] bytes = new byte[buffer.remaining()];
+    buffer.duplicate().get(bytes);
+    return bytes;
+  }
+
+  /**
+   * Answers from the cache, or loads.
+   *
+   * @param load calls the KMS; its error goes to every thread that waits for this key
+   * @param metrics told whether it was a hit
+   */
+  ByteBuffer get(
+      String wrappingKeyId, ByteBuffer wrapped, Supplier<ByteBuffer> load, KmsMetrics metrics) {
+    if (ttlMs == 0) {
+      metrics.missed();
+      return load.get();
+    }
+
+    WrappedKey key = WrappedKey.of(wrappingKeyId, wrapped);
+    while (true) {
+      CompletableFuture<byte[]> mine = new CompletableFuture<>();
+      CompletableFuture<byte[]> present = entries.putIfAbsent(key, mine);
+      if (present == null) {
+        metrics.missed();
+        return load(key, mine, load);
+      }
+
+      byte[] answer = copyOfEntry(key, present);
+      if (answer != null) {
+        metrics.hit();
+        return ByteBuffer.wrap(answer);
+      }
+    }
+  }
+
+  /** Keeps a key that this process has just wrapped, so that reading it back costs no call. */
+  void put(String wrappingKeyId, ByteBuffer wrapped, ByteBuffer unwrapped) {
+    if (ttlMs == 0) {
+      return;
+    }
+
+    WrappedKey key = WrappedKey.of(wrappingKeyId, wrapped);
+    CompletableFuture<byte[]> entry = CompletableFuture.completedFuture(copyOf(unwrapped));
+    if (entries.putIfAbsent(key, entry) == null) {
+      wipeLater(key, entry);
+    }
+  }
+
+  /** How many keys are in memory. */
+  int size() {
+    return entries.size();
+  }
+
+  /** Forgets all keys and overwrites their bytes. */
+  void clear() {
+    entries.forEach(this::wipe);
+  }
+
+  private ByteBuffer load(
+      WrappedKey key, CompletableFuture<byte[]> entry, Supplier<ByteBuffer> load) {
+    byte[] unwrapped;
+    try {
+      unwrapped = copyOf(load.get());
+    } catch (Throwable e) {
+      entries.remove(key, entry);
+      entry.completeExceptionally(e);
+      throw e;
+    }
+
+    // the answer is copied before anybody could wipe the entry
+    ByteBuffer answer = ByteBuffer.wrap(unwrapped.clone());
+    entry.complete(unwrapped);
+    wipeLater(key, entry);
+    return answer;
+  }
+
+  /** A copy of the entry's key, waiting for it if need be; null when it has just been wiped. */
+  private byte[] copyOfEntry(WrappedKey key, CompletableFuture<byte[]> entry) {
+    byte[] shared;
+    try {
+      shared = entry.join();
+    } catch (CompletionException e) {
+      if (e.getCause() instanceof RuntimeException cause) {
+        throw cause;
+      }
+      throw e;
+    }
+
+    synchronized (entry) {
+      return entries.get(key) == entry ? shared.clone() : null;
+    }
+  }
+
+  private void wipeLater(WrappedKey key, CompletableFuture<byte[]> entry) {
+    CompletableFuture.delayedExecutor(ttlMs, TimeUnit.MILLISECONDS).execute(() -> wipe(key, entry));
+  }
+
+  private void wipe(WrappedKey key, CompletableFuture<byte[]> entry) {
+    // the same lock as the copy's: nobody copies a half-wiped key
+    synchronized (entry) {
+      entries.remove(key, entry);
+      if (entry.isDone() && !entry.isCompletedExceptionally()) {
+        Arrays.fill(entry.join(), (byte) 0);
+      }
+    }
+  }
+}

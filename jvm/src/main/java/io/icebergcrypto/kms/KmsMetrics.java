@@ -1,0 +1,81 @@
+package io.icebergcrypto.kms;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.LongAdder;
+
+/**
+ * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap that
+ * the cache answered.
+ */
+public final class KmsMetrics {
+  private final LongAdder wrapCalls = new LongAdder();
+  private final LongAdder unwrapCalls = new LongAdder();
+  private final LongAdder hits = new LongAdder();
+  private final LongAdder misses = new LongAdder();
+  private final LongAdder errors = new LongAdder();
+  private final LongAdder wrapNanos = new LongAdder();
+  private final LongAdder unwrapNanos = new LongAdder();
+
+  KmsMetrics() {}
+
+  void wrapped(long nanos) {
+    wrapCalls.increment();
+    wrapNanos.add(nanos);
+  }
+
+  void unwrapped(long nanos) {
+    unwrapCalls.increment();
+    unwrapNanos.add(nanos);
+  }
+
+  void hit() {
+    hits.increment();
+  }
+
+  void missed() {
+    misses.increment();
+  }
+
+  void failed() {
+    errors.increment();
+  }
+
+  /** Calls of the KMS to wrap a key, failed ones included. */
+  public long wrapCalls() {
+    return wrapCalls.sum();
+  }
+
+  /** Calls of the KMS to unwrap a key, failed ones included. */
+  public long unwrapCalls() {
+    return unwrapCalls.sum();
+  }
+
+  /** Unwraps that the cache answered, without a call. */
+  public long hits() {
+    return hits.sum();
+  }
+
+  /** Unwraps that the cache could not answer. */
+  public long misses() {
+    return misses.sum();
+  }
+
+  /** Calls that failed. */
+  public long errors() {
+    return errors.sum();
+  }
+
+  /** The counters by name; latencies are sums over all calls, in milliseconds. */
+  public Map<String, Object> snapshot() {
+    Map<String, Object> counters = new LinkedHashMap<>();
+    counters.put("wrap_calls", wrapCalls());
+    counters.put("unwrap_calls", unwrapCalls());
+    counters.put("hits", hits());
+    counters.put("misses", misses());
+    counters.put("errors", errors());
+    counters.put("wrap_ms", wrapNanos.sum() / 1_000_000L);
+    counters.put("unwrap_ms", unwrapNanos.sum() / 1_000_000L);
+    return counters;
+  }
+}

@@ -1,0 +1,155 @@
+package io.icebergcrypto.manager;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+
+/**
+ * A table's encryption manager that many threads may use and that learns the keys of later commits.
+ * Iceberg's own is made anew at every refresh: whoever kept an older one, or its FileIO, then meets
+ * manifest lists whose keys it does not know.
+ *
+ * <p>The keys are in a map of the superclass that is not made for threads. All writes to it are under
+ * this manager's lock. Readers take no lock (they are in the superclass), which is safe as long as
+ * the map need not grow its table: it is made with room to spare, and {@link #addKeys} refuses when
+ * that is used up, so that the owner makes a larger one.
+ */
+public class TableEncryptionManager extends StandardEncryptionManager {
+  private static final int SPARE_KEYS = 512;
+
+  private final String tableName;
+  private final String tableKeyId;
+  private final int dataKeyLength;
+  private final KeyManagementClient kms;
+  private final int capacity;
+  // transient: on executors a manager only reads
+  private final transient Set<String> known = ConcurrentHashMap.newKeySet();
+
+  /** See {@link EncryptionManagerFactory#create}. */
+  public TableEncryptionManager(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms) {
+    super(
+        withRoom(keys, keys.size() + SPARE_KEYS),
+        tableKeyId,
+        dataKeyLength,
+        new TableKmsClient(tableName, kms));
+    this.tableName = tableName;
+    this.tableKeyId = tableKeyId;
+    this.dataKeyLength = dataKeyLength;
+    this.kms = kms;
+    this.capacity = keys.size() + SPARE_KEYS;
+    removeRoom();
+    keys.forEach(key -> known.add(key.keyId()));
+  }
+
+  /** The table's full name. */
+  public String tableName() {
+    return tableName;
+  }
+
+  /** The id of the master key. */
+  public String tableKeyId() {
+    return tableKeyId;
+  }
+
+  /** The length of new DEKs and KEKs in bytes. */
+  public int dataKeyLength() {
+    return dataKeyLength;
+  }
+
+  /**
+   * Learns keys from newer table metadata.
+   *
+   * @param keys all keys of the metadata; those already known are passed over
+   * @return false when there is no room left and a new manager must be made
+   */
+  public synchronized boolean addKeys(Collection<EncryptedKey> keys) {
+    List<EncryptedKey> added = keys.stream().filter(key -> !known.contains(key.keyId())).toList();
+    Map<String, EncryptedKey> map = EncryptionUtil.encryptionKeys(this);
+    if (map.size() + added.size() > capacity) {
+      return false;
+    }
+
+    for (EncryptedKey key : added) {
+      map.put(key.keyId(), copyOf(key));
+      known.add(key.keyId());
+    }
+
+    return true;
+  }
+
+  /** All keys that this manager knows, those of uncommitted manifest lists included. */
+  public synchronized List<EncryptedKey> keys() {
+    return List.copyOf(EncryptionUtil.encryptionKeys(this).values());
+  }
+
+  @Override
+  public synchronized FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
+    FileEncryptionKeys keys = super.registerKeyMetadata(metadata);
+    known.add(keys.keyEncryptionKey().keyId());
+    known.add(keys.fileKey().keyId());
+    return keys;
+  }
+
+  /**
+   * Serialization walks the key map: it gets a copy that no other thread changes. A subclass with
+   * state or behaviour of its own overrides this.
+   */
+  protected Object writeReplace() {
+    return new Serialized(tableName, keys(), tableKeyId, dataKeyLength, kms);
+  }
+
+  /** What travels to executors: wrapped keys and the KMS client's references. */
+  private record Serialized(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms)
+      implements java.io.Serializable {
+    private Object readResolve() {
+      return new TableEncryptionManager(tableName, keys, tableKeyId, dataKeyLength, kms);
+    }
+  }
+
+  private static EncryptedKey copyOf(EncryptedKey key) {
+    return new BaseEncryptedKey(
+        key.keyId(), key.encryptedKeyMetadata(), key.encryptedById(), key.properties());
+  }
+
+  private static List<EncryptedKey> withRoom(List<EncryptedKey> keys, int size) {
+    List<EncryptedKey> padded = new ArrayList<>(keys);
+    while (padded.size() < size) {
+      padded.add(
+          new BaseEncryptedKey(room(padded.size()), ByteBuffer.allocate(0), "room", Collections.emptyMap()));
+    }
+
+    return padded;
+  }
+
+  private void removeRoom() {
+    Map<String, EncryptedKey> map = EncryptionUtil.encryptionKeys(this);
+    for (int i = capacity - SPARE_KEYS; i < capacity; i++) {
+      map.remove(room(i));
+    }
+  }
+
+  private static String room(int index) {
+    return "room-" + index;
+  }
+}

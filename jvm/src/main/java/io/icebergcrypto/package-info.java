@@ -1,0 +1,2 @@
+/** The errors. What encrypts, stores and proves is in the packages below. */
+package io.icebergcrypto;

@@ -1,0 +1,165 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.spark.PathIdentifier;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.iceberg.spark.SparkCatalogProperties;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Iceberg's SparkCatalog with encryption: swap the class and keep every option.
+ *
+ * <pre>
+ * spark.sql.catalog.lake                                     io.icebergcrypto.spark.EncryptedSparkCatalog
+ * spark.sql.catalog.lake.type                                hive | rest | jdbc | hadoop | glue | nessie
+ * spark.sql.catalog.lake.encryption.kms-type                 keystore
+ * spark.sql.catalog.lake.encryption.kms.keystore.path        /etc/spark/keys.p12
+ * spark.sql.catalog.lake.encryption.kms.keystore.password-env KEYSTORE_PASSWORD
+ * </pre>
+ */
+// Spark's newer forms of create and stage end in the deprecated ones, which Iceberg implements
+@SuppressWarnings("deprecation")
+public class EncryptedSparkCatalog extends SparkCatalog {
+  private static final String CATALOG_TYPE = "encryption.catalog-type";
+  private static final String CATALOG_IMPL = "encryption.catalog-impl";
+
+  private EncryptedCatalog encrypted;
+
+  /** Spark makes one by this constructor and then initializes it. */
+  public EncryptedSparkCatalog() {}
+
+  /** The encrypting Iceberg catalog, without Spark's table cache in front. */
+  public EncryptedCatalog encryptedCatalog() {
+    return encrypted;
+  }
+
+  @Override
+  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    if (options.getBoolean(SparkCatalogProperties.REST_CATALOG_PURGE, false)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it cannot"
+                  + " read",
+              name, SparkCatalogProperties.REST_CATALOG_PURGE),
+          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
+    }
+
+    Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    wrapped.putAll(options.asCaseSensitiveMap());
+    String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    String impl = wrapped.put(CatalogProperties.CATALOG_IMPL, EncryptedCatalog.class.getName());
+    if (impl != null) {
+      wrapped.put(CATALOG_IMPL, impl);
+    }
+
+    // Spark's own default is Hive
+    if (type != null || impl == null) {
+      wrapped.put(CATALOG_TYPE, type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
+    }
+
+    this.encrypted =
+        (EncryptedCatalog)
+            super.buildIcebergCatalog(name, new CaseInsensitiveStringMap(wrapped));
+    return encrypted;
+  }
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return GuardedProcedure.guard(ident.name(), super.loadProcedure(ident), this);
+  }
+
+  @Override
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    return checkPath(ident, super.loadTable(ident));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    return checkPath(ident, super.loadTable(ident, version));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    return checkPath(ident, super.loadTable(ident, timestamp));
+  }
+
+  @Override
+  public Table createTable(
+      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
+      throws TableAlreadyExistsException {
+    checkCreate(ident, properties);
+    return super.createTable(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageCreate(
+      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
+      throws TableAlreadyExistsException {
+    checkCreate(ident, properties);
+    return super.stageCreate(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageReplace(
+      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
+      throws NoSuchTableException {
+    checkCreate(ident, properties);
+    return super.stageReplace(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(
+      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties) {
+    checkCreate(ident, properties);
+    return super.stageCreateOrReplace(ident, schema, transforms, properties);
+  }
+
+  /** Iceberg loads a table by its path past every catalog: it would write plaintext. */
+  private static Table checkPath(Identifier ident, Table table) {
+    if (ident instanceof PathIdentifier path
+        && table.properties().containsKey(TableProperties.ENCRYPTION_TABLE_KEY)) {
+      throw pathRefused(path);
+    }
+
+    return table;
+  }
+
+  private void checkCreate(Identifier ident, Map<String, String> properties) {
+    if (ident instanceof PathIdentifier path
+        && properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY)) {
+      throw pathRefused(path);
+    }
+
+    // Iceberg's snapshot and migrate procedures mark the table that they make
+    boolean imported = properties.containsKey("snapshot") || properties.containsKey("migrated");
+    if (imported && encrypted.encryptsNewTable(properties)) {
+      throw new NotSupportedException(
+              "snapshot and migrate keep a table's files as they are: plaintext, in an encrypted table",
+              "Copy the rows instead, which encrypts them: CREATE TABLE ... USING iceberg AS SELECT *"
+                  + " FROM <the table>.")
+          .inTable(String.join(".", name(), String.join(".", ident.namespace()), ident.name()));
+    }
+  }
+
+  private static NotSupportedException pathRefused(PathIdentifier path) {
+    return new NotSupportedException(
+        String.format("Table at path %s is encrypted and cannot be used by its path", path.location()),
+        "Use its name in the catalog: a path leads past the catalog and its keys.");
+  }
+}

@@ -1,0 +1,62 @@
+package io.icebergcrypto.format;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.security.MessageDigest;
+import java.util.HexFormat;
+import org.apache.iceberg.encryption.AesGcmInputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Files that iceberg-rust wrote; tests/vectors/README.md says where they are from. */
+class VectorsTest {
+  @Test
+  void manifestListOfIcebergRust() throws Exception {
+    byte[] file = TestFiles.vector("iceberg-rust-manifest-list.avro");
+
+    FileInspection inspection = FileInspector.inspect(TestFiles.input(file));
+
+    assertThat(inspection.magic()).isEqualTo(FileMagic.AGS1);
+    assertThat(inspection.ags1()).isEqualTo(new Ags1Layout(Ags1Layout.ICEBERG_BLOCK_SIZE, 1, 1532));
+    AesGcmInputFile decrypting =
+        decrypting(
+            file,
+            HexFormat.of().parseHex("5bb3b37709a50a8ea8b7165034f77a77"),
+            HexFormat.of().parseHex("f726dcbf98e79dcedf353a0904104294"));
+    assertThat(FileInspector.magic(decrypting)).isEqualTo(FileMagic.AVRO);
+    assertThat(MessageDigest.getInstance("SHA-256").digest(readAll(decrypting)))
+        .asHexString()
+        .isEqualToIgnoringCase("0e5275412c60ba163e9510f2c3faad8411f9472bfe429de9827255ae7539cfab");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"16, 0", "16, 1", "24, 0", "24, 1", "32, 0", "32, 1"})
+  void streamsOfIcebergRust(int keyLength, int plaintextLength) throws IOException {
+    byte[] file = TestFiles.vector("made_rust/k" + keyLength + "_" + plaintextLength + ".ags1");
+
+    FileInspection inspection = FileInspector.inspect(TestFiles.input(file));
+
+    assertThat(inspection.magic()).isEqualTo(FileMagic.AGS1);
+    assertThat(inspection.ags1())
+        .isEqualTo(new Ags1Layout(Ags1Layout.ICEBERG_BLOCK_SIZE, 1, plaintextLength));
+    byte[] key = new byte[keyLength];
+    for (int i = 0; i < keyLength; i++) {
+      key[i] = (byte) i;
+    }
+    assertThat(readAll(decrypting(file, key, TestFiles.AAD_PREFIX)))
+        .isEqualTo(TestFiles.plaintext(plaintextLength));
+  }
+
+  private static AesGcmInputFile decrypting(byte[] file, byte[] key, byte[] aadPrefix) {
+    return new AesGcmInputFile(TestFiles.input(file), key, aadPrefix, (long) file.length);
+  }
+
+  private static byte[] readAll(AesGcmInputFile file) throws IOException {
+    try (SeekableInputStream in = file.newStream()) {
+      return in.readAllBytes();
+    }
+  }
+}

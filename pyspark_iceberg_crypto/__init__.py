@@ -1,0 +1,62 @@
+"""Apache Iceberg table encryption on any catalog, from PySpark.
+
+>>> from pyspark.sql import SparkSession
+>>> from pyspark_iceberg_crypto import Keystore, configure_spark, verify_table
+>>> keys = Keystore.create("keys.p12", keys=["k1"], password_env="KEYSTORE_PASSWORD")
+>>> spark = configure_spark(
+...     SparkSession.builder, catalog="lake", type="rest", uri="http://localhost:8181", kms=keys
+... ).getOrCreate()
+>>> spark.sql("CREATE TABLE lake.db.t (id INT) TBLPROPERTIES ('encryption.key-id'='k1')")
+>>> print(verify_table(spark, "lake.db.t"))
+"""
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    IcebergCryptoError,
+    JarMissingError,
+    KeyNotFoundError,
+    KmsUnavailableError,
+    NoSessionError,
+    NotSupportedError,
+    PlaintextFoundError,
+    SparkConnectError,
+    TamperedError,
+)
+from pyspark_iceberg_crypto.kms import Keystore, KmsMetrics, kms_metrics
+from pyspark_iceberg_crypto.session import configure_spark
+from pyspark_iceberg_crypto.verify import (
+    FileCount,
+    FileInspection,
+    Problem,
+    VerifyReport,
+    inspect_file,
+    verify_table,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccessDeniedError",
+    "ConfigurationError",
+    "FileCount",
+    "FileInspection",
+    "IcebergCryptoError",
+    "JarMissingError",
+    "KeyNotFoundError",
+    "Keystore",
+    "KmsMetrics",
+    "KmsUnavailableError",
+    "NoSessionError",
+    "NotSupportedError",
+    "PlaintextFoundError",
+    "Problem",
+    "SparkConnectError",
+    "TamperedError",
+    "VerifyReport",
+    "__version__",
+    "configure_spark",
+    "inspect_file",
+    "kms_metrics",
+    "verify_table",
+]

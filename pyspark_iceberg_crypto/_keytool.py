@@ -1,0 +1,103 @@
+"""The JDK's keytool, which makes and lists PKCS12 keystores."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError
+
+MIN_PASSWORD = 6  # keytool's own limit
+
+
+@dataclass(frozen=True)
+class Password:
+    """Where a password is, in keytool's words; never the password itself."""
+
+    option: str
+    place: str
+
+    @classmethod
+    def of(cls, env: str | None, file: str | os.PathLike[str] | None) -> Password:
+        """Check that there is a password in the variable or file.
+
+        Raises:
+            ConfigurationError: there is none, or it is too short for a keystore.
+        """
+        if env is not None:
+            secret, where, found = os.environ.get(env), f"the environment variable {env}", env
+            option = "-storepass:env"
+        else:
+            path = Path(file or "").absolute()
+            where, found, option = f"the file {path}", str(path), "-storepass:file"
+            try:
+                secret = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigurationError(
+                    f"the keystore's password cannot be read from {where}: {error}",
+                    "write the password into it, as its first line",
+                ) from error
+        if not secret:
+            raise ConfigurationError(
+                f"the keystore's password is missing: {where} is not set or empty",
+                "set it before this is called",
+            )
+        if len(secret) < MIN_PASSWORD:
+            raise ConfigurationError(
+                f"the keystore's password, in {where}, is too short",
+                f"a PKCS12 keystore needs at least {MIN_PASSWORD} characters",
+            )
+        return cls(option, found)
+
+
+def generate(store: Path, name: str, bits: int, password: Password) -> None:
+    """Add a new random AES key to a keystore file, which is made when it is missing."""
+    _run(
+        *("-genseckey", "-alias", name, "-keyalg", "AES", "-keysize", str(bits)),
+        *("-storetype", "PKCS12", "-keystore", str(store), password.option, password.place),
+    )
+
+
+def names(store: Path, password: Password) -> list[str]:
+    """List the names of the secret keys in a keystore file."""
+    told = _run("-list", "-keystore", str(store), password.option, password.place)
+    return sorted(re.findall(r"^(.+?), [^,]+ \d+, \d+, SecretKeyEntry,", told, re.MULTILINE))
+
+
+def _run(*arguments: str) -> str:
+    """Run keytool in English and return what it says.
+
+    Raises:
+        AccessDeniedError: the password is wrong.
+        ConfigurationError: there is no keytool, or it refused.
+    """
+    command = [_find(), "-J-Duser.language=en", "-J-Duser.country=US", *arguments]
+    done = subprocess.run(  # noqa: S603 (a program of the JDK, without a shell)
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    if done.returncode == 0:
+        return done.stdout
+    said = (done.stdout + done.stderr).strip().partition("\n")[0]
+    said = said.removeprefix("keytool error: ").removeprefix("java.io.IOException: ")
+    if "password was incorrect" in said or "Integrity check failed" in said:
+        raise AccessDeniedError(
+            "the keystore's password is wrong (or the file is damaged)",
+            f"check the password in {arguments[-1]}",
+        )
+    raise ConfigurationError(f"keytool refused: {said}", "is the file a PKCS12 keystore?")
+
+
+def _find() -> str:
+    home = os.environ.get("JAVA_HOME")
+    by_home = Path(home) / "bin" / "keytool" if home else None
+    found = str(by_home) if by_home and by_home.is_file() else shutil.which("keytool")
+    if found is None:
+        raise ConfigurationError(
+            "there is no keytool, under JAVA_HOME or on the PATH",
+            "install Java: apt-get install -y openjdk-17-jdk-headless",
+        )
+    return found

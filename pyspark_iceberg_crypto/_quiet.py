@@ -1,0 +1,44 @@
+"""A Spark session for a command-line tool: its noise goes to a file, not to the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+LOG_SETTINGS = Path(__file__).parent / "log4j2-quiet.properties"
+
+
+def builder(app: str) -> SparkSession.Builder:
+    """Begin a session that logs errors only, shows no progress bar and serves no UI."""
+    made = SparkSession.builder.appName(app)
+    made.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS}")
+    made.config("spark.ui.enabled", "false")
+    made.config("spark.ui.showConsoleProgress", "false")
+    return made
+
+
+@contextmanager
+def output_to(log: Path) -> Iterator[None]:
+    """Send standard output and error to a file, for this process and those it starts meanwhile.
+
+    A JVM started in here keeps writing to the file; Python's own output comes back afterwards.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in enumerate(saved, start=1):
+            os.dup2(copy, number)
+            os.close(copy)

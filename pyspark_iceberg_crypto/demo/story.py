@@ -1,0 +1,233 @@
+"""The demo's course, and what it shows on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_iceberg_crypto import IcebergCryptoError, VerifyReport, _jvm, verify_table
+from pyspark_iceberg_crypto.demo import flights
+from pyspark_iceberg_crypto.demo.other_process import answer
+from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Place
+
+Result = TypeVar("Result")
+STEPS = 9
+SHOWN_BYTES = 48
+CREATE = f"""
+    CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin)
+    TBLPROPERTIES ('encryption.key-id'='{KEY}',
+                   'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')
+"""
+
+
+def run(keep: bool = False) -> None:
+    """Run the demo in a new temporary folder, and remove the folder unless it is to be kept.
+
+    Raises:
+        IcebergCryptoError: a step failed, or its result is not what it must be. The folder then stays.
+    """
+    console = Console(highlight=False)
+    place = Place(Path(tempfile.mkdtemp(prefix="iceberg-crypto-demo-")))
+    console.print(f"Everything of this demo is in {place.folder}", soft_wrap=True)
+    try:
+        _Story(console, place).tell()
+    except BaseException:
+        console.print(f"The demo stopped; Spark's output is in {place.log}", soft_wrap=True)
+        raise
+    if keep:
+        console.print(f"Kept: {place.folder} (tables, keystores and passwords)", soft_wrap=True)
+    else:
+        shutil.rmtree(place.folder)
+        console.print(
+            f"Removed {place.folder}. What stays is Spark's own cache of downloaded jars (~/.ivy2*).",
+            soft_wrap=True,
+        )
+
+
+@dataclass
+class _Story:
+    console: Console
+    place: Place
+    began: float = field(default_factory=time.monotonic)
+    steps: int = 0
+
+    def tell(self) -> None:
+        """Go through the steps, in the order of a table's life."""
+        csv = flights.unpack(self.place.folder)
+        self.step("Make a keystore with one AES-256 master key", self.make_keys)
+        spark = self.step(
+            "Start Spark with an embedded Hive metastore", lambda: self.place.session("owner")
+        )
+        try:
+            self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", lambda: self.create(spark))
+            rows = self.step("Load the flights of 2013", lambda: self.load(spark, csv))
+            self.step("Update and delete rows (deletion vectors)", lambda: self.change(spark))
+            report = self.step("Verify every file", lambda: verify_table(spark, ENCRYPTED))
+            self.console.print(Padding(report, (0, 0, 1, 2)))
+            self.require(report.ok, "a file of the encrypted table is not encrypted")
+            data_file = self.step(
+                "Compare with a plaintext table", lambda: self.show_bytes(spark, report)
+            )
+            known = answer(spark)
+            report.close()
+        finally:
+            _jvm.shut_down(spark)
+        self.step("Read it again in a second process", lambda: self.read_again(known))
+        refusals = self.step(
+            "Try without the key, in a third process", lambda: self.refused(data_file)
+        )
+        self.summary(rows, sum(row[1] for row in known), report, refusals)
+
+    def step(self, title: str, action: Callable[[], Result]) -> Result:
+        """Run a step with a spinner on it, and leave a line that says how long it took."""
+        self.steps += 1
+        start = time.monotonic()
+        with self.console.status(f"[{self.steps}/{STEPS}] {title}".replace("[", "\\[")):
+            result = action()
+        line = Text.assemble(("✓ ", "green"), (f"{self.steps}/{STEPS} ", "dim"), (title, "bold"))
+        line.append(f"  {time.monotonic() - start:.1f} s", "dim")
+        self.console.print(line)
+        return result
+
+    def say(self, text: str) -> None:
+        """Print a line about the running step."""
+        self.console.print(Text(f"      {text}"), soft_wrap=True)
+
+    def require(self, holds: bool, otherwise: str) -> None:
+        """Stop the demo when what it shows is not so."""
+        if not holds:
+            raise IcebergCryptoError(
+                f"the demo found what must not be: {otherwise}",
+                f"please report it, with {self.place.log}",
+            )
+
+    def make_keys(self) -> None:
+        """Make the owner's keystore, and a stranger's with another key of the same name."""
+        store = self.place.make_keystore("owner")
+        self.place.make_keystore("stranger")
+        self.say(f"{store.path}, keys {store.keys()}")
+
+    def create(self, spark: SparkSession) -> None:
+        """Create the encrypted table."""
+        with _jvm.typed_errors():
+            spark.sql(f"CREATE NAMESPACE {CATALOG}.demo")
+            spark.sql(CREATE)
+
+    def load(self, spark: SparkSession, csv: Path) -> int:
+        """Load the real data, and check that all of it is there."""
+        with _jvm.typed_errors():
+            flights.read(spark, csv).writeTo(ENCRYPTED).append()
+            rows = spark.table(ENCRYPTED).count()
+        self.say(f"{rows:,} rows")
+        self.require(rows == flights.ROWS, f"{flights.ROWS:,} rows were loaded, {rows:,} are there")
+        return rows
+
+    def change(self, spark: SparkSession) -> None:
+        """Change rows the way tables change: some updated, some deleted."""
+        with _jvm.typed_errors():
+            early = spark.table(ENCRYPTED).where("dep_delay < -15").count()
+            spark.sql(f"UPDATE {ENCRYPTED} SET dep_delay = -15 WHERE dep_delay < -15")  # noqa: S608
+            cancelled = spark.table(ENCRYPTED).where("dep_time IS NULL").count()
+            spark.sql(f"DELETE FROM {ENCRYPTED} WHERE dep_time IS NULL")  # noqa: S608
+        self.say(f"{early:,} early departures updated, {cancelled:,} cancelled flights deleted")
+
+    def show_bytes(self, spark: SparkSession, report: VerifyReport) -> str:
+        """Show the first bytes of a data file and a manifest beside a plaintext table's."""
+        spark.sql(f"CREATE TABLE {PLAIN} USING iceberg AS SELECT * FROM {ENCRYPTED}")  # noqa: S608
+        with verify_table(spark, PLAIN) as plain:
+            self.require(not plain.ok, "a table without a key passed as encrypted")
+            for kind in ("data", "manifest"):
+                for label, found in (("encrypted", report), ("plaintext", plain)):
+                    path = _first(found, kind)
+                    self.console.print(Padding(_hex(f"{label} {kind}", path), (0, 0, 0, 6)))
+        return _first(report, "data")
+
+    def read_again(self, known: list[list[Any]]) -> None:
+        """Have another process, with the key, answer the same question."""
+        (told,) = self.ask("owner")
+        self.require(told.get("answer") == known, f"the second process answered {told}")
+        rows = sum(row[1] for row in known)
+        self.say(f"{rows:,} rows, and the same answer for each of {len(known)} carriers")
+
+    def refused(self, data_file: str) -> list[dict[str, Any]]:
+        """Have a process with a stranger's key try the table, and then a data file itself."""
+        attempts = self.ask("stranger", data_file)
+        for told in attempts:
+            self.require("error" in told, f"it was read without the key: {told}")
+            self.console.print(Padding(_refusal(told), (0, 0, 0, 6)))
+        return attempts
+
+    def ask(self, keystore: str, *arguments: str) -> list[dict[str, Any]]:
+        """Run another Python process on the table, and return what it says."""
+        module = "pyspark_iceberg_crypto.demo.other_process"
+        command = [sys.executable, "-m", module, str(self.place.folder), keystore, *arguments]
+        with self.place.log.open("ab") as log:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, timeout=300)  # noqa: S603
+        self.require(done.returncode == 0, f"the other process ended with {done.returncode}")
+        told: list[dict[str, Any]] = json.loads(done.stdout)
+        return told
+
+    def summary(
+        self, loaded: int, left: int, report: VerifyReport, refusals: list[dict[str, Any]]
+    ) -> None:
+        """Say what was shown."""
+        table = Table.grid(padding=(0, 2))
+        seconds = time.monotonic() - self.began
+        for name, value in (
+            ("Loaded", f"{loaded:,} flights; {left:,} left after updates and deletes"),
+            (
+                "Verified",
+                f"{report.file_count} files, all encrypted; metadata.json is not (by design)",
+            ),
+            ("With the key", "a second process read every row, with the same answers"),
+            ("Without it", f"{len(refusals)} ways tried, none gave a row"),
+            ("Took", f"{seconds:.0f} s"),
+        ):
+            table.add_row(Text(name, "bold"), Text(value))
+        self.console.print(
+            Panel(table, title="iceberg-crypto demo", border_style="green", expand=False)
+        )
+
+
+def _first(report: VerifyReport, kind: str) -> str:
+    row = report.files.where(f"kind = '{kind}'").orderBy("path").first()
+    if row is None:
+        raise IcebergCryptoError(f"{report.table} has no file of kind {kind!r}")
+    return str(row["path"])
+
+
+def _hex(label: str, path: str) -> Text:
+    """Dump a file's first bytes: hexadecimal, and what of them is text."""
+    with Path(unquote(urlsplit(path).path)).open("rb") as file:
+        head = file.read(SHOWN_BYTES)
+    style = "green" if label.startswith("encrypted") else "red"
+    lines = Text(label, f"bold {style}")
+    for start in range(0, len(head), 16):
+        row = head[start : start + 16]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"\n  {row.hex(' '):<48} ").append(shown, style)
+    return lines
+
+
+def _refusal(told: dict[str, Any]) -> Text:
+    text = Text.assemble((told["what"], "bold"), ": ", (told["error"], "red"))
+    text.append(f"\n  {told['message']}")
+    if told["hint"]:
+        text.append("\n  hint: ", "yellow").append(told["hint"])
+    return text

@@ -1,0 +1,60 @@
+"""What can go wrong. Each error says what is wrong, what it concerns, and what to do about it."""
+
+from __future__ import annotations
+
+
+class IcebergCryptoError(Exception):
+    """The root of this package's errors.
+
+    Attributes:
+        message: what is wrong; names the table and the file, the property or the key id.
+        hint: what to do about it; empty when there is nothing to advise.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ConfigurationError(IcebergCryptoError):
+    """A property or an argument is missing, wrong, or contradicts another."""
+
+
+class KeyNotFoundError(IcebergCryptoError):
+    """The KMS has no key of that id."""
+
+
+class KmsUnavailableError(IcebergCryptoError):
+    """The KMS could not be reached, or failed; the same call may work later."""
+
+
+class AccessDeniedError(IcebergCryptoError):
+    """The KMS refused: a wrong password, token or policy."""
+
+
+class TamperedError(IcebergCryptoError):
+    """An encrypted file or a wrapped key is not what was written."""
+
+
+class PlaintextFoundError(IcebergCryptoError):
+    """A file of an encrypted table is, or would be, plaintext."""
+
+
+class NotSupportedError(IcebergCryptoError):
+    """It cannot be done with encryption, or not yet."""
+
+
+class NoSessionError(IcebergCryptoError):
+    """There is no Spark session to work with, or it was stopped."""
+
+
+class SparkConnectError(IcebergCryptoError):
+    """The session is a Spark Connect client, which has no JVM of its own."""
+
+
+class JarMissingError(IcebergCryptoError):
+    """The JVM that Spark runs in lacks a jar that is needed."""

@@ -1,0 +1,250 @@
+"""Setting up Spark: jars, extension, and a catalog that encrypts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from inspect import isclass
+from pathlib import Path
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm, _launch
+from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError, SparkConnectError
+from pyspark_iceberg_crypto.kms import Kms
+
+CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
+SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
+SESSION_CATALOG = "spark_catalog"
+CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
+
+EXTENSIONS = "spark.sql.extensions"
+ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+ICEBERG_ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
+ICEBERG_COORDINATE = f"org.apache.iceberg:{ICEBERG_ARTIFACT}:1.12.0"
+OUR_ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
+
+BuilderOrSession = TypeVar("BuilderOrSession", SparkSession.Builder, SparkSession)
+
+
+def configure_spark(
+    builder_or_session: BuilderOrSession,
+    catalog: str = "lake",
+    type: str | None = None,  # noqa: A002 (Iceberg's own name for it)
+    *,
+    catalog_impl: str | None = None,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    kms: Kms | None = None,
+    session_catalog: bool = False,
+    required: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> BuilderOrSession:
+    """Set up a catalog whose tables can be encrypted.
+
+    On a builder this also adds this package's jar, Iceberg's Spark runtime and Iceberg's SQL extension to
+    what is already set in the builder, in PYSPARK_SUBMIT_ARGS or in spark-defaults.conf; nothing set there
+    is lost, and an Iceberg runtime named there is used as it is. When the process already has a JVM (under
+    spark-submit, in a notebook's second cell) jars cannot be added any more: they must be there.
+
+    Args:
+        builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
+        catalog: the catalog's name in SQL. ``spark_catalog`` is Spark's own.
+        type: what keeps the tables: hive (the default), rest, jdbc, hadoop, glue or nessie.
+        catalog_impl: instead of a type, the name of a Catalog class.
+        uri: the catalog's address (Iceberg's ``uri``).
+        warehouse: where its tables are stored (Iceberg's ``warehouse``).
+        kms: where the master keys are, for example a ``Keystore``.
+        session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
+        required: refuse to create a table without ``encryption.key-id``.
+        options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+
+    Returns:
+        What was passed in, so that ``.getOrCreate()`` can follow.
+
+    Raises:
+        ConfigurationError: an argument is wrong, contradicts another, or contradicts the running session.
+        JarMissingError: a JVM is running, and runs without the jars.
+        NoSessionError: the session was stopped.
+        SparkConnectError: it is a Spark Connect session or builder; its server needs the settings.
+    """
+    properties = _catalog_properties(
+        type, catalog_impl, uri, warehouse, kms, required, dict(options or {})
+    )
+    conf = _catalog_conf(_check_name(catalog), properties)
+    if session_catalog:
+        conf.update(_catalog_conf(SESSION_CATALOG, properties))
+    if isinstance(builder_or_session, SparkSession.Builder):
+        prepare(builder_or_session)
+        active = SparkSession._instantiatedSession
+        if active is not None and active.sparkContext._jsc is not None:
+            _check_running(active, conf)
+        for key, value in conf.items():
+            builder_or_session.config(key, value)
+    else:
+        _jvm.require_session(builder_or_session)
+        _check_running(builder_or_session, conf)
+        for key, value in conf.items():
+            builder_or_session.conf.set(key, value)
+    return builder_or_session
+
+
+def prepare(builder: SparkSession.Builder) -> None:
+    """Add the jars and Iceberg's extension to a builder, without a catalog.
+
+    Raises:
+        ConfigurationError: an Iceberg runtime for another Spark is set.
+        JarMissingError: a JVM is running without the jars, or this installation has no jar.
+        SparkConnectError: the builder makes a Spark Connect session.
+    """
+    options = builder._options
+    if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
+        raise SparkConnectError(
+            "a Spark Connect client cannot set up the server's jars and catalogs",
+            f"start the server with --packages {_jvm.COORDINATE} and set spark.sql.catalog.* there",
+        )
+    active = SparkSession._instantiatedSession
+    if active is not None and active.sparkContext._jsc is not None:
+        return  # getOrCreate returns that session, and static settings are past changing
+    if _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
+        _jvm.require_jars()
+        extensions = options.get(EXTENSIONS) or _jvm.launched_conf(EXTENSIONS)
+    else:
+        _add_jars(builder)
+        extensions = _launch.session_setting(options, EXTENSIONS)
+    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
+
+
+def wheel_jar() -> Path:
+    """Return the path of the jar that this package carries.
+
+    Raises:
+        JarMissingError: it carries none, as a source tree that was never built.
+    """
+    jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
+    if not jars:
+        raise JarMissingError(
+            "this installation of pyspark-iceberg-crypto has no jar",
+            "in a source tree run `make jar`; otherwise pip install --force-reinstall "
+            "pyspark-iceberg-crypto",
+        )
+    return jars[-1]
+
+
+def _add_jars(builder: SparkSession.Builder) -> None:
+    """Add our jar and Iceberg's coordinate, unless something set already brings them."""
+    options = builder._options
+    jars = _launch.jar_setting(options, "spark.jars")
+    packages = _launch.jar_setting(options, "spark.jars.packages")
+    named = [jar.rpartition("/")[2] for jar in jars] + _launch.spark_home_jars()
+    named += [coordinate.split(":")[1] for coordinate in packages if coordinate.count(":") >= 2]
+
+    iceberg = [name for name in named if name.startswith("iceberg-spark-runtime-")]
+    wrong = [name for name in iceberg if not name.startswith(ICEBERG_ARTIFACT)]
+    if wrong:
+        raise ConfigurationError(
+            f"Spark is set up with {wrong[0]}, which is not for Spark 4.1 with Scala 2.13",
+            f"use {ICEBERG_COORDINATE}, or leave it out: configure_spark adds it",
+        )
+    by_coordinate = any(_is_ours(coordinate) for coordinate in packages)
+    if not any(name.startswith(OUR_ARTIFACT) for name in named):
+        _launch.set_jars(options, "spark.jars", [*jars, str(wheel_jar())])
+    if not iceberg and not by_coordinate:  # our coordinate brings Iceberg along
+        _launch.set_jars(options, "spark.jars.packages", [*packages, ICEBERG_COORDINATE])
+
+
+def _is_ours(coordinate: str) -> bool:
+    return coordinate.startswith(f"io.icebergcrypto:{OUR_ARTIFACT}:")
+
+
+def _check_name(catalog: str) -> str:
+    if not isinstance(catalog, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", catalog):
+        raise ConfigurationError(
+            f"{catalog!r} cannot be a catalog's name",
+            "use letters, digits and underscores, as in catalog='lake'",
+        )
+    return catalog
+
+
+def _catalog_properties(
+    type: str | None,  # noqa: A002
+    catalog_impl: str | None,
+    uri: str | None,
+    warehouse: str | None,
+    kms: Kms | None,
+    required: bool,
+    options: dict[str, str],
+) -> dict[str, str]:
+    """Check the arguments and make Iceberg's catalog properties of them."""
+    if type is not None and catalog_impl is not None:
+        raise ConfigurationError(
+            f"both type={type!r} and catalog_impl={catalog_impl!r} are given", "give one of them"
+        )
+    if type is not None and type not in CATALOG_TYPES:
+        raise ConfigurationError(
+            f"unknown catalog type {type!r}",
+            f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
+        )
+    named: dict[str, str | None] = {
+        "uri": uri,
+        "warehouse": warehouse,
+        "catalog-impl": catalog_impl,
+    }
+    if catalog_impl is None and not {"type", "catalog-impl"} & options.keys():
+        named["type"] = type or "hive"
+    elif type is not None:
+        named["type"] = type
+    if kms is not None:
+        if isclass(kms) or not isinstance(kms, Kms):
+            raise ConfigurationError(
+                f"kms must be a KMS such as Keystore(...), not {kms!r}",
+                "for example kms=Keystore('keys.p12', password_env='KEYSTORE_PASSWORD')",
+            )
+        named.update(kms.properties())
+    if required:
+        named["encryption.required"] = "true"
+    given = {key: value for key, value in named.items() if value is not None}
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ConfigurationError(
+                f"options must be text to text, and {key!r} is {value!r}",
+                f"options={{{str(key)!r}: {str(value)!r}}}",
+            )
+        if given.get(key, value) != value:
+            raise ConfigurationError(
+                f"options sets {key} to {value!r}, and an argument sets it to {given[key]!r}",
+                "set it in one place",
+            )
+    return {**given, **options}
+
+
+def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{catalog}"
+    implementation = SESSION_CATALOG_CLASS if catalog == SESSION_CATALOG else CATALOG_CLASS
+    return {prefix: implementation, **{f"{prefix}.{key}": v for key, v in properties.items()}}
+
+
+def _check_running(session: SparkSession, conf: dict[str, str]) -> None:
+    """Check that a running session has what the catalog needs, and that the settings can take effect.
+
+    Spark loads a catalog once: settings that come later would be ignored, in silence.
+    """
+    _jvm.require_jars(session)
+    extensions = _launch.split(session.conf.get(EXTENSIONS, None))
+    if ICEBERG_EXTENSION not in extensions:
+        raise ConfigurationError(
+            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}",
+            "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
+            f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
+        )
+    for key, value in conf.items():
+        current = session.conf.get(key, None)
+        is_late = current is None and key.startswith(f"spark.sql.catalog.{SESSION_CATALOG}")
+        if (current is not None and current != value) or is_late:
+            now = f"has {key}={current}" if current else f"runs without {key}"
+            raise ConfigurationError(
+                f"this session {now}, which cannot change while it runs",
+                "choose another catalog name, or stop the session and start with these settings",
+            )

@@ -1,0 +1,146 @@
+"""A table's life beside its rows: names, drops, keys, plaintext neighbours, other sessions."""
+
+import pytest
+from servers.files import files_below, magic
+from servers.lake import Lake
+
+
+def test_rename(lake: Lake) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    new = lake.table("renamed")
+    if lake.kind == "hadoop":  # a Hadoop catalog cannot rename
+        with pytest.raises(Exception, match="(?i)rename"):
+            lake.run(f"ALTER TABLE {table} RENAME TO {new}")
+        return
+    lake.run(f"ALTER TABLE {table} RENAME TO {lake.namespace}.renamed")
+    lake.insert(new, [2])
+    assert lake.ids(new) == [1, 2]
+    assert {
+        row.tableName for row in lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    } == {"renamed"}
+
+
+def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
+    dropped, purged = (
+        lake.create("dropped"),
+        lake.create("purged", write_delete_mode="merge-on-read"),
+    )
+    for table in (dropped, purged):
+        lake.insert(table, range(4))
+    lake.run(f"DELETE FROM {purged} WHERE id = 0")
+    before = lake.files("dropped")
+    lake.run(f"DROP TABLE {dropped}")
+    # a Hadoop table is its folder, which goes with it
+    assert lake.files("dropped") == ([] if lake.kind == "hadoop" else before)
+    lake.run(f"DROP TABLE {purged} PURGE")
+    assert lake.files("purged") == []
+    assert not [
+        path for path in (lake.folder / "purged").rglob("*") if path.name.endswith("metadata.json")
+    ]
+    lake.run(f"DROP TABLE IF EXISTS {dropped}")
+    lake.run(f"DROP TABLE IF EXISTS {dropped} PURGE")
+    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    lake.run(f"DROP NAMESPACE {lake.catalog}.{lake.namespace}")
+
+
+def test_a_table_without_a_key_id_stays_plaintext(lake: Lake) -> None:
+    table = lake.create(key=None, partition="part", write_delete_mode="merge-on-read")
+    assert dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))["format-version"] == "2"
+    lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p'), (2, 'x', 'p'), (3, 'x', 'p')")
+    lake.sql(f"DELETE FROM {table} WHERE id = 2")
+    assert lake.rows(f"SELECT id FROM {table}") == [(1,), (3,)]
+    assert lake.magics() == {b"PAR1", b"Obj\x01"}
+    lake.sql(f"CALL {lake.catalog}.system.compute_table_stats(table => '{lake.namespace}.t')")
+    lake.sql(f"DROP TABLE {table} PURGE")
+    assert lake.files() == []
+
+
+def test_key_ids_differ_by_table(lake: Lake) -> None:
+    names = {"k1": "t1", "K2": "t2", "k-128": "t128", "k-192": "t192", "k-256": "t256"}
+    lengths = {"t128": "16", "t192": "24", "t256": "32"}
+    for key, name in names.items():
+        properties = {"encryption_data__key__length": lengths[name]} if name in lengths else {}
+        lake.insert(lake.create(name, key=key.lower(), **properties), [1])
+    joined = " UNION ALL ".join(f"SELECT * FROM {lake.table(name)}" for name in names.values())
+    assert len(lake.sql(joined)) == 5
+
+
+def test_table_default_key_id(lake: Lake) -> None:
+    """table-default.encryption.key-id encrypts every new table."""
+    default = lake.with_options({"table-default.encryption.key-id": "k2"})
+    table = default.table()
+    default.run(f"CREATE TABLE {table} (id BIGINT, note STRING, part STRING) USING iceberg")
+    default.insert(table, [1])
+    assert default.ids(table) == [1]
+    default.run(f"CREATE TABLE {default.table('ctas')} USING iceberg AS SELECT * FROM {table}")
+    properties = dict(default.rows(f"SHOW TBLPROPERTIES {default.table('ctas')}"))
+    assert (properties["encryption.key-id"], properties["format-version"]) == ("k2", "3")
+    assert default.magics("ctas") == {b"PARE", b"AGS1"}
+
+
+def test_required(lake: Lake) -> None:
+    """encryption.required=true refuses a CREATE without a key id."""
+    strict = lake.with_options({"encryption.required": "true"})
+    name = f"{strict.namespace}.t"
+    strict.refused(
+        f"CREATE TABLE {strict.table()} (id INT) USING iceberg", name, "encryption.key-id"
+    )
+    strict.refused(
+        f"CREATE TABLE {strict.table()} USING iceberg AS SELECT 1 AS id", name, "encryption.key-id"
+    )
+    strict.create()
+
+
+def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:
+    table, plain = lake.create(), lake.create("plain", key=None)
+    lake.insert(table, [1])
+    name = f"{lake.namespace}.t"
+    key = "encryption.key-id"
+    lake.refused(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('{key}'='k2')", name, key, "rotate_master_key"
+    )
+    lake.refused(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('{key}')", name, key)
+    replace = (
+        f"REPLACE TABLE {table} USING iceberg TBLPROPERTIES ('{key}'='k2') AS SELECT * FROM {table}"
+    )
+    lake.refused(replace, name, key, "rotate_master_key")
+    enable = f"ALTER TABLE {plain} SET TBLPROPERTIES ('{key}'='k1', 'format-version'='3')"
+    lake.refused(enable, f"{lake.namespace}.plain", key, "encrypt_table")
+    length = "encryption.data-key-length"
+    lake.refused(f"ALTER TABLE {table} SET TBLPROPERTIES ('{length}'='17')", name, length)
+    lake.run(f"ALTER TABLE {table} SET TBLPROPERTIES ('{key}'='k1')")  # no change
+    lake.insert(table, [2])
+    assert lake.ids(table) == [1, 2]
+
+
+def test_new_session(lake: Lake) -> None:
+    table = lake.create(write_delete_mode="merge-on-read")
+    lake.insert(table, [1, 2, 3])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    other = lake.spark.newSession()
+    assert sorted(row.id for row in other.table(table).collect()) == [2, 3]
+    other.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 2").collect()
+    lake.assert_encrypted("INSERT in another session")
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [2, 2, 3]
+
+
+def test_session_catalog(hive: Lake) -> None:
+    """EncryptedSessionCatalog as spark_catalog: Iceberg tables encrypted, Spark's own as they were."""
+    name = f"t_{hive.namespace}"
+    folder = hive.warehouse / name
+    hive.sql(
+        f"CREATE TABLE default.{name} (id BIGINT) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
+    )
+    hive.sql(f"INSERT INTO default.{name} VALUES (1), (2)")
+    hive.sql(f"DELETE FROM default.{name} WHERE id = 2")
+    assert hive.rows(f"SELECT * FROM spark_catalog.default.{name}") == [(1,)]
+    assert {magic(path) for path in files_below(folder)} == {b"PARE", b"AGS1"}
+    parquet = f"p_{hive.namespace}"
+    hive.sql(f"CREATE TABLE default.{parquet} (id BIGINT) USING parquet")
+    hive.sql(f"INSERT INTO default.{parquet} VALUES (1)")
+    assert hive.rows(f"SELECT * FROM default.{parquet}") == [(1,)]
+    hive.sql(f"DROP TABLE default.{parquet}")
+    hive.sql(f"DROP TABLE default.{name} PURGE")
+    assert not list(files_below(folder))

@@ -1,0 +1,86 @@
+"""verify_table and inspect_file on real tables, whole and tampered with."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from servers.files import MARKER
+from servers.lake import Lake
+
+from pyspark_iceberg_crypto import inspect_file, verify_table
+
+
+def test_an_encrypted_table_verifies(lake: Lake) -> None:
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, range(3))
+    lake.insert(table, [5], part="q")
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    report = verify_table(lake.spark, table)
+    assert report.ok, report
+    assert not report.problems
+    files = report.files.collect()
+    on_disk = {path.name for path in lake.files()}
+    assert {Path(row.path).name for row in files} <= on_disk
+    assert all(row.encrypted for row in files)
+    assert {"data", "deletion vectors", "manifest", "manifest list"} <= {row.kind for row in files}
+    assert MARKER not in str(report)
+    everything = verify_table(lake.spark, table, all_snapshots=True)
+    assert everything.ok
+    assert {Path(row.path).name for row in everything.files.collect()} == on_disk
+
+
+def test_a_plaintext_table_does_not_verify(lake: Lake) -> None:
+    table = lake.create(key=None)
+    lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p')")
+    report = verify_table(lake.spark, table)
+    assert not report.ok
+    assert len(report.problems) == 1
+
+
+@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
+def test_a_planted_plaintext_file_is_found(lake: Lake, kind: str) -> None:
+    """A plaintext file in the place of an encrypted one: verify names it."""
+    table = lake.create()
+    lake.insert(table, [1])
+    plain = lake.create("plain", key=None)
+    lake.sql(f"INSERT INTO {plain} VALUES (1, 'x', 'p')")
+    victim, plaintext = (one_file(lake.files(name), kind) for name in ("t", "plain"))
+    victim.write_bytes(plaintext.read_bytes())
+    victim.with_name(f".{victim.name}.crc").unlink(missing_ok=True)
+    lake.sql(f"REFRESH TABLE {table}")
+    report = verify_table(lake.spark, table)
+    assert not report.ok
+    assert victim.name in str(report.problems)
+
+
+def one_file(files: list[Path], kind: str) -> Path:
+    """The one file of a kind, told by its name."""
+    if kind == "data":
+        (found,) = (path for path in files if path.suffix == ".parquet")
+    elif kind == "manifest list":
+        (found,) = (path for path in files if path.name.startswith("snap-"))
+    else:
+        (found,) = (
+            path for path in files if path.suffix == ".avro" and not path.name.startswith("snap-")
+        )
+    return found
+
+
+def test_a_missing_file_is_found(hadoop: Lake) -> None:
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    victim = one_file(hadoop.files(), "data")
+    victim.unlink()
+    report = verify_table(hadoop.spark, table)
+    assert not report.ok
+    assert victim.name in str(report.problems)
+
+
+def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:
+    hadoop.insert(hadoop.create(), [1])
+    hadoop.create("plain", key=None)
+    hadoop.sql(f"INSERT INTO {hadoop.table('plain')} VALUES (1, 'x', 'p')")
+    assert inspect_file(spark, str(one_file(hadoop.files(), "data"))).magic == "PARE"
+    assert inspect_file(spark, str(one_file(hadoop.files(), "manifest"))).magic == "AGS1"
+    plain = inspect_file(spark, str(one_file(hadoop.files("plain"), "data")))
+    assert (plain.magic, plain.encrypted) == ("PAR1", False)

@@ -1,0 +1,36 @@
+"""Where the jars that the tests run on are."""
+
+from pathlib import Path
+
+import pyspark
+
+ROOT = Path(__file__).resolve().parents[2]
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+BUILD = ROOT / "jvm" / "build"
+
+
+def our_jar() -> Path:
+    """The jar that the wheel carries, or else the one that Gradle has just built."""
+    for folder in (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "libs"):
+        jars = sorted(folder.glob("iceberg-crypto-spark-*.jar"))
+        if jars:
+            return jars[-1]
+    raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
+
+
+def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
+    """The jars that Gradle's restServerJars or testJars copied to jvm/build/`folder`."""
+    jars = sorted((BUILD / folder).glob(pattern))
+    if not jars:
+        raise FileNotFoundError(
+            f"no {pattern} in {BUILD / folder}: run `gradle restServerJars testJars`"
+        )
+    return jars
+
+
+def spark_jar(pattern: str) -> Path:
+    """One of pyspark's own jars."""
+    jars = sorted(SPARK_JARS.glob(pattern))
+    if not jars:
+        raise FileNotFoundError(f"pyspark has no {pattern} in {SPARK_JARS}")
+    return jars[0]

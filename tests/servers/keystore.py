@@ -1,0 +1,31 @@
+"""A PKCS12 keystore as a user makes one with the JDK's keytool: an oracle beside our own Keystore.create."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+KEY_BITS = {"k1": 256, "k2": 256, "k-128": 128, "k-192": 192, "k-256": 256}
+
+
+@dataclass(frozen=True)
+class TestKeystore:
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    path: Path
+    password_file: Path
+
+
+def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeystore:
+    """A keystore with AES keys, name to bits, and its password in a file beside it."""
+    password = "only-for-tests-3141"
+    store = TestKeystore(folder / "master-keys.p12", folder / "master-keys.password")
+    store.password_file.write_text(password + "\n")
+    store.password_file.chmod(0o600)
+    for name, bits in (keys or KEY_BITS).items():
+        subprocess.run(
+            ["keytool", "-genseckey", "-alias", name, "-keyalg", "AES", "-keysize", str(bits)]
+            + ["-storetype", "PKCS12", "-keystore", str(store.path), "-storepass", password],
+            check=True,
+            capture_output=True,
+        )
+    return store
