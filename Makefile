@@ -13,6 +13,7 @@ JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
 JVM_SOURCES := build.gradle settings.gradle LICENSE $(shell find jvm/src/main -type f)
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+TEST_JARS := jvm/build/.test-jars
 
 # Gradle and Spark then run on the same JDK, whatever a distribution's wrapper would choose.
 find_java = export JAVA_HOME=$${JAVA_HOME:-$$(dirname "$$(dirname "$$(readlink -f "$$(command -v javac)")")")}
@@ -30,7 +31,7 @@ setup: $(INSTALLED) ## Install everything: system packages (as root), .venv, the
 jar: $(JAR) ## Build the jar into pyspark_iceberg_crypto/jars/
 
 .PHONY: demo
-demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back (about a minute)
+demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back
 	@$(VENV)/bin/iceberg-crypto demo
 
 .PHONY: test
@@ -41,11 +42,11 @@ test-jvm: $(INSTALLED) $(JAR) ## Run the Java tests
 	$(gradle) junit -PsparkJars="$(spark_jars)"
 
 .PHONY: test-py
-test-py: $(INSTALLED) $(JAR) ## Run the Python tests (ARGS="-k name" chooses some)
+test-py: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Python tests (ARGS="-k name" chooses some)
 	$(VENV)/bin/pytest $(ARGS)
 
 .PHONY: soak
-soak: $(INSTALLED) $(JAR) ## Run the long tests
+soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the long tests
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak
 	$(VENV)/bin/pytest -m soak tests
 
@@ -69,7 +70,7 @@ publish-local: tools ## Publish the jar to the local Maven repository, for --pac
 .PHONY: clean
 clean: ## Remove everything that was built, .venv included
 	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
-	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .mypy_cache .pytest_cache .ruff_cache __pycache__
 	find pyspark_iceberg_crypto tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Quick, and run every time. An order-only prerequisite of real files: it rebuilds none of them.
@@ -82,6 +83,11 @@ $(JAR): $(JVM_SOURCES) | tools
 	@$(gradle) :$(ARTIFACT):jar
 	@mkdir -p $(@D)
 	@cp jvm/build/libs/$(@F) $@
+
+$(TEST_JARS): build.gradle | tools
+	@echo "fetching the tests' servers and drivers"
+	@$(gradle) restServerJars testJars
+	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
 $(INSTALLED): pyproject.toml hatch_build.py | tools $(JAR)

@@ -33,6 +33,13 @@ _PYTHON_TYPES = {
     "PlaintextException": errors.PlaintextFoundError,
     "NotSupportedException": errors.NotSupportedError,
 }
+# Others' exceptions that a wrong argument leads to.
+_BAD_ARGUMENT = {
+    "org.apache.iceberg.exceptions.NotFoundException": "check the path",
+    "java.io.FileNotFoundException": "check the path",
+    "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": "check the catalog's name, "
+    "or set the catalog up with configure_spark",
+}
 # An executor's exception reaches the driver as the text of a stack trace.
 _IN_TEXT = re.compile(
     r"io\.icebergcrypto\.(?P<type>\w+Exception): (?P<problem>.+?)"
@@ -179,14 +186,31 @@ def typed_errors() -> Iterator[None]:
 
 
 def _typed(error: Py4JJavaError | CapturedException) -> errors.IcebergCryptoError | None:
-    thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
-    while thrown is not None:
+    for thrown in _causes(error):
         name = str(thrown.getClass().getName())
         if name.startswith(_JAVA_PACKAGE):
             kind = _PYTHON_TYPES.get(name.rpartition(".")[2], errors.IcebergCryptoError)
             return kind(str(thrown.problem()), str(thrown.hint() or ""))
-        thrown = thrown.getCause()
+    for thrown in _causes(error):
+        hint = _BAD_ARGUMENT.get(str(thrown.getClass().getName()))
+        if hint is not None:
+            return errors.ConfigurationError(str(thrown.getMessage()), hint)
     return from_text(str(error))
+
+
+def _causes(error: Py4JJavaError | CapturedException) -> Iterator[Any]:
+    thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
+    while thrown is not None:
+        yield thrown
+        thrown = thrown.getCause()
+
+
+def first_line(error: Exception) -> str:
+    """Say in one line what an exception says, a Java one without its stack trace."""
+    text = str(error)
+    if isinstance(error, Py4JJavaError):
+        text = str(error.java_exception.toString())
+    return text.strip().partition("\n")[0] or type(error).__name__
 
 
 def from_text(text: str) -> errors.IcebergCryptoError | None:

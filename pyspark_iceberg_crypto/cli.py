@@ -104,9 +104,9 @@ def _errors_told() -> Iterator[None]:
     except IcebergCryptoError as error:
         _fail(error.message, error.hint)
     except PySparkException as error:
-        _fail(str(error).partition("\n")[0], "is the catalog set up? see --catalog-conf and --conf")
-    except OSError as error:
-        _fail(str(error), "")
+        _fail(_jvm.first_line(error), "is the catalog set up? see --catalog-conf and --conf")
+    except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
+        _fail(_jvm.first_line(error), "")
 
 
 def _fail(message: str, hint: str) -> NoReturn:
@@ -160,5 +160,5 @@ def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
         said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]
         click.echo("\n".join(said), err=True)
         raise IcebergCryptoError(
-            f"Spark did not start: {str(error).partition(chr(10))[0]}", "see its output above"
+            f"Spark did not start: {_jvm.first_line(error)}", "see its output above"
         ) from error

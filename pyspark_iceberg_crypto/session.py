@@ -178,24 +178,10 @@ def _catalog_properties(
     options: dict[str, str],
 ) -> dict[str, str]:
     """Check the arguments and make Iceberg's catalog properties of them."""
-    if type is not None and catalog_impl is not None:
-        raise ConfigurationError(
-            f"both type={type!r} and catalog_impl={catalog_impl!r} are given", "give one of them"
-        )
-    if type is not None and type not in CATALOG_TYPES:
-        raise ConfigurationError(
-            f"unknown catalog type {type!r}",
-            f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
-        )
-    named: dict[str, str | None] = {
-        "uri": uri,
-        "warehouse": warehouse,
-        "catalog-impl": catalog_impl,
-    }
+    _check_type(type or options.get("type"), catalog_impl or options.get("catalog-impl"))
     if catalog_impl is None and not {"type", "catalog-impl"} & options.keys():
-        named["type"] = type or "hive"
-    elif type is not None:
-        named["type"] = type
+        type = type or "hive"  # noqa: A001
+    named = {"type": type, "catalog-impl": catalog_impl, "uri": uri, "warehouse": warehouse}
     if kms is not None:
         if isclass(kms) or not isinstance(kms, Kms):
             raise ConfigurationError(
@@ -218,6 +204,18 @@ def _catalog_properties(
                 "set it in one place",
             )
     return {**given, **options}
+
+
+def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A002
+    if type is not None and catalog_impl is not None:
+        raise ConfigurationError(
+            f"both type={type!r} and catalog_impl={catalog_impl!r} are given", "give one of them"
+        )
+    if type is not None and type not in CATALOG_TYPES:
+        raise ConfigurationError(
+            f"unknown catalog type {type!r}",
+            f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
+        )
 
 
 def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:

@@ -16,6 +16,9 @@ CATALOG = "lake"
 ENCRYPTED = f"{CATALOG}.demo.flights"
 PLAIN = f"{CATALOG}.demo.flights_plain"
 
+# Three short-lived JVMs: what the optimising compiler and the parallel collector cost, they never earn back.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -52,7 +55,8 @@ class Place:
         builder = _quiet.builder("iceberg-crypto demo").master("local[2]")
         builder.config(
             "spark.driver.extraJavaOptions",
-            f"-Dlog4j2.configurationFile={_quiet.LOG_SETTINGS} -Dderby.system.home={self.folder}",
+            f"-Dlog4j2.configurationFile={_quiet.LOG_SETTINGS} -Dderby.system.home={self.folder} "
+            + QUICK_START,
         )
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",

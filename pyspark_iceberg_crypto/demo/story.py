@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
@@ -66,6 +66,7 @@ class _Story:
     place: Place
     began: float = field(default_factory=time.monotonic)
     steps: int = 0
+    details: list[RenderableType] = field(default_factory=list)
 
     def tell(self) -> None:
         """Go through the steps, in the order of a table's life."""
@@ -78,9 +79,7 @@ class _Story:
             self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", lambda: self.create(spark))
             rows = self.step("Load the flights of 2013", lambda: self.load(spark, csv))
             self.step("Update and delete rows (deletion vectors)", lambda: self.change(spark))
-            report = self.step("Verify every file", lambda: verify_table(spark, ENCRYPTED))
-            self.console.print(Padding(report, (0, 0, 1, 2)))
-            self.require(report.ok, "a file of the encrypted table is not encrypted")
+            report = self.step("Verify every file", lambda: self.verify(spark))
             data_file = self.step(
                 "Compare with a plaintext table", lambda: self.show_bytes(spark, report)
             )
@@ -95,19 +94,26 @@ class _Story:
         self.summary(rows, sum(row[1] for row in known), report, refusals)
 
     def step(self, title: str, action: Callable[[], Result]) -> Result:
-        """Run a step with a spinner on it, and leave a line that says how long it took."""
+        """Run a step under a spinner; then say how long it took, and print what it has to show."""
         self.steps += 1
         start = time.monotonic()
-        with self.console.status(f"[{self.steps}/{STEPS}] {title}".replace("[", "\\[")):
-            result = action()
         line = Text.assemble(("✓ ", "green"), (f"{self.steps}/{STEPS} ", "dim"), (title, "bold"))
-        line.append(f"  {time.monotonic() - start:.1f} s", "dim")
-        self.console.print(line)
+        try:
+            with self.console.status(Text(f"{self.steps}/{STEPS} {title}")):
+                result = action()
+        except BaseException:
+            line = Text(f"✗ {self.steps}/{STEPS} {title}", "bold red")
+            raise
+        finally:
+            self.console.print(line.append(f"  {time.monotonic() - start:.1f} s", "dim"))
+            for detail in self.details:
+                self.console.print(Padding(detail, (0, 0, 0, 6), expand=False))
+            self.details.clear()
         return result
 
-    def say(self, text: str) -> None:
-        """Print a line about the running step."""
-        self.console.print(Text(f"      {text}"), soft_wrap=True)
+    def show(self, detail: RenderableType) -> None:
+        """Keep something to print once the running step is done."""
+        self.details.append(detail)
 
     def require(self, holds: bool, otherwise: str) -> None:
         """Stop the demo when what it shows is not so."""
@@ -121,7 +127,7 @@ class _Story:
         """Make the owner's keystore, and a stranger's with another key of the same name."""
         store = self.place.make_keystore("owner")
         self.place.make_keystore("stranger")
-        self.say(f"{store.path}, keys {store.keys()}")
+        self.show(Text(f"{store.path}, keys {store.keys()}"))
 
     def create(self, spark: SparkSession) -> None:
         """Create the encrypted table."""
@@ -134,7 +140,7 @@ class _Story:
         with _jvm.typed_errors():
             flights.read(spark, csv).writeTo(ENCRYPTED).append()
             rows = spark.table(ENCRYPTED).count()
-        self.say(f"{rows:,} rows")
+        self.show(Text(f"{rows:,} rows"))
         self.require(rows == flights.ROWS, f"{flights.ROWS:,} rows were loaded, {rows:,} are there")
         return rows
 
@@ -145,7 +151,16 @@ class _Story:
             spark.sql(f"UPDATE {ENCRYPTED} SET dep_delay = -15 WHERE dep_delay < -15")  # noqa: S608
             cancelled = spark.table(ENCRYPTED).where("dep_time IS NULL").count()
             spark.sql(f"DELETE FROM {ENCRYPTED} WHERE dep_time IS NULL")  # noqa: S608
-        self.say(f"{early:,} early departures updated, {cancelled:,} cancelled flights deleted")
+        self.show(
+            Text(f"{early:,} early departures updated, {cancelled:,} cancelled flights deleted")
+        )
+
+    def verify(self, spark: SparkSession) -> VerifyReport:
+        """Check every file of the encrypted table."""
+        report = verify_table(spark, ENCRYPTED)
+        self.show(report)
+        self.require(report.ok, "a file of the encrypted table is not encrypted")
+        return report
 
     def show_bytes(self, spark: SparkSession, report: VerifyReport) -> str:
         """Show the first bytes of a data file and a manifest beside a plaintext table's."""
@@ -155,7 +170,7 @@ class _Story:
             for kind in ("data", "manifest"):
                 for label, found in (("encrypted", report), ("plaintext", plain)):
                     path = _first(found, kind)
-                    self.console.print(Padding(_hex(f"{label} {kind}", path), (0, 0, 0, 6)))
+                    self.show(_hex(f"{label} {kind}", path))
         return _first(report, "data")
 
     def read_again(self, known: list[list[Any]]) -> None:
@@ -163,14 +178,14 @@ class _Story:
         (told,) = self.ask("owner")
         self.require(told.get("answer") == known, f"the second process answered {told}")
         rows = sum(row[1] for row in known)
-        self.say(f"{rows:,} rows, and the same answer for each of {len(known)} carriers")
+        self.show(Text(f"{rows:,} rows, and the same answer for each of {len(known)} carriers"))
 
     def refused(self, data_file: str) -> list[dict[str, Any]]:
         """Have a process with a stranger's key try the table, and then a data file itself."""
         attempts = self.ask("stranger", data_file)
         for told in attempts:
             self.require("error" in told, f"it was read without the key: {told}")
-            self.console.print(Padding(_refusal(told), (0, 0, 0, 6)))
+            self.show(_refusal(told))
         return attempts
 
     def ask(self, keystore: str, *arguments: str) -> list[dict[str, Any]]:
@@ -225,9 +240,9 @@ def _hex(label: str, path: str) -> Text:
     return lines
 
 
-def _refusal(told: dict[str, Any]) -> Text:
-    text = Text.assemble((told["what"], "bold"), ": ", (told["error"], "red"))
-    text.append(f"\n  {told['message']}")
+def _refusal(told: dict[str, Any]) -> RenderableType:
+    said = Text(told["message"])
     if told["hint"]:
-        text.append("\n  hint: ", "yellow").append(told["hint"])
-    return text
+        said.append("\nhint: ", "yellow").append(told["hint"])
+    heading = Text.assemble((told["what"], "bold"), ": ", (told["error"], "red"))
+    return Group(heading, Padding(said, (0, 0, 0, 2)))

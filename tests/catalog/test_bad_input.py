@@ -1,4 +1,4 @@
-"""Wrong settings: refused before a file is written, by an error that names the table and the property and says what to do."""
+"""Wrong settings: refused before a file is written; the error names table and property, and says what to do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,8 +32,8 @@ BAD_TABLES = {
     "data key of no number": BadTable(
         {"encryption.data-key-length": "x"}, ("encryption.data-key-length",)
     ),
-    "format version 2": BadTable({"format-version": "2"}, ("format-version", "encryption.key-id")),
-    "format version 1": BadTable({"format-version": "1"}, ("format-version", "encryption.key-id")),
+    "format version 2": BadTable({"format-version": "2"}, ("format-version", "3")),
+    "format version 1": BadTable({"format-version": "1"}, ("format-version", "3")),
     "ORC": BadTable({"write.format.default": "orc"}, ("write.format.default", "orc")),
     "ORC deletes": BadTable(
         {"write.delete.format.default": "orc"}, ("write.delete.format.default", "orc")

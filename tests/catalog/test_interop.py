@@ -1,4 +1,4 @@
-"""Iceberg tables stay Iceberg tables: stock Iceberg on Hive reads ours and we read its. And a second process reads all."""
+"""Tables stay Iceberg tables: stock Iceberg on Hive reads ours, we read its. And a second process reads all."""
 
 import json
 import subprocess

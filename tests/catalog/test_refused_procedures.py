@@ -15,7 +15,7 @@ def parquet_source(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"CREATE TABLE {name} (id BIGINT, note STRING, part STRING) USING parquet")
     spark.sql(f"INSERT INTO {name} VALUES (1, '{MARKER}', 'p')")
     yield name
-    spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def table(lake: Lake) -> str:
 
 def refused(lake: Lake, procedure: str, arguments: str = "", table: str = "t") -> None:
     extra = f", {arguments}" if arguments else ""
-    name = f"{lake.namespace}.{table}"
+    name = lake.table(table)
     lake.refused(f"CALL {lake.catalog}.system.{procedure}(table => '{name}'{extra})", name)
 
 

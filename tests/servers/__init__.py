@@ -1,1 +1,1 @@
-"""What the tests start or build: the REST catalog's server, a keystore, Spark's configuration, and the look at files on disk."""
+"""What the tests start or build: the REST server, a keystore, Spark's configuration, a look at files on disk."""

@@ -8,7 +8,7 @@ MARKER = "MARKER-7f3a9c"
 
 ENCRYPTED_MAGIC = (b"PARE", b"AGS1")
 
-# Files that Iceberg has in plaintext by design: the table's metadata.json, Hadoop's pointer to it, and Hadoop's checksums.
+# In plaintext by Iceberg's design: the table's metadata.json, Hadoop's pointer to it, and Hadoop's checksums.
 PLAINTEXT_BY_DESIGN = (".metadata.json", "version-hint.text", ".crc")
 
 

@@ -10,12 +10,12 @@ BUILD = ROOT / "jvm" / "build"
 
 
 def our_jar() -> Path:
-    """The jar that the wheel carries, or else the one that Gradle has just built."""
-    for folder in (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "libs"):
-        jars = sorted(folder.glob("iceberg-crypto-spark-*.jar"))
-        if jars:
-            return jars[-1]
-    raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
+    """The newer of the jar that the wheel carries and the one that Gradle has just built."""
+    folders = (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "libs")
+    jars = [jar for folder in folders for jar in folder.glob("iceberg-crypto-spark-*.jar")]
+    if not jars:
+        raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
+    return max(jars, key=lambda jar: jar.stat().st_mtime)
 
 
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:

@@ -78,7 +78,9 @@ class World:
             "spark.jars": ",".join(map(str, spark_jars())),
             # The JDBC driver must be there before DriverManager looks for drivers.
             "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.root}",
+            # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+            f"-Dderby.system.home={self.root}",
             **embedded_metastore(metastore or self.root / "metastore"),
         }
         conf |= catalog_conf("spark_catalog", OURS_SESSION, self.ours("hive"))

@@ -14,7 +14,7 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
 
   private final String problem;
   private final String hint;
-  private String table;
+  private String subject;
 
   /**
    * Makes an error.
@@ -48,12 +48,26 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
   /**
    * Adds the table to an error from a layer that does not know tables (a KMS, a file format).
    *
-   * @param name the table's full name; ignored when the error already has one
+   * @param name the table's full name; ignored when the error already names a table or a catalog
    * @return this error
    */
   public IcebergCryptoException inTable(String name) {
-    if (table == null) {
-      this.table = name;
+    return about("Table " + name);
+  }
+
+  /**
+   * Adds the catalog to an error that arose when it started.
+   *
+   * @param name the catalog's name; ignored when the error already names a table or a catalog
+   * @return this error
+   */
+  public IcebergCryptoException inCatalog(String name) {
+    return about("Catalog " + name);
+  }
+
+  private IcebergCryptoException about(String what) {
+    if (subject == null) {
+      this.subject = what;
     }
 
     return this;
@@ -61,7 +75,7 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
 
   /** What is wrong, without the hint. */
   public String problem() {
-    return table == null ? problem : "Table " + table + ": " + problem;
+    return subject == null ? problem : subject + ": " + problem;
   }
 
   /** What to do about it. */

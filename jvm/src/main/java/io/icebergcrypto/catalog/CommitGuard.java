@@ -27,10 +27,18 @@ import org.apache.iceberg.io.FileIO;
  */
 final class CommitGuard {
   private final String tableName;
+  private final boolean plaintextFiles;
   private final boolean plaintextStatistics;
 
-  CommitGuard(String tableName, boolean plaintextStatistics) {
+  /**
+   * Makes the guard of one table.
+   *
+   * @param plaintextFiles whether data and delete files may be added without a key
+   * @param plaintextStatistics whether statistics files may be added, which have no keys
+   */
+  CommitGuard(String tableName, boolean plaintextFiles, boolean plaintextStatistics) {
     this.tableName = tableName;
+    this.plaintextFiles = plaintextFiles;
     this.plaintextStatistics = plaintextStatistics;
   }
 
@@ -118,7 +126,7 @@ final class CommitGuard {
           throw plaintext("manifest", manifest.path());
         }
 
-        if (manifest.hasAddedFiles()) {
+        if (!plaintextFiles && manifest.hasAddedFiles()) {
           checkAddedFiles(manifest, specs, io);
         }
       }

@@ -1,11 +1,11 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
-import io.icebergcrypto.kms.SharedKmsClient;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import java.io.Closeable;
@@ -40,7 +40,6 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.metrics.LoggingMetricsReporter;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.view.View;
@@ -66,6 +65,7 @@ public final class EncryptedCatalog
   private Catalog delegate;
   private CachingKmsClient kms;
   private EncryptionManagerFactory managers;
+  private MetricsReporter reporter;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(String, Map)}. */
   public EncryptedCatalog() {}
@@ -79,24 +79,33 @@ public final class EncryptedCatalog
   /**
    * Starts the KMS client, if one is configured, and the catalog behind.
    *
-   * @throws io.icebergcrypto.IcebergCryptoException when the KMS cannot be used as configured
+   * @throws IcebergCryptoException when the KMS cannot be used as configured
    */
   @Override
   public void initialize(String name, Map<String, String> catalogProperties) {
     this.catalogName = name;
     this.properties = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     this.properties.putAll(catalogProperties);
-    this.managers = newManagerFactory();
+    try {
+      this.managers = newManagerFactory();
+      this.reporter = SharedMetricsReporter.load(properties);
+      this.kms = KmsClients.isConfigured(properties) ? KmsClients.create(properties) : null;
+      this.delegate = newDelegate();
+    } catch (IcebergCryptoException e) {
+      throw e.inCatalog(name);
+    }
+  }
+
+  private Catalog newDelegate() {
     Map<String, String> behind = propertiesBehind();
-    if (!KmsClients.isConfigured(properties)) {
-      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
-      return;
+    behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
+    if (kms == null) {
+      return CatalogUtil.buildIcebergCatalog(catalogName, behind, conf);
     }
 
-    this.kms = KmsClients.create(properties);
-    try (SharedKmsClient.Offer offer = SharedKmsClient.offer(kms)) {
-      behind.putAll(offer.properties());
-      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+    behind.putAll(SharedKmsClient.propertiesFor(kms));
+    try {
+      return CatalogUtil.buildIcebergCatalog(catalogName, behind, conf);
     } catch (RuntimeException e) {
       kms.close();
       throw e;
@@ -112,8 +121,7 @@ public final class EncryptedCatalog
     if ((type == null) == (impl == null)) {
       throw new InvalidConfigurationException(
           String.format(
-              "Catalog %s must have one of %s and %s; it has %s",
-              catalogName,
+              "It must have one of the properties %s and %s; it has %s",
               EncryptionProperties.CATALOG_TYPE,
               EncryptionProperties.CATALOG_IMPL,
               type == null ? "none" : "both"),
@@ -178,8 +186,7 @@ public final class EncryptedCatalog
    */
   public CachingKmsClient kms() {
     if (kms == null) {
-      // says what to set
-      KmsClients.create(properties);
+      throw KmsClients.notConfigured().inCatalog(catalogName);
     }
 
     return kms;
@@ -188,6 +195,10 @@ public final class EncryptedCatalog
   /** Whether statistics files, which Iceberg cannot encrypt, may be written for encrypted tables. */
   public boolean plaintextStatistics() {
     return "plaintext".equalsIgnoreCase(properties.get(EncryptionProperties.STATISTICS));
+  }
+
+  private boolean plaintextFiles() {
+    return "allow".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_FILES));
   }
 
   /**
@@ -222,19 +233,21 @@ public final class EncryptedCatalog
     return CatalogUtil.fullTableName(catalogName, identifier);
   }
 
-  /** The metrics reporter that the catalog behind gives a table. */
-  MetricsReporter reporterOf(TableIdentifier identifier) {
-    return delegate.loadTable(identifier) instanceof BaseTable table
-        ? table.reporter()
-        : LoggingMetricsReporter.instance();
+  /** The metrics reporter of tables that are being created. */
+  MetricsReporter reporter() {
+    return reporter;
   }
 
-  EncryptedTableOperations operations(TableOperations ops, String table, Runnable afterCommit) {
+  /** The metrics reporter that the catalog behind gave a table, which may be null: not there yet. */
+  MetricsReporter reporterOf(Table table) {
+    return table instanceof BaseTable base ? base.reporter() : reporter;
+  }
+
+  EncryptedTableOperations operations(TableOperations ops, String table) {
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        new CommitGuard(table, plaintextStatistics()),
-        afterCommit);
+        new CommitGuard(table, plaintextFiles(), plaintextStatistics()));
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
@@ -244,8 +257,7 @@ public final class EncryptedCatalog
     }
 
     if (table instanceof BaseTable base) {
-      return new EncryptedTable(
-          operations(base.operations(), base.name(), () -> {}), base);
+      return new EncryptedTable(operations(base.operations(), base.name()), base);
     }
 
     if (EncryptionProperties.keyId(table.properties()) != null) {
@@ -507,6 +519,7 @@ public final class EncryptedCatalog
         closeable.close();
       }
     } finally {
+      reporter.close();
       if (kms != null) {
         kms.close();
       }

@@ -91,13 +91,18 @@ final class EncryptedTableBuilder implements TableBuilder {
   @Override
   public Transaction createTransaction() {
     prepareNewTable();
-    return encrypted(delegate.createTransaction(), Transactions::createTableTransaction);
+    return encrypted(
+        delegate.createTransaction(), Transactions::createTableTransaction, catalog.reporter());
   }
 
   @Override
   public Transaction replaceTransaction() {
-    checkExisting(existing());
-    return encrypted(delegate.replaceTransaction(), Transactions::replaceTableTransaction);
+    Table existing = existing();
+    checkExisting(existing);
+    return encrypted(
+        delegate.replaceTransaction(),
+        Transactions::replaceTableTransaction,
+        catalog.reporterOf(existing));
   }
 
   @Override
@@ -115,7 +120,8 @@ final class EncryptedTableBuilder implements TableBuilder {
         delegate.createOrReplaceTransaction(),
         catalog.isRest() && existing == null
             ? Transactions::createTableTransaction
-            : Transactions::createOrReplaceTableTransaction);
+            : Transactions::createOrReplaceTableTransaction,
+        catalog.reporterOf(existing));
   }
 
   /** One of the factory methods of {@link Transactions}. */
@@ -128,17 +134,16 @@ final class EncryptedTableBuilder implements TableBuilder {
   }
 
   /** The same transaction on operations that encrypt. */
-  private Transaction encrypted(Transaction plain, TransactionFactory factory) {
+  private Transaction encrypted(
+      Transaction plain, TransactionFactory factory, MetricsReporter reporter) {
     if (!(plain instanceof BaseTransaction transaction)) {
       throw new IllegalStateException(
           "Cannot encrypt a transaction of class " + plain.getClass().getName());
     }
 
-    DeferredMetricsReporter reporter =
-        new DeferredMetricsReporter(() -> catalog.reporterOf(identifier));
     return factory.create(
         transaction.tableName(),
-        catalog.operations(transaction.underlyingOps(), tableName(), reporter::committed),
+        catalog.operations(transaction.underlyingOps(), tableName()),
         transaction.currentMetadata(),
         reporter);
   }

@@ -18,18 +18,11 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
   private final TableKeys keys;
   private final CommitGuard guard;
-  private final Runnable afterCommit;
 
   EncryptedTableOperations(TableOperations delegate, TableKeys keys, CommitGuard guard) {
-    this(delegate, keys, guard, () -> {});
-  }
-
-  EncryptedTableOperations(
-      TableOperations delegate, TableKeys keys, CommitGuard guard, Runnable afterCommit) {
     this.delegate = delegate;
     this.keys = keys;
     this.guard = guard;
-    this.afterCommit = afterCommit;
   }
 
   /** Whether the table has a key id. */
@@ -54,7 +47,6 @@ final class EncryptedTableOperations implements TableOperations {
     }
 
     delegate.commit(base, metadata);
-    afterCommit.run();
   }
 
   @Override

@@ -35,6 +35,9 @@ final class EncryptionProperties {
   /** Catalog property: refuse (default) or plaintext. */
   static final String STATISTICS = "encryption.statistics";
 
+  /** Catalog property: refuse (default) or allow. */
+  static final String PLAINTEXT_FILES = "encryption.plaintext-files";
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}

@@ -73,7 +73,7 @@ public final class KeystoreKmsClient implements KeyManagementClient {
     this.passwordFile = properties.get(KmsProperties.KEYSTORE_PASSWORD_FILE);
     if (properties.containsKey(PLAIN_PASSWORD)) {
       throw new InvalidConfigurationException(
-          "Catalog property " + PLAIN_PASSWORD + " would show the password to whoever sees the session",
+          "Property " + PLAIN_PASSWORD + " would show the password to whoever sees the session",
           "Put it into an environment variable or a file and name that with "
               + KmsProperties.KEYSTORE_PASSWORD_ENV
               + " or "
@@ -83,7 +83,7 @@ public final class KeystoreKmsClient implements KeyManagementClient {
 
     if (path == null || path.isBlank()) {
       throw new InvalidConfigurationException(
-          "Catalog property " + KmsProperties.KEYSTORE_PATH + " is missing",
+          "Property " + KmsProperties.KEYSTORE_PATH + " is missing",
           "Set it to a PKCS12 file; pyspark_iceberg_crypto.Keystore.create(...) makes one.");
     }
 
@@ -240,7 +240,7 @@ public final class KeystoreKmsClient implements KeyManagementClient {
       }
 
       throw new InvalidConfigurationException(
-          String.format("%s is not a PKCS12 keystore: %s", path, e.getMessage()),
+          String.format("%s (%s) is not a PKCS12 keystore", path, KmsProperties.KEYSTORE_PATH),
           "Make one with pyspark_iceberg_crypto.Keystore.create(...) or keytool -storetype PKCS12.",
           e);
     } catch (GeneralSecurityException e) {
@@ -283,8 +283,8 @@ public final class KeystoreKmsClient implements KeyManagementClient {
 
   private String passwordSource() {
     return passwordEnv != null
-        ? "environment variable " + passwordEnv
-        : "password file " + passwordFile;
+        ? String.format("%s: environment variable %s", KmsProperties.KEYSTORE_PASSWORD_ENV, passwordEnv)
+        : String.format("%s: file %s", KmsProperties.KEYSTORE_PASSWORD_FILE, passwordFile);
   }
 
   private SecureRandom random() {

@@ -49,13 +49,24 @@ public final class KmsClients {
         || properties.get(KmsProperties.KMS_IMPL) != null;
   }
 
+  /** The error of a catalog that needs a KMS and names none. */
+  public static IcebergCryptoException notConfigured() {
+    return new InvalidConfigurationException(
+        String.format(
+            "No KMS is configured: neither %s nor %s is set",
+            KmsProperties.KMS_TYPE, KmsProperties.KMS_IMPL),
+        "Set spark.sql.catalog.<name>.encryption.kms-type=keystore (with "
+            + KmsProperties.KEYSTORE_PATH
+            + "), or kms-impl to a KeyManagementClient class.");
+  }
+
   private static String implementation(Map<String, String> properties) {
     String type = properties.get(KmsProperties.KMS_TYPE);
     String impl = properties.get(KmsProperties.KMS_IMPL);
     if (type != null && impl != null) {
       throw new InvalidConfigurationException(
           String.format(
-              "Catalog properties %s (%s) and %s (%s) are both set",
+              "Properties %s (%s) and %s (%s) are both set",
               KmsProperties.KMS_TYPE, type, KmsProperties.KMS_IMPL, impl),
           "Keep one of the two.");
     }
@@ -65,13 +76,7 @@ public final class KmsClients {
     }
 
     if (type == null) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "No KMS is configured: neither %s nor %s is set",
-              KmsProperties.KMS_TYPE, KmsProperties.KMS_IMPL),
-          "Set spark.sql.catalog.<name>.encryption.kms-type=keystore (with "
-              + KmsProperties.KEYSTORE_PATH
-              + "), or kms-impl to a KeyManagementClient class.");
+      throw notConfigured();
     }
 
     String name = type.trim().toLowerCase(Locale.ROOT);

@@ -47,7 +47,7 @@ public final class KmsProperties {
     }
 
     throw new InvalidConfigurationException(
-        String.format("Catalog property %s is not a number of milliseconds: '%s'", CACHE_TTL_MS, value),
+        String.format("Property %s is not a number of milliseconds: '%s'", CACHE_TTL_MS, value),
         "Give milliseconds, such as 3600000 for an hour, or 0 to turn the cache off.");
   }
 }

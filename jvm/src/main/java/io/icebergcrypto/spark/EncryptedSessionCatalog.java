@@ -38,6 +38,7 @@ public class EncryptedSessionCatalog<
 
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.guard(ident.name(), super.loadProcedure(ident), this);
+    return GuardedProcedure.guard(
+        ident.name(), super.loadProcedure(ident), this, iceberg.encryptedCatalog());
   }
 }

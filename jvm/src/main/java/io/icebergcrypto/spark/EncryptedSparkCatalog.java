@@ -81,7 +81,7 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.guard(ident.name(), super.loadProcedure(ident), this);
+    return GuardedProcedure.guard(ident.name(), super.loadProcedure(ident), this, encrypted);
   }
 
   @Override
@@ -140,20 +140,10 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     return table;
   }
 
-  private void checkCreate(Identifier ident, Map<String, String> properties) {
+  private static void checkCreate(Identifier ident, Map<String, String> properties) {
     if (ident instanceof PathIdentifier path
         && properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY)) {
       throw pathRefused(path);
-    }
-
-    // Iceberg's snapshot and migrate procedures mark the table that they make
-    boolean imported = properties.containsKey("snapshot") || properties.containsKey("migrated");
-    if (imported && encrypted.encryptsNewTable(properties)) {
-      throw new NotSupportedException(
-              "snapshot and migrate keep a table's files as they are: plaintext, in an encrypted table",
-              "Copy the rows instead, which encrypts them: CREATE TABLE ... USING iceberg AS SELECT *"
-                  + " FROM <the table>.")
-          .inTable(String.join(".", name(), String.join(".", ident.namespace()), ident.name()));
     }
   }
 

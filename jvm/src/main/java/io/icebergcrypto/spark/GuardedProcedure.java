@@ -1,53 +1,76 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * An Iceberg procedure that writes plaintext files into an encrypted table, and so is refused on one
- * before it starts. The guard on commits would refuse too, but the files would be there by then.
+ * An Iceberg procedure that would put plaintext files into an encrypted table, and so is refused
+ * before it starts. The guard on commits would refuse too, but files would have been written or a
+ * table renamed by then.
  */
 final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
-  private static final Map<String, String> ADVICE =
+  /** Procedures that write into a table, and what to do instead on an encrypted one. */
+  private static final Map<String, String> ON_ENCRYPTED_TABLE =
       Map.of(
           "add_files",
           "Copy the rows instead, which encrypts them: INSERT INTO %s SELECT * FROM <the source>.",
           "compute_table_stats",
-          "Do without, or accept plaintext statistics with the catalog property"
-              + " encryption.statistics=plaintext (table %s).",
+          "Do without, or accept plaintext statistics of %s with the catalog property"
+              + " encryption.statistics=plaintext.",
           "compute_partition_stats",
-          "Do without, or accept plaintext statistics with the catalog property"
-              + " encryption.statistics=plaintext (table %s).");
+          "Do without, or accept plaintext statistics of %s with the catalog property"
+              + " encryption.statistics=plaintext.",
+          "rewrite_table_path",
+          "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+              + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
+
+  /** Procedures that make a table of the files of another one. */
+  private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
 
   private final String name;
   private final UnboundProcedure procedure;
   private final TableCatalog catalog;
+  private final EncryptedCatalog encrypted;
 
-  private GuardedProcedure(String name, UnboundProcedure procedure, TableCatalog catalog) {
+  private GuardedProcedure(
+      String name, UnboundProcedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
     this.name = name;
     this.procedure = procedure;
     this.catalog = catalog;
+    this.encrypted = encrypted;
   }
 
-  /** Guards the procedures that need it; gives all others back as they are. */
-  static UnboundProcedure guard(String name, UnboundProcedure procedure, TableCatalog catalog) {
+  /**
+   * Guards the procedures that need it; gives all others back as they are.
+   *
+   * @param catalog the catalog that the procedure is called in
+   * @param encrypted the encrypting Iceberg catalog behind it
+   */
+  static UnboundProcedure guard(
+      String name, UnboundProcedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
     String lower = name.toLowerCase(Locale.ROOT);
-    boolean guarded = ADVICE.containsKey(lower) && !(procedure instanceof GuardedProcedure);
-    return guarded ? new GuardedProcedure(lower, procedure, catalog) : procedure;
+    return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
+        ? new GuardedProcedure(lower, procedure, catalog, encrypted)
+        : procedure;
   }
 
   @Override
@@ -78,7 +101,12 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
 
   @Override
   public Iterator<Scan> call(InternalRow input) {
-    check(input);
+    if (INTO_NEW_TABLE.contains(name)) {
+      refuseEncryptedImport(input);
+    } else {
+      refuseOnEncryptedTable(input);
+    }
+
     return bound().call(input);
   }
 
@@ -86,41 +114,61 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
     return procedure.bind(new StructType());
   }
 
-  private void check(InternalRow input) {
+  private int indexOf(String parameter) {
     ProcedureParameter[] parameters = parameters();
     for (int i = 0; i < parameters.length; i++) {
-      if (parameters[i].name().equals("table") && !input.isNullAt(i)) {
-        refuseIfEncrypted(input.getUTF8String(i).toString());
+      if (parameters[i].name().equals(parameter)) {
+        return i;
       }
+    }
+
+    throw new IllegalStateException(name + " has no parameter " + parameter);
+  }
+
+  private void refuseEncryptedImport(InternalRow input) {
+    Map<String, String> properties = new HashMap<>();
+    int index = indexOf("properties");
+    if (!input.isNullAt(index)) {
+      MapData map = input.getMap(index);
+      map.foreach(
+          DataTypes.StringType,
+          DataTypes.StringType,
+          (key, value) -> {
+            properties.put(String.valueOf(key), String.valueOf(value));
+            return null;
+          });
+    }
+
+    if (encrypted.encryptsNewTable(properties)) {
+      String table = input.getUTF8String(indexOf("table")).toString();
+      throw new NotSupportedException(
+              name + " keeps a table's files as they are: plaintext, in an encrypted table",
+              "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"
+                  + " TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT * FROM <the"
+                  + " source>.")
+          .inTable(table);
     }
   }
 
-  private void refuseIfEncrypted(String table) {
+  private void refuseOnEncryptedTable(InternalRow input) {
     String fullName;
     Map<String, String> properties;
     try {
       Spark3Util.CatalogAndIdentifier found =
-          Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
+          Spark3Util.catalogAndIdentifier(
+              SparkSession.active(), input.getUTF8String(indexOf("table")).toString(), catalog);
       fullName = found.catalog().name() + "." + found.identifier();
       properties = ((TableCatalog) found.catalog()).loadTable(found.identifier()).properties();
     } catch (NoSuchTableException | ParseException e) {
       return; // the procedure says so itself
     }
 
-    boolean statisticsAllowed = name.startsWith("compute_") && plaintextStatisticsAllowed();
-    if (properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY) && !statisticsAllowed) {
+    boolean allowed = name.startsWith("compute_") && encrypted.plaintextStatistics();
+    if (properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY) && !allowed) {
       throw new NotSupportedException(
-              name + " would write plaintext files into an encrypted table",
-              String.format(ADVICE.get(name), fullName))
+              name + " would write plaintext files of an encrypted table",
+              String.format(ON_ENCRYPTED_TABLE.get(name), fullName))
           .inTable(fullName);
     }
-  }
-
-  private boolean plaintextStatisticsAllowed() {
-    EncryptedSparkCatalog sparkCatalog =
-        catalog instanceof EncryptedSparkCatalog direct
-            ? direct
-            : ((EncryptedSessionCatalog<?>) catalog).encryptedSparkCatalog();
-    return sparkCatalog.encryptedCatalog().plaintextStatistics();
   }
 }

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.TableFile;
 import io.icebergcrypto.format.FileInspector;
@@ -19,6 +20,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.SparkTableUtil;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -34,6 +36,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.storage.StorageLevel;
 
 /**
  * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each. The
@@ -102,10 +105,11 @@ public final class TableVerifier {
                   + "."));
     }
 
-    Dataset<Row> checked = check(namedByMetadata());
-    checked = withBelow(checked, "manifests", this::manifests, unreadable);
-    checked = withBelow(checked, "data and delete files", this::contentFiles, unreadable);
-    return new VerifyResult(describe(keyId), checked, unreadable, start);
+    List<Dataset<Row>> levels = new ArrayList<>();
+    levels.add(check(namedByMetadata()).persist(StorageLevel.MEMORY_AND_DISK()));
+    checkLevel("manifests", this::manifests, levels, unreadable);
+    checkLevel("data and delete files", this::contentFiles, levels, unreadable);
+    return new VerifyResult(describe(keyId), levels, unreadable, start);
   }
 
   private VerifyResult.Subject describe(String keyId) {
@@ -123,19 +127,24 @@ public final class TableVerifier {
   }
 
   /** Adds a level of the tree, or the problem that it cannot be read: what is above may be forged. */
-  private Dataset<Row> withBelow(
-      Dataset<Row> above,
+  private void checkLevel(
       String what,
       Supplier<Dataset<Row>> level,
+      List<Dataset<Row>> levels,
       List<VerifyResult.Problem> unreadable) {
     try {
-      Dataset<Row> files = check(level.get().dropDuplicates("path")).persist();
+      Dataset<Row> files =
+          check(level.get().dropDuplicates("path")).persist(StorageLevel.MEMORY_AND_DISK());
       files.count();
-      return above.union(files);
-    } catch (RuntimeException e) {
+      levels.add(files);
+    } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       Throwable root = e;
       while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
         root = root.getCause();
+      }
+
+      if (root instanceof IcebergCryptoException error && !(error instanceof TamperedException)) {
+        throw error; // the KMS: nothing can be said about the table
       }
 
       unreadable.add(
@@ -143,8 +152,8 @@ public final class TableVerifier {
               "table",
               name,
               "its " + what + " cannot be listed: " + root.getMessage(),
-              "A manifest list or a manifest is damaged, forged or missing, or its key cannot be had."));
-      return above;
+              "A manifest list or a manifest is damaged, forged or missing, or its key is not the one that"
+                  + " encrypted it."));
     }
   }
 
@@ -200,8 +209,11 @@ public final class TableVerifier {
     String magicName = null;
     String problem;
     boolean encrypted = false;
+    long length = file.getLong(3);
     try {
-      FileMagic magic = FileInspector.magic(io.newInputFile(file.getString(1)));
+      InputFile stored = io.newInputFile(file.getString(1));
+      length = length < 0 ? stored.getLength() : length;
+      FileMagic magic = FileInspector.magic(stored);
       magicName = magic.name();
       encrypted = magic.encrypted();
       problem = kind.problem(file.getString(2), magic);
@@ -215,7 +227,7 @@ public final class TableVerifier {
         file.getString(0),
         file.getString(1),
         file.getString(2),
-        file.getLong(3),
+        length,
         magicName,
         encrypted,
         problem);

@@ -9,7 +9,6 @@ import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
-import org.apache.spark.storage.StorageLevel;
 
 /** What a verification found. Holds the checked files as a cached DataFrame until it is closed. */
 public final class VerifyResult implements AutoCloseable {
@@ -47,6 +46,7 @@ public final class VerifyResult implements AutoCloseable {
   }
 
   private final Subject subject;
+  private final List<Dataset<Row>> levels;
   private final Dataset<Row> files;
   private final List<Problem> problems;
   private final List<Map<String, Object>> counts = new ArrayList<>();
@@ -55,9 +55,11 @@ public final class VerifyResult implements AutoCloseable {
   private long fileCount;
   private long byteCount;
 
-  VerifyResult(Subject subject, Dataset<Row> checked, List<Problem> found, long startNanos) {
+  VerifyResult(
+      Subject subject, List<Dataset<Row>> levels, List<Problem> found, long startNanos) {
     this.subject = subject;
-    this.files = checked.persist(StorageLevel.MEMORY_AND_DISK());
+    this.levels = levels;
+    this.files = levels.stream().reduce(Dataset::union).orElseThrow();
     this.problems = new ArrayList<>(found);
     this.problemCount = found.size();
     count();
@@ -125,6 +127,6 @@ public final class VerifyResult implements AutoCloseable {
   /** Releases the cached DataFrame. */
   @Override
   public void close() {
-    files.unpersist();
+    levels.forEach(Dataset::unpersist);
   }
 }

@@ -1,0 +1,131 @@
+package io.icebergcrypto.catalog;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.RestServer;
+import io.icebergcrypto.testing.TestKeystore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiFunction;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.platform.engine.DiscoverySelector;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
+import org.junit.platform.engine.discovery.UniqueIdSelector;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/**
+ * The encrypting catalog does what the catalog behind does: what fails of Iceberg's CatalogTests and
+ * ViewCatalogTests on it fails on the stock catalog too.
+ *
+ * <p>Encrypted, the stock control has the same table properties. CatalogTests adds data files that do
+ * not exist and have no keys, which {@code encryption.plaintext-files=allow} permits; manifests and
+ * lists are encrypted.
+ */
+class CatalogContractTest {
+  private static final Map<String, String> NO_KEY = Map.of();
+  private static final Map<String, String> KEY_ID = Map.of("table-default.encryption.key-id", "k1");
+
+  @TempDir private Path folder;
+
+  @ParameterizedTest
+  @EnumSource
+  void tablesAreAsOnTheStockCatalog(Backend backend) throws Exception {
+    assertNoFailureOfOurs(Contract.Tables.class, backend, NO_KEY, NO_KEY);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void encryptedTablesAreAsOnTheStockCatalog(Backend backend) throws Exception {
+    Map<String, String> keystore = TestKeystore.create(folder, "k1").properties();
+    Map<String, String> ours = new HashMap<>(KEY_ID);
+    ours.putAll(keystore);
+    ours.put("encryption.plaintext-files", "allow");
+
+    Map<String, String> stock = new HashMap<>(KEY_ID);
+    stock.put("table-default.format-version", "3");
+    if (backend == Backend.HIVE) { // the one stock catalog that does encrypt
+      stock.putAll(keystore);
+      stock.remove("encryption.kms-type");
+      stock.put("encryption.kms-impl", "io.icebergcrypto.kms.KeystoreKmsClient");
+    }
+
+    assertNoFailureOfOurs(Contract.Tables.class, backend, ours, stock);
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "HADOOP") // has no views
+  void viewsAreAsOnTheStockCatalog(Backend backend) throws Exception {
+    assertNoFailureOfOurs(Contract.Views.class, backend, NO_KEY, NO_KEY);
+  }
+
+  private void assertNoFailureOfOurs(
+      Class<?> tests, Backend backend, Map<String, String> ours, Map<String, String> stock)
+      throws IOException {
+    Map<String, Throwable> failures =
+        run(List.of(DiscoverySelectors.selectClass(tests)), backend, backend::encrypted, ours, 50);
+    if (!failures.isEmpty()) {
+      List<UniqueIdSelector> again =
+          failures.keySet().stream().map(DiscoverySelectors::selectUniqueId).toList();
+      failures
+          .keySet()
+          .removeAll(run(again, backend, backend::properties, stock, again.size()).keySet());
+    }
+
+    assertThat(failures).isEmpty();
+  }
+
+  /** Runs tests and gives the failures by test id. */
+  private Map<String, Throwable> run(
+      List<? extends DiscoverySelector> tests,
+      Backend backend,
+      BiFunction<Path, String, Map<String, String>> catalog,
+      Map<String, String> more,
+      int atLeast)
+      throws IOException {
+    Path fresh = Files.createTempDirectory(folder, "run");
+    Map<String, Throwable> failures = new TreeMap<>();
+    AtomicInteger finished = new AtomicInteger();
+    try (RestServer server = backend == Backend.REST ? RestServer.start(fresh) : null) {
+      String uri = server == null ? null : server.uri();
+      Contract.subject =
+          new Contract.Subject(
+              backend,
+              at -> {
+                Map<String, String> properties = catalog.apply(at, uri);
+                properties.putAll(more);
+                return properties;
+              },
+              fresh);
+      LauncherFactory.create()
+          .execute(
+              LauncherDiscoveryRequestBuilder.request().selectors(tests).build(),
+              new TestExecutionListener() {
+                @Override
+                public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+                  if (test.isTest()) {
+                    finished.incrementAndGet();
+                  }
+                  if (result.getStatus() == TestExecutionResult.Status.FAILED) {
+                    failures.put(test.getUniqueId(), result.getThrowable().orElseThrow());
+                  }
+                }
+              });
+    }
+
+    assertThat(finished).as("tests run").hasValueGreaterThanOrEqualTo(atLeast);
+    return failures;
+  }
+}

@@ -1,0 +1,75 @@
+package io.icebergcrypto.testing;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+
+/** The real catalogs that tests put behind the encrypting one. */
+public enum Backend {
+  IN_MEMORY,
+  JDBC,
+  HADOOP,
+  REST,
+  HIVE;
+
+  /** The properties with which a stock catalog of this kind keeps its tables in a folder. */
+  public Map<String, String> properties(Path folder, String restUri) {
+    Map<String, String> properties = new HashMap<>();
+    properties.put("warehouse", folder.resolve("warehouse").toString());
+    switch (this) {
+      case IN_MEMORY ->
+          properties.put("catalog-impl", "org.apache.iceberg.inmemory.InMemoryCatalog");
+      case JDBC -> {
+        properties.put("type", "jdbc");
+        properties.put("uri", "jdbc:sqlite:" + folder.resolve("jdbc.db") + "?busy_timeout=30000");
+        properties.put("jdbc.schema-version", "V1");
+      }
+      case HADOOP -> properties.put("type", "hadoop");
+      case REST -> {
+        properties.put("type", "rest");
+        properties.put("uri", restUri);
+        properties.remove("warehouse");
+      }
+      case HIVE -> properties.put("type", "hive");
+      default -> throw new IllegalStateException(name());
+    }
+
+    return properties;
+  }
+
+  /** The same catalog behind the encrypting one. */
+  public Map<String, String> encrypted(Path folder, String restUri) {
+    Map<String, String> properties = properties(folder, restUri);
+    String type = properties.remove("type");
+    String impl =
+        properties.put("catalog-impl", "io.icebergcrypto.catalog.EncryptedCatalog");
+    if (type != null) {
+      properties.put("encryption.catalog-type", type);
+    } else {
+      properties.put("encryption.catalog-impl", impl);
+    }
+
+    return properties;
+  }
+
+  /** A Hadoop configuration, with an embedded metastore on Derby for Hive. */
+  public Configuration conf(Path folder) throws IOException {
+    Configuration conf = new Configuration();
+    if (this == HIVE) {
+      Files.createDirectories(folder.resolve("warehouse"));
+      conf.set(
+          "javax.jdo.option.ConnectionURL",
+          "jdbc:derby:;databaseName=" + folder.resolve("metastore") + ";create=true");
+      conf.set("datanucleus.connectionPoolingType", "NONE");
+      conf.set("datanucleus.schema.autoCreateAll", "true");
+      conf.set("hive.metastore.schema.verification", "false");
+      conf.set("hive.metastore.warehouse.dir", folder.resolve("warehouse").toString());
+      conf.set("iceberg.engine.hive.lock-enabled", "false");
+    }
+
+    return conf;
+  }
+}

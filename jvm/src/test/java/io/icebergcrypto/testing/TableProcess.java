@@ -1,0 +1,88 @@
+package io.icebergcrypto.testing;
+
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/** A process of its own that works on the encrypted table db.t. */
+public final class TableProcess {
+  private TableProcess() {}
+
+  /**
+   * Arguments: what to do, backend, folder, REST URI or "-", and for write the first id.
+   *
+   * <p>create makes the table. write appends rows until it is killed, prints READY before the first
+   * commit and COMMITTED id behind each. check reads all, adds a row and prints ROW id for each row.
+   */
+  public static void main(String[] args) throws Exception {
+    Path folder = Path.of(args[2]);
+    TestLake lake =
+        new TestLake(
+            Backend.valueOf(args[1]), folder, args[3], TestKeystore.existing(folder).properties());
+    Catalog catalog = lake.open(Map.of());
+    switch (args[0]) {
+      case "create" -> TestLake.createTable(catalog, "t", Map.of());
+      case "write" -> write(load(catalog), Long.parseLong(args[4]));
+      case "check" -> check(load(catalog));
+      default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private static Table load(Catalog catalog) {
+    return catalog.loadTable(TableIdentifier.of(TestLake.DB, "t"));
+  }
+
+  private static void write(Table table, long first) {
+    System.out.println("READY");
+    for (long id = first; ; id++) {
+      TestLake.append(table, id);
+      System.out.println("COMMITTED " + id);
+    }
+  }
+
+  private static void check(Table table) {
+    checkReachable(table);
+    Set<Long> before = TestLake.ids(table);
+    TestLake.append(table, -1L - before.size());
+    Set<Long> after = TestLake.ids(table);
+    if (after.size() != before.size() + 1) {
+      throw new IllegalStateException(before.size() + " rows, then " + after.size());
+    }
+
+    after.forEach(id -> System.out.println("ROW " + id));
+  }
+
+  /** Every snapshot's key is there, and all that snapshots reach is encrypted and can be read. */
+  public static void checkReachable(Table table) {
+    TableMetadata metadata = ((HasTableOperations) table).operations().current();
+    Set<String> keys =
+        Set.copyOf(metadata.encryptionKeys().stream().map(EncryptedKey::keyId).toList());
+    for (Snapshot snapshot : table.snapshots()) {
+      if (!keys.contains(snapshot.keyId())) {
+        throw new IllegalStateException("Snapshot without its key: " + snapshot);
+      }
+
+      for (ManifestFile manifest : snapshot.allManifests(table.io())) {
+        if (manifest.keyMetadata() == null) {
+          throw new IllegalStateException("Manifest without its key: " + manifest.path());
+        }
+      }
+    }
+
+    TestLake.reachable(table)
+        .forEach(
+            path -> {
+              if (!TestLake.magic(path).encrypted()) {
+                throw new IllegalStateException("Not encrypted: " + path);
+              }
+            });
+  }
+}

@@ -1,0 +1,171 @@
+package io.icebergcrypto.testing;
+
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.data.GenericFileWriterFactory;
+import org.apache.iceberg.data.GenericRecord;
+import org.apache.iceberg.data.IcebergGenerics;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.DataWriter;
+import org.apache.iceberg.io.OutputFileFactory;
+import org.apache.iceberg.types.Types;
+
+/** An encrypting catalog over a real one, with a table of two columns to write and read. */
+public final class TestLake {
+  /** The namespace of all tables. */
+  public static final Namespace DB = Namespace.of("db");
+
+  /** id and data. */
+  public static final Schema SCHEMA =
+      new Schema(
+          Types.NestedField.required(1, "id", Types.LongType.get()),
+          Types.NestedField.optional(2, "data", Types.StringType.get()));
+
+  private final Backend backend;
+  private final Path folder;
+  private final String restUri;
+  private final Map<String, String> keystore;
+
+  /** Says where; nothing is opened yet. */
+  public TestLake(Backend backend, Path folder, String restUri, Map<String, String> keystore) {
+    this.backend = backend;
+    this.folder = folder;
+    this.restUri = restUri;
+    this.keystore = keystore;
+  }
+
+  /** Opens another encrypting catalog, as another process would. */
+  public Catalog open(Map<String, String> more) throws IOException {
+    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, restUri));
+    properties.putAll(keystore);
+    properties.putAll(more);
+    return CatalogUtil.buildIcebergCatalog("lake", properties, backend.conf(folder));
+  }
+
+  /** Opens the catalog behind, without encryption. */
+  public Catalog openStock() throws IOException {
+    return CatalogUtil.buildIcebergCatalog(
+        "lake", backend.properties(folder, restUri), backend.conf(folder));
+  }
+
+  /** Makes the namespace and an encrypted table; commits are retried often, for concurrent tests. */
+  public static Table createTable(Catalog catalog, String name, Map<String, String> more) {
+    if (!((SupportsNamespaces) catalog).namespaceExists(DB)) {
+      ((SupportsNamespaces) catalog).createNamespace(DB);
+    }
+
+    return catalog
+        .buildTable(TableIdentifier.of(DB, name), SCHEMA)
+        .withProperty("encryption.key-id", "k1")
+        .withProperty("commit.retry.num-retries", "200")
+        .withProperty("commit.retry.min-wait-ms", "10")
+        .withProperty("commit.retry.max-wait-ms", "200")
+        .withProperties(more)
+        .create();
+  }
+
+  /** Writes one data file with these ids. It is not committed. */
+  public static DataFile write(Table table, long... ids) {
+    DataWriter<Record> writer =
+        new GenericFileWriterFactory.Builder(table)
+            .build()
+            .newDataWriter(
+                OutputFileFactory.builderFor(table, 1, System.nanoTime()).build().newOutputFile(),
+                table.spec(),
+                null);
+    try (writer) {
+      for (long id : ids) {
+        GenericRecord row = GenericRecord.create(SCHEMA);
+        row.setField("id", id);
+        row.setField("data", "row " + id);
+        writer.write(row);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return writer.toDataFile();
+  }
+
+  /** Writes and commits one data file with these ids. */
+  public static void append(Table table, long... ids) {
+    table.newAppend().appendFile(write(table, ids)).commit();
+  }
+
+  /** The ids in the table. */
+  public static Set<Long> ids(Table table) {
+    Set<Long> ids = new TreeSet<>();
+    try (CloseableIterable<Record> rows = IcebergGenerics.read(table).build()) {
+      rows.forEach(row -> ids.add((Long) row.getField("id")));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return ids;
+  }
+
+  /** The files that any snapshot reaches: lists, manifests, data and delete files. */
+  public static Set<Path> reachable(Table table) {
+    Set<String> paths = new TreeSet<>();
+    for (Snapshot snapshot : table.snapshots()) {
+      paths.add(snapshot.manifestListLocation());
+      for (ManifestFile manifest : snapshot.allManifests(table.io())) {
+        paths.add(manifest.path());
+        try (CloseableIterable<String> files =
+            ManifestFiles.readPaths(manifest, table.io(), table.specs())) {
+          files.forEach(paths::add);
+        } catch (IOException e) {
+          throw new UncheckedIOException(e);
+        }
+      }
+    }
+
+    return paths.stream().map(TestLake::path).collect(Collectors.toSet());
+  }
+
+  private static Path path(String location) {
+    return Path.of(location.replaceFirst("^file:(//)?", ""));
+  }
+
+  /** All files below the table's folder but metadata.json, hints and checksums. */
+  public static List<Path> files(Table table) {
+    Path root = path(table.location());
+    try (Stream<Path> all = Files.walk(root)) {
+      return new ArrayList<>(
+          all.filter(Files::isRegularFile)
+              .filter(file -> !file.toString().matches(".*(\\.metadata\\.json|version-hint\\.text|\\.crc)"))
+              .toList());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** What a file starts with. */
+  public static FileMagic magic(Path file) {
+    return FileInspector.magic(org.apache.iceberg.Files.localInput(file.toFile()));
+  }
+}

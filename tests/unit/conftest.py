@@ -1,0 +1,24 @@
+"""No test in this folder starts a JVM for Spark."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `doubles`
+
+
+@pytest.fixture(autouse=True)
+def no_jvm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process as it is before Spark starts, whatever other tests have left running in this one."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    assert SparkContext._gateway is None, "a unit test has started a JVM"

@@ -1,0 +1,66 @@
+"""The hook that puts the jar into the wheel: when it builds, and what it says when it cannot."""
+
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tree(root: Path, jar_age: int | None) -> Path:
+    """A source tree whose files are from second 1000, and a jar so many seconds older."""
+    source = root / "jvm" / "src" / "main" / "java" / "A.java"
+    source.parent.mkdir(parents=True)
+    jar = root / "a.jar"
+    for path in (source, root / "build.gradle", root / "settings.gradle"):
+        path.touch()
+        os.utime(path, (1000, 1000))
+    if jar_age is not None:
+        jar.touch()
+        os.utime(jar, (1000 - jar_age, 1000 - jar_age))
+    return jar
+
+
+@pytest.mark.parametrize(("age", "current"), [(None, False), (5, False), (0, True), (-5, True)])
+def test_a_jar_is_current_when_no_source_is_newer(
+    hook: ModuleType, tmp_path: Path, age: int | None, current: bool
+) -> None:
+    assert hook.is_current(tree(tmp_path, age), tmp_path) is current
+
+
+def test_no_gradle(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="apt-get install -y gradle openjdk-17-jdk-headless"):
+        hook.build(tmp_path / "a.jar", tmp_path)
+
+
+def test_no_jdk(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(RuntimeError, match="no javac on the PATH: apt-get install"):
+        hook.java_home()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RuntimeError, match="has no bin/javac"):
+        hook.java_home()
+
+
+def test_an_old_jdk(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    javac = tmp_path / "bin" / "javac"
+    javac.parent.mkdir()
+    javac.write_text("#!/bin/sh\necho javac 11.0.2\n")
+    javac.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RuntimeError, match="is older"):
+        hook.java_home()

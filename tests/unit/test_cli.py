@@ -1,0 +1,127 @@
+"""The command line: what it prints where, and its exit codes. Spark is a double."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from doubles import broken_json, verify_json
+from pyspark.errors import AnalysisException
+
+from pyspark_iceberg_crypto import FileInspection, KeyNotFoundError, VerifyReport, cli
+
+INSPECTED = FileInspection("f", 10, "PAR1", "Parquet", False)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the command; `answer` is what verify_table or inspect_file gives, or raises."""
+
+    @contextmanager
+    def session(*_: Any) -> Iterator[str]:
+        yield "spark"
+
+    def invoke(*arguments: str, answer: Any = None, spark: Any = session) -> Result:
+        def give(*_: Any, **__: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(cli, "_session", spark)
+        monkeypatch.setattr(cli, "verify_table", give)
+        monkeypatch.setattr(cli, "inspect_file", give)
+        return CliRunner().invoke(cli.main, arguments)
+
+    return invoke
+
+
+def test_help_names_the_commands(run: Callable[..., Result]) -> None:
+    shown = run("--help").output
+    assert all(f"  {name} " in shown for name in ("demo", "inspect", "verify"))
+
+
+def test_version(run: Callable[..., Result]) -> None:
+    assert "0.1.0" in run("--version").output
+
+
+def test_all_encrypted_is_0(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.db.t", answer=VerifyReport.of(verify_json()))
+    assert result.exit_code == 0
+    assert "all 4 files of lake.db.t are encrypted" in result.stdout
+
+
+def test_a_problem_is_1(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.db.t", answer=VerifyReport.of(broken_json()))
+    assert result.exit_code == 1
+    assert "hint: rewrite it" in result.stdout
+
+
+def test_json_is_all_of_standard_output(run: Callable[..., Result]) -> None:
+    report = VerifyReport.of(broken_json())
+    result = run("verify", "lake.db.t", "--output", "json", answer=report)
+    assert json.loads(result.stdout)["problem_count"] == 1
+    assert result.exit_code == 1
+
+
+def test_inspect(run: Callable[..., Result]) -> None:
+    result = run("inspect", "f", answer=INSPECTED)
+    assert result.exit_code == 1
+    assert "✗ not encrypted" in result.stdout
+    result = run("inspect", "f", "--output", "json", answer=INSPECTED)
+    assert json.loads(result.stdout)["magic"] == "PAR1"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (KeyNotFoundError("no key 'k9'", "create it"), "error: no key 'k9'\nhint: create it\n"),
+        (AnalysisException("no such table\nplan: ..."), "error: no such table\nhint: is the"),
+        (OSError("disk full"), "error: disk full\n"),
+        (ZeroDivisionError("a defect of ours"), "error: a defect of ours\n"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_checked_is_2(
+    run: Callable[..., Result], error: Exception, says: str
+) -> None:
+    result = run("verify", "lake.db.t", answer=error)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(says)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "lake.db.t", "--catalog-conf", "type"),
+        ("verify", "lake.db.t", "--catalog-conf", "type=hbase", "--catalog-conf", "catalog-impl=x"),
+        ("verify", "lake.db.t", "--conf", "=x"),
+        ("verify", "my-lake.db.t", "--catalog-conf", "type=hive"),
+        ("verify",),
+        ("no-such-command",),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_2(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+    real = cli._session
+    result = run(*arguments, spark=real)
+    assert result.exit_code == 2
+    assert "error" in result.stderr.lower()
+    assert "Traceback" not in result.output
+
+
+def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    @contextmanager
+    def session(*arguments: Any) -> Iterator[str]:
+        seen.append(arguments)
+        yield "spark"
+
+    monkeypatch.setattr(cli, "_session", session)
+    monkeypatch.setattr(cli, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
+    for table in ("prod.a.b.t", "db.t"):
+        CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
+    assert seen == [((), "prod", {"uri": "a=b"}), ((), "spark_catalog", {"uri": "a=b"})]

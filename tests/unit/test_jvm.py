@@ -1,0 +1,160 @@
+"""The boundary to the JVM: no session, the wrong session, the missing jar, Java's errors."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from doubles import JavaThrowable
+from py4j.java_gateway import JavaPackage
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors.exceptions.captured import AnalysisException
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm, errors
+from pyspark_iceberg_crypto.verify import inspect_file, verify_table
+
+JAVA = "io.icebergcrypto."
+
+
+def thrown(throwable: JavaThrowable) -> Py4JJavaError:
+    error = Py4JJavaError.__new__(Py4JJavaError)
+    error.java_exception = throwable
+    error.errmsg = "an error"
+    return error
+
+
+@pytest.fixture(autouse=True)
+def plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Py4J asks the JVM for an exception's text; these exceptions have none."""
+    monkeypatch.setattr(Py4JJavaError, "__str__", lambda self: self.errmsg)
+
+
+class Session(SparkSession):
+    """A session on a JVM double."""
+
+    def __init__(self, jvm: Any, stopped: bool = False) -> None:
+        context = SimpleNamespace(isStopped=lambda: stopped)
+        jsc = SimpleNamespace(sc=lambda: context)
+        self._sc = SimpleNamespace(_jsc=jsc, _jvm=jvm)  # type: ignore[assignment]
+        self._jsparkSession = "a Java session"  # type: ignore[assignment]
+
+
+def jvm_with(api: Any) -> Any:
+    python = SimpleNamespace(PythonApi=api)
+    return SimpleNamespace(io=SimpleNamespace(icebergcrypto=SimpleNamespace(python=python)))
+
+
+def test_a_call_passes_the_session_and_the_arguments() -> None:
+    api = SimpleNamespace(inspectFile=lambda *args: args)
+    assert _jvm.call(Session(jvm_with(api)), "inspectFile", "p") == ("a Java session", "p")
+
+
+@pytest.mark.parametrize("function", [inspect_file, verify_table])
+def test_no_session(function: Any) -> None:
+    with pytest.raises(errors.NoSessionError, match="this is None") as caught:
+        function(None, "lake.db.t")
+    assert "configure_spark" in caught.value.hint
+
+
+def test_a_stopped_session() -> None:
+    with pytest.raises(errors.NoSessionError, match="was stopped"):
+        _jvm.api(Session(jvm_with(None), stopped=True))
+
+
+def test_a_session_whose_jvm_has_gone() -> None:
+    spark = Session(None)
+    spark._sc._jsc.sc = lambda: (_ for _ in ()).throw(Py4JNetworkError("gone"))
+    with pytest.raises(errors.NoSessionError, match="was stopped"):
+        _jvm.api(spark)
+
+
+def test_a_spark_connect_session() -> None:
+    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(errors.SparkConnectError) as caught:
+        verify_table(connect, "lake.db.t")
+    assert "CALL lake.system.verify_encryption" in caught.value.hint
+
+
+class Packages(JavaPackage):
+    """A JVM without the jar: Py4J takes every name in it for a package."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> "Packages":
+        return self
+
+
+def test_a_missing_jar() -> None:
+    spark = Session(Packages())
+    with pytest.raises(errors.JarMissingError, match="iceberg-crypto jar") as caught:
+        _jvm.api(spark)
+    assert f"--packages {_jvm.COORDINATE}" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("java", "python"),
+    [
+        ("IcebergCryptoException", errors.IcebergCryptoError),
+        ("InvalidConfigurationException", errors.ConfigurationError),
+        ("KeyNotFoundException", errors.KeyNotFoundError),
+        ("KmsUnavailableException", errors.KmsUnavailableError),
+        ("AccessDeniedException", errors.AccessDeniedError),
+        ("TamperedException", errors.TamperedError),
+        ("PlaintextException", errors.PlaintextFoundError),
+        ("NotSupportedException", errors.NotSupportedError),
+        ("OneOfALaterVersionException", errors.IcebergCryptoError),
+    ],
+)
+def test_a_java_error_deep_among_the_causes_becomes_its_python_type(
+    java: str, python: type[errors.IcebergCryptoError]
+) -> None:
+    ours = JavaThrowable(JAVA + java, "no key 'k9'", "create it")
+    outer = JavaThrowable("java.lang.RuntimeException", cause=JavaThrowable("X", cause=ours))
+    with pytest.raises(errors.IcebergCryptoError) as caught, _jvm.typed_errors():
+        raise thrown(outer)
+    assert type(caught.value) is python
+    assert (caught.value.message, caught.value.hint) == ("no key 'k9'", "create it")
+    assert isinstance(caught.value.__cause__, Py4JJavaError)
+
+
+def test_an_error_that_pyspark_has_converted_is_looked_through() -> None:
+    ours = JavaThrowable(JAVA + "KeyNotFoundException", "no key", None)
+    error = AnalysisException.__new__(AnalysisException)
+    error._origin = JavaThrowable("org.apache.spark.sql.AnalysisException", cause=ours)
+    with pytest.raises(errors.KeyNotFoundError) as caught, _jvm.typed_errors():
+        raise error
+    assert caught.value.hint == ""
+
+
+def test_a_missing_file_is_a_wrong_argument() -> None:
+    missing = JavaThrowable("org.apache.iceberg.exceptions.NotFoundException", "no file /nope")
+    with pytest.raises(errors.ConfigurationError, match="no file /nope"), _jvm.typed_errors():
+        raise thrown(missing)
+
+
+def test_a_java_error_in_one_line() -> None:
+    assert _jvm.first_line(thrown(JavaThrowable("java.X", "a\nb"))) == "java.X: a"
+    assert _jvm.first_line(OSError()) == "OSError"
+
+
+def test_any_other_java_error_is_left_alone() -> None:
+    error = thrown(JavaThrowable("java.io.IOException", cause=JavaThrowable("X")))
+    with pytest.raises(Py4JJavaError) as caught, _jvm.typed_errors():
+        raise error
+    assert caught.value is error
+
+
+def test_a_jvm_that_does_not_answer() -> None:
+    with pytest.raises(errors.NoSessionError, match="does not answer"), _jvm.typed_errors():
+        raise Py4JNetworkError("gone")
+
+
+def test_an_executors_error_is_found_in_the_text_of_its_trace() -> None:
+    found = _jvm.from_text(
+        "Job aborted: Lost task 0.0: io.icebergcrypto.TamperedException: Table db.t: file f\n"
+        "was cut\n  hint: restore it\n\tat io.icebergcrypto.X.y(X.java:1)\n"
+    )
+    assert isinstance(found, errors.TamperedError)
+    assert found.message.startswith("Table db.t: file f")
+    assert _jvm.from_text("java.io.IOException: nothing of ours") is None

@@ -1,0 +1,175 @@
+"""configure_spark adds to what Spark is started with, and loses nothing that was set."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    JarMissingError,
+    SparkConnectError,
+    configure_spark,
+    session,
+)
+
+ICEBERG = session.ICEBERG_COORDINATE
+EXTENSION = session.ICEBERG_EXTENSION
+OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
+
+
+@pytest.fixture(autouse=True)
+def jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The wheel's jar; and a Spark without a spark-defaults.conf."""
+    made = tmp_path / "iceberg-crypto-spark-4.1_2.13-0.1.0.jar"
+    monkeypatch.setattr(session, "wheel_jar", lambda: made)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    return str(made)
+
+
+def defaults(text: str) -> None:
+    folder = Path(os.environ["SPARK_CONF_DIR"])
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(text)
+
+
+def configured(**settings: str) -> dict[str, str]:
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder.config(key.replace("_", "."), value)
+    return configure_spark(builder)._options
+
+
+def test_a_bare_builder_gets_jar_iceberg_and_extension(jar: str) -> None:
+    options = configured()
+    assert options["spark.jars"] == jar
+    assert options["spark.jars.packages"] == ICEBERG
+    assert options["spark.sql.extensions"] == EXTENSION
+
+
+def test_what_the_builder_has_is_kept(jar: str) -> None:
+    options = configured(
+        spark_jars="/a.jar", spark_jars_packages="g:a:1,g:b:2", spark_sql_extensions="com.X"
+    )
+    assert options["spark.jars"] == f"/a.jar,{jar}"
+    assert options["spark.jars.packages"] == f"g:a:1,g:b:2,{ICEBERG}"
+    assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
+
+
+def test_twice_is_the_same_as_once() -> None:
+    builder = configure_spark(SparkSession.builder)
+    once = dict(builder._options)
+    assert configure_spark(builder)._options == once
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--packages g:a:1 --jars /a.jar pyspark-shell",
+        "--packages=g:a:1 --jars=/a.jar pyspark-shell",
+        "--conf spark.jars.packages=g:a:1 -c spark.jars=/a.jar pyspark-shell",
+        "--packages g:zero:0 --packages g:a:1 --conf spark.jars=/a.jar pyspark-shell",
+    ],
+)
+def test_submit_arguments_are_added_to(
+    arguments: str, jar: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master 'local[1]' {arguments}")
+    configured(spark_jars_packages="g:b:2")
+    words = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    assert words.count("--packages") == words.count("--jars") == 1
+    assert words[words.index("--packages") + 1] == f"g:a:1,g:b:2,{ICEBERG}"
+    assert words[words.index("--jars") + 1] == f"/a.jar,{jar}"
+    assert words[-3:] == ["--master", "local[1]", "pyspark-shell"]
+    assert "--conf" not in words and "-c" not in words
+
+
+def test_submit_arguments_that_name_no_jars_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = "--conf spark.executor.memory=1g --name 'two words' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    assert configured()["spark.jars.packages"] == ICEBERG
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == arguments
+
+
+def test_an_extension_in_the_submit_arguments_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.sql.extensions=com.X pyspark-shell")
+    assert configured()["spark.sql.extensions"] == f"com.X,{EXTENSION}"
+
+
+@pytest.mark.parametrize("between", [" ", "=", ":", "   ", " = "])
+def test_spark_defaults_are_added_to(between: str, jar: str) -> None:
+    defaults(
+        f"# spark.jars /no.jar\nspark.jars.packages{between}g:a:1,\\\n   g:b:2\n"
+        f"  spark.jars{between}/a.jar  \nspark.sql.extensions{between}com.X\n"
+    )
+    options = configured()
+    assert options["spark.jars"] == f"/a.jar,{jar}"
+    assert options["spark.jars.packages"] == f"g:a:1,g:b:2,{ICEBERG}"
+    assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
+
+
+def test_a_properties_file_stands_for_spark_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults("spark.jars.packages g:a:1\n")
+    other = tmp_path / "other.conf"
+    other.write_text("spark.jars.packages g:b:2\n")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {other} pyspark-shell")
+    assert configured()["spark.jars.packages"] == f"g:b:2,{ICEBERG}"
+
+
+def test_what_the_builder_sets_replaces_spark_defaults_as_it_does_for_spark() -> None:
+    defaults("spark.jars.packages g:a:1\n")
+    options = configured(spark_jars_packages="g:b:2")
+    assert options["spark.jars.packages"] == f"g:b:2,{ICEBERG}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark_jars_packages", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.1"),
+        ("spark_jars", "/lib/iceberg-spark-runtime-4.1_2.13-1.12.1.jar"),
+    ],
+)
+def test_an_iceberg_that_the_user_names_is_not_added_twice(key: str, value: str) -> None:
+    assert ICEBERG not in configured(**{key: value}).get("spark.jars.packages", "")
+
+
+def test_our_coordinate_brings_our_jar_and_iceberg() -> None:
+    options = configured(spark_jars_packages=OURS)
+    assert options["spark.jars.packages"] == OURS
+    assert "spark.jars" not in options
+
+
+def test_an_iceberg_for_another_spark_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"iceberg-spark-runtime-3\.5_2\.12"):
+        configured(spark_jars_packages="org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0")
+
+
+def test_a_connect_builder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SparkConnectError, match="server"):
+        configure_spark(SparkSession.builder.remote("sc://localhost"))
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    with pytest.raises(SparkConnectError):
+        configured()
+
+
+def test_under_spark_submit_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session._jvm, "require_jars", lambda: None)
+    monkeypatch.setattr(session._jvm, "launched_conf", {"spark.sql.extensions": "com.X"}.get)
+    options = configured()
+    assert not {"spark.jars", "spark.jars.packages"} & options.keys()
+    assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
+    assert options["spark.sql.catalog.lake"] == session.CATALOG_CLASS
+
+
+def test_a_source_tree_without_a_jar_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(session, "__file__", str(tmp_path / "session.py"))
+    with pytest.raises(JarMissingError, match="make jar"):
+        session.wheel_jar()

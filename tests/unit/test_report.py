@@ -1,0 +1,130 @@
+"""What verify_table, inspect_file and kms_metrics make of the JVM's answers, and how it looks."""
+
+import json
+from typing import Any
+
+import pytest
+from doubles import VerifyResult, broken_json, verify_json
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    FileCount,
+    NotSupportedError,
+    VerifyReport,
+    _jvm,
+    inspect_file,
+    kms_metrics,
+    verify_table,
+)
+
+
+@pytest.fixture
+def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Answers of PythonApi, by method."""
+    answers: dict[str, Any] = {"calls": []}
+
+    def call(_: object, method: str, *args: Any) -> Any:
+        answers["calls"].append((method, *args))
+        return answers[method]
+
+    monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "data_frame", lambda spark, dataset: (spark, dataset))
+    return answers
+
+
+def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
+    result = jvm["verifyTable"] = VerifyResult(verify_json())
+    with verify_table("spark", "lake.db.t", all_snapshots=True) as report:  # type: ignore[arg-type]
+        assert report.ok
+        assert report.counts[0] == FileCount("data", "PARE", True, 3, 123_456)
+        assert report.files == ("spark", "a Java Dataset")
+    report.close()
+    assert jvm["calls"] == [("verifyTable", "lake.db.t", False, True)]
+    assert result.closed == 1
+    with pytest.raises(ConfigurationError, match="no list of files"):
+        _ = report.files
+
+
+def test_deep_comes_later() -> None:
+    with pytest.raises(NotSupportedError, match="later version"):
+        verify_table(None, "lake.db.t", deep=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", "  ", None])
+def test_a_table_without_a_name(name: Any) -> None:
+    with pytest.raises(ConfigurationError, match="table's name"):
+        verify_table(None, name)  # type: ignore[arg-type]
+
+
+def test_a_good_report_as_text() -> None:
+    shown = str(VerifyReport.of(verify_json()))
+    assert "✓ all 4 files of lake.db.t are encrypted (master key 'k1')" in shown
+    assert "current snapshot, 131.3 KB, 0.4 s" in shown
+    assert "manifest" in shown and "AGS1" in shown and "123,456" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_bad_report_as_text() -> None:
+    shown = str(VerifyReport.of(broken_json()))
+    assert "✗ 1 problem found in 1 file of lake.db.t" in shown
+    assert "PLAINTEXT" in shown
+    assert "<script>alert(1)</script>[red]x.parquet" in shown, "brackets are no markup"
+    assert "hint: rewrite it" in shown
+
+
+def test_a_table_without_a_key() -> None:
+    report = VerifyReport.of(verify_json(ok=False, key_id=None))
+    assert "✗ lake.db.t is not encrypted (4 files checked)" in str(report)
+
+
+def test_many_problems_are_cut_short() -> None:
+    problem = {"kind": "data", "path": "p", "problem": "is plaintext", "hint": None}
+    report = VerifyReport.of(
+        verify_json(ok=False, problem_count=5000, problems=[dict(problem) for _ in range(1000)])
+    )
+    assert "and 4980 more" in str(report)
+    assert report.problems[0].hint == ""
+
+
+def test_a_report_in_a_notebook_escapes_what_comes_from_the_table() -> None:
+    shown = VerifyReport.of(broken_json())._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "firebrick" in shown
+
+
+def test_to_dict_is_ready_for_json() -> None:
+    found = json.loads(json.dumps(VerifyReport.of(broken_json()).to_dict()))
+    assert found["problems"][0]["problem"] == "is plaintext"
+    assert found["file_count"] == 1
+    assert not [key for key in found if key.startswith("_")]
+
+
+def test_inspect_file_keeps_what_is_known(jvm: dict[str, Any]) -> None:
+    jvm["inspectFile"] = json.dumps(
+        {
+            "path": "f",
+            "length": 1_048_620,
+            "magic": "AGS1",
+            "format": "AES GCM stream",
+            "encrypted": True,
+            "block_size": 1_048_576,
+            "block_count": 1,
+            "plaintext_length": 1_048_584,
+            "of_a_later_version": 1,
+        }
+    )
+    found = inspect_file("spark", "f")  # type: ignore[arg-type]
+    assert (found.block_count, found.algorithm) == (1, None)
+    assert "algorithm" not in found.to_dict()
+    assert "block size        1,048,576" in str(found)
+    assert "✓ encrypted" in str(found)
+
+
+def test_kms_metrics(jvm: dict[str, Any]) -> None:
+    names = ("wrap_calls", "unwrap_calls", "hits", "misses", "errors", "cached_keys")
+    answer = {"kms": "keystore", "wrap_ms": 1.5, "unwrap_ms": 0.0, **dict.fromkeys(names, 2)}
+    jvm["kmsMetrics"] = json.dumps({**answer, "of_a_later_version": 1})
+    found = kms_metrics("spark", "lake")  # type: ignore[arg-type]
+    assert (found.kms, found.hits, found.wrap_ms) == ("keystore", 2, 1.5)
+    assert jvm["calls"] == [("kmsMetrics", "lake")]

@@ -1,0 +1,165 @@
+"""The catalog that configure_spark sets up, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    Keystore,
+    NoSessionError,
+    configure_spark,
+    session,
+)
+
+
+@pytest.fixture(autouse=True)
+def jar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "wheel_jar", lambda: Path("/lib/iceberg-crypto.jar"))
+
+
+def catalog_conf(*args: Any, **kwargs: Any) -> dict[str, str]:
+    options = configure_spark(SparkSession.builder, *args, **kwargs)._options
+    prefix = "spark.sql.catalog."
+    return {
+        key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)
+    }
+
+
+def test_every_argument_is_a_catalog_property() -> None:
+    found = catalog_conf(
+        "lake",
+        type="rest",
+        uri="http://localhost:1",
+        warehouse="file:/w",
+        kms=Keystore("/keys.p12", password_env="P"),
+        required=True,
+        options={"io-impl": "com.IO"},
+    )
+    assert found == {
+        "lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+        "lake.type": "rest",
+        "lake.uri": "http://localhost:1",
+        "lake.warehouse": "file:/w",
+        "lake.encryption.kms-type": "keystore",
+        "lake.encryption.kms.keystore.path": "/keys.p12",
+        "lake.encryption.kms.keystore.password-env": "P",
+        "lake.encryption.required": "true",
+        "lake.io-impl": "com.IO",
+    }
+
+
+def test_hive_is_the_default_type() -> None:
+    assert catalog_conf()["lake.type"] == "hive"
+
+
+@pytest.mark.parametrize(
+    "how", [{"catalog_impl": "com.C"}, {"options": {"catalog-impl": "com.C"}}], ids=str
+)
+def test_a_class_replaces_the_type(how: dict[str, Any]) -> None:
+    found = catalog_conf(**how)
+    assert found["lake.catalog-impl"] == "com.C"
+    assert "lake.type" not in found
+
+
+def test_the_session_catalog_is_set_up_too() -> None:
+    found = catalog_conf(session_catalog=True)
+    assert found["spark_catalog"] == "io.icebergcrypto.spark.EncryptedSessionCatalog"
+    assert found["spark_catalog.type"] == found["lake.type"] == "hive"
+
+
+def test_spark_catalog_by_name_is_the_session_catalog() -> None:
+    found = catalog_conf("spark_catalog")
+    assert found["spark_catalog"] == "io.icebergcrypto.spark.EncryptedSessionCatalog"
+    assert "lake" not in found
+
+
+class NotAKms:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"type": "hbase"}, "unknown catalog type 'hbase'"),
+        ({"type": "hive", "catalog_impl": "com.C"}, "both type='hive' and catalog_impl='com.C'"),
+        ({"options": {"type": "hbase"}}, "unknown catalog type 'hbase'"),
+        ({"options": {"type": "hive", "catalog-impl": "com.C"}}, "both type='hive' and"),
+        ({"type": "hive", "options": {"catalog-impl": "com.C"}}, "both type='hive' and"),
+        ({"catalog": "my-lake"}, "'my-lake' cannot be a catalog's name"),
+        ({"catalog": "a.b"}, "'a.b' cannot be"),
+        ({"catalog": ""}, "'' cannot be"),
+        ({"catalog": "lake\n"}, "cannot be"),
+        ({"kms": NotAKms()}, "kms must be a KMS"),
+        ({"kms": {"encryption.kms-type": "keystore"}}, "kms must be a KMS"),
+        ({"kms": Keystore}, "kms must be a KMS"),
+        ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
+        ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
+        ({"options": {"clients": 4}}, "'clients' is 4"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configure_spark(SparkSession.builder, **arguments)
+    assert says in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_refusal_leaves_the_builder_as_it_was() -> None:
+    builder = SparkSession.builder.config("a", "b")
+    with pytest.raises(ConfigurationError):
+        configure_spark(builder, type="hbase")
+    assert builder._options == {"a": "b"}
+
+
+def test_what_is_no_session_is_refused() -> None:
+    with pytest.raises(NoSessionError, match="a str"):
+        configure_spark("spark")  # type: ignore[type-var]
+
+
+class Conf(dict[str, str]):
+    set = dict.__setitem__
+
+
+def running(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> SparkSession:
+    """A session that runs with our jars."""
+    made = SparkSession.__new__(SparkSession)
+    monkeypatch.setattr(SparkSession, "conf", Conf(conf))
+    monkeypatch.setattr(session._jvm, "require_session", lambda _: None)
+    monkeypatch.setattr(session._jvm, "require_jars", lambda _: None)
+    return made
+
+
+EXTENDED = {"spark.sql.extensions": f"com.X,{session.ICEBERG_EXTENSION}"}
+
+
+def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = running(monkeypatch, EXTENDED)
+    assert configure_spark(spark, type="rest", uri="u") is spark
+    assert spark.conf.get("spark.sql.catalog.lake.uri") == "u"
+    configure_spark(spark, type="rest", uri="u")  # the same again is no contradiction
+
+
+def test_a_running_session_with_another_catalog_of_that_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stock = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
+    spark = running(monkeypatch, {**EXTENDED, **stock})
+    with pytest.raises(ConfigurationError, match=r"has spark\.sql\.catalog\.lake=org\.apache"):
+        configure_spark(spark)
+
+
+def test_a_running_session_keeps_its_session_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = running(monkeypatch, EXTENDED)
+    with pytest.raises(
+        ConfigurationError, match=r"runs without spark\.sql\.catalog\.spark_catalog"
+    ):
+        configure_spark(spark, session_catalog=True)
+
+
+def test_a_running_session_needs_icebergs_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="without Iceberg's SQL extension"):
+        configure_spark(running(monkeypatch, {}))
