@@ -35,13 +35,13 @@ def test_stream_from_table_to_table(lake: Lake, tmp_path: Path) -> None:
     assert not marker_in(tmp_path)
 
 
-def test_stream_of_complete_results(lake: Lake, tmp_path: Path) -> None:
-    source = lake.create("source")
-    target = lake.create("target", columns="part STRING, n BIGINT")
-    lake.insert(source, [1, 2], part="a")
-    lake.insert(source, [3], part="b")
+def test_stream_of_complete_results(hadoop: Lake, tmp_path: Path) -> None:
+    source = hadoop.create("source")
+    target = hadoop.create("target", columns="part STRING, n BIGINT")
+    hadoop.insert(source, [1, 2], part="a")
+    hadoop.insert(source, [3], part="b")
     query = (
-        lake.spark.readStream.table(source)
+        hadoop.spark.readStream.table(source)
         .groupBy("part")
         .count()
         .withColumnRenamed("count", "n")
@@ -54,5 +54,5 @@ def test_stream_of_complete_results(lake: Lake, tmp_path: Path) -> None:
         assert query.awaitTermination(120), "the stream did not end"
     finally:
         query.stop()
-    lake.assert_encrypted("the stream")
-    assert lake.rows(f"SELECT part, n FROM {target}") == [("a", 2), ("b", 1)]
+    hadoop.assert_encrypted("the stream")
+    assert hadoop.rows(f"SELECT part, n FROM {target}") == [("a", 2), ("b", 1)]

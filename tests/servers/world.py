@@ -1,6 +1,7 @@
 """The catalogs of the tests: ours and stock Iceberg's over the same warehouses, metastore, database and REST server."""
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class World:
     root: Path
     keystore: TestKeystore
     rest: RestServer
+    jar: Path
 
     def warehouse(self, kind: str) -> Path:
         return self.root / "warehouse" / kind
@@ -75,7 +77,9 @@ class World:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.jars": ",".join(map(str, spark_jars())),
+            "spark.jars": ",".join(
+                map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
+            ),
             # The JDBC driver must be there before DriverManager looks for drivers.
             "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
             # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
@@ -88,10 +92,6 @@ class World:
             conf |= catalog_conf(f"enc_{kind}", OURS, self.ours(kind))
             conf |= catalog_conf(f"stock_{kind}", STOCK, self.stock(kind))
         return conf
-
-
-def spark_jars() -> list[Path]:
-    return [our_jar(), *build_jars("test-jars", "iceberg-spark-runtime-*.jar")]
 
 
 def embedded_metastore(folder: Path) -> dict[str, str]:
@@ -112,9 +112,11 @@ def catalog_conf(name: str, implementation: str, options: dict[str, str]) -> dic
 
 
 def make_world(root: Path) -> World:
-    (root / "warehouse").mkdir()
+    warehouse = root / "warehouse"
+    warehouse.mkdir()
+    jar = Path(
+        shutil.copy(our_jar(), root)
+    )  # a build during the tests must not change the jar under a running JVM
     keystore = make_keystore(root)
-    rest = start_rest_server(
-        root / "rest-catalog.db", root / "warehouse" / "rest", root / "rest-server.log"
-    )
-    return World(root, keystore, rest)
+    rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
+    return World(root, keystore, rest, jar)

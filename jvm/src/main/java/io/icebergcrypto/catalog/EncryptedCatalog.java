@@ -19,13 +19,14 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
-import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.LoadContext;
 import org.apache.iceberg.catalog.Namespace;
@@ -42,6 +43,7 @@ import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
+import org.apache.iceberg.util.ThreadPools;
 import org.apache.iceberg.view.View;
 import org.apache.iceberg.view.ViewBuilder;
 
@@ -364,13 +366,19 @@ public final class EncryptedCatalog
   private boolean purge(TableIdentifier identifier, EncryptedTableOperations ops) {
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
-    for (Snapshot snapshot : metadata.snapshots()) {
-      snapshot.allManifests(io);
-    }
+    ReachableFiles reachable =
+        new ReachableFiles(io, metadata.specsById(), ThreadPools.getWorkerPool());
+    Map<String, ManifestFile> manifests = reachable.manifests(metadata.snapshots());
 
     if (delegate instanceof HadoopCatalog) {
       // its drop deletes the table's folder, manifests and all: files elsewhere must go before
-      CatalogUtil.dropTableData(io, metadata);
+      if (metadata.propertyAsBoolean(
+          TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
+        Set<String> elsewhere = reachable.contentFiles(manifests.values());
+        elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
+        CatalogUtil.deleteFiles(io, elsewhere, "data");
+      }
+
       return delegate.dropTable(identifier, false);
     }
 

@@ -1,14 +1,10 @@
 package io.icebergcrypto.catalog;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.Collection;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -16,13 +12,11 @@ import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
 import org.apache.iceberg.util.ThreadPools;
@@ -122,13 +116,14 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     }
 
     FileIO io = ops.io();
-    Map<String, ManifestFile> remaining = manifests(after.snapshots(), io);
-    Map<String, ManifestFile> unreachable = manifests(expired, io);
+    ReachableFiles reachable = new ReachableFiles(io, before.specsById(), planExecutor);
+    Map<String, ManifestFile> remaining = reachable.manifests(after.snapshots());
+    Map<String, ManifestFile> unreachable = reachable.manifests(expired);
     unreachable.keySet().removeAll(remaining.keySet());
 
     if (level == CleanupLevel.ALL && !unreachable.isEmpty()) {
-      Set<String> files = contentFiles(unreachable.values(), before, io);
-      files.removeAll(contentFiles(remaining.values(), before, io));
+      Set<String> files = reachable.contentFiles(unreachable.values());
+      files.removeAll(reachable.contentFiles(remaining.values()));
       delete(files, "data", io);
     }
 
@@ -137,35 +132,6 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     Set<String> statistics = statistics(before);
     statistics.removeAll(statistics(after));
     delete(statistics, "statistics", io);
-  }
-
-  private Map<String, ManifestFile> manifests(List<Snapshot> snapshots, FileIO io) {
-    Map<String, ManifestFile> byPath = new ConcurrentHashMap<>();
-    Tasks.foreach(snapshots)
-        .executeWith(planExecutor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(snapshot -> snapshot.allManifests(io).forEach(m -> byPath.put(m.path(), m)));
-    return new LinkedHashMap<>(byPath);
-  }
-
-  private Set<String> contentFiles(
-      Collection<ManifestFile> manifests, TableMetadata metadata, FileIO io) {
-    Set<String> paths = ConcurrentHashMap.newKeySet();
-    Tasks.foreach(manifests)
-        .executeWith(planExecutor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(
-            manifest -> {
-              try (CloseableIterable<String> live =
-                  ManifestFiles.readPaths(manifest, io, metadata.specsById())) {
-                live.forEach(paths::add);
-              } catch (IOException e) {
-                throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
-              }
-            });
-    return new HashSet<>(paths);
   }
 
   private static Set<String> statistics(TableMetadata metadata) {

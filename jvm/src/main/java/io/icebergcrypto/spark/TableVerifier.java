@@ -91,10 +91,10 @@ public final class TableVerifier {
 
   private VerifyResult verify() {
     long start = System.nanoTime();
-    List<VerifyResult.Problem> unreadable = new ArrayList<>();
+    Tally tally = new Tally();
     String keyId = table.properties().get(TableProperties.ENCRYPTION_TABLE_KEY);
     if (keyId == null) {
-      unreadable.add(
+      tally.add(
           new VerifyResult.Problem(
               "table",
               name,
@@ -106,10 +106,15 @@ public final class TableVerifier {
     }
 
     List<Dataset<Row>> levels = new ArrayList<>();
-    levels.add(check(namedByMetadata()).persist(StorageLevel.MEMORY_AND_DISK()));
-    checkLevel("manifests", this::manifests, levels, unreadable);
-    checkLevel("data and delete files", this::contentFiles, levels, unreadable);
-    return new VerifyResult(describe(keyId), levels, unreadable, start);
+    checkLevel("manifest lists", this::namedByMetadata, levels, tally);
+    checkLevel("manifests", this::manifests, levels, tally);
+    checkLevel("data and delete files", this::contentFiles, levels, tally);
+    if (levels.isEmpty()) {
+      levels.add(spark.createDataFrame(List.of(), CHECKED));
+    }
+
+    double seconds = (System.nanoTime() - start) / 1e9;
+    return new VerifyResult(describe(keyId), levels, tally, seconds);
   }
 
   private VerifyResult.Subject describe(String keyId) {
@@ -128,14 +133,10 @@ public final class TableVerifier {
 
   /** Adds a level of the tree, or the problem that it cannot be read: what is above may be forged. */
   private void checkLevel(
-      String what,
-      Supplier<Dataset<Row>> level,
-      List<Dataset<Row>> levels,
-      List<VerifyResult.Problem> unreadable) {
+      String what, Supplier<Dataset<Row>> level, List<Dataset<Row>> levels, Tally tally) {
     try {
-      Dataset<Row> files =
-          check(level.get().dropDuplicates("path")).persist(StorageLevel.MEMORY_AND_DISK());
-      files.count();
+      Dataset<Row> files = check(distinct(level.get())).persist(StorageLevel.MEMORY_AND_DISK());
+      tally.merge(Tally.of(files));
       levels.add(files);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       Throwable root = e;
@@ -147,7 +148,7 @@ public final class TableVerifier {
         throw error; // the KMS: nothing can be said about the table
       }
 
-      unreadable.add(
+      tally.add(
           new VerifyResult.Problem(
               "table",
               name,
@@ -155,6 +156,12 @@ public final class TableVerifier {
               "A manifest list or a manifest is damaged, forged or missing, or its key is not the one that"
                   + " encrypted it."));
     }
+  }
+
+  /** Each file once, in as many parts as the cluster has cores: snapshots share manifests and files. */
+  private Dataset<Row> distinct(Dataset<Row> files) {
+    int parts = spark.sparkContext().defaultParallelism();
+    return files.repartition(parts, functions.col("path")).dropDuplicates("path");
   }
 
   private Dataset<Row> namedByMetadata() {

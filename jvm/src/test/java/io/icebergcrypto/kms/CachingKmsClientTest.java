@@ -1,0 +1,281 @@
+package io.icebergcrypto.kms;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.NotSupportedException;
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class CachingKmsClientTest {
+  private static final AtomicInteger UNWRAPS = new AtomicInteger();
+  private static volatile CountDownLatch gate = new CountDownLatch(0);
+  private static volatile RuntimeException failure;
+
+  /** A double of a KMS: a wrapped key is the key behind one byte. Counts, waits and fails as told. */
+  public static final class CountingKms implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      return ByteBuffer.allocate(1 + key.remaining()).put((byte) 'w').put(key).flip();
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      UNWRAPS.incrementAndGet();
+      try {
+        gate.await();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+      if (failure != null) {
+        throw failure;
+      }
+      byte[] key = KeyCache.copyOf(wrappedKey);
+      return ByteBuffer.wrap(key, 1, key.length - 1).slice();
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {}
+  }
+
+  private static CachingKmsClient client(long ttlMs) {
+    return KmsClients.create(
+        Map.of(
+            KmsProperties.KMS_IMPL, CountingKms.class.getName(),
+            KmsProperties.CACHE_TTL_MS, String.valueOf(ttlMs)));
+  }
+
+  private static ByteBuffer wrapped(int key) {
+    return ByteBuffer.wrap(new byte[] {'w', (byte) key, (byte) key});
+  }
+
+  @AfterEach
+  void reset() {
+    UNWRAPS.set(0);
+    gate = new CountDownLatch(0);
+    failure = null;
+  }
+
+  @Test
+  void aKeyIsUnwrappedOnce() {
+    CachingKmsClient client = client(60_000);
+    for (int i = 0; i < 5; i++) {
+      assertThat(client.unwrapKey(wrapped(7), "k")).isEqualTo(ByteBuffer.wrap(new byte[] {7, 7}));
+    }
+    assertThat(UNWRAPS).hasValue(1);
+    assertThat(client.metrics().unwrapCalls()).isEqualTo(1);
+    assertThat(client.metrics().misses()).isEqualTo(1);
+    assertThat(client.metrics().hits()).isEqualTo(4);
+  }
+
+  @Test
+  void theWrappingKeyIsPartOfWhatIsCached() {
+    CachingKmsClient client = client(60_000);
+    client.unwrapKey(wrapped(7), "k");
+    client.unwrapKey(wrapped(7), "other");
+    assertThat(UNWRAPS).hasValue(2);
+  }
+
+  @Test
+  void whatWasWrappedHereNeedsNoCallToUnwrap() {
+    CachingKmsClient client = client(60_000);
+    ByteBuffer key = ByteBuffer.wrap(new byte[] {1, 2, 3});
+    ByteBuffer wrapped = client.wrapKey(key.duplicate(), "k");
+    assertThat(client.unwrapKey(wrapped, "k")).isEqualTo(key);
+    assertThat(UNWRAPS).hasValue(0);
+  }
+
+  @Test
+  void callersGetCopies() {
+    CachingKmsClient client = client(60_000);
+    client.unwrapKey(wrapped(7), "k").put(0, (byte) 0);
+    assertThat(client.unwrapKey(wrapped(7), "k").get(0)).isEqualTo((byte) 7);
+  }
+
+  @Test
+  void threadsThatAskAtOnceShareOneCall() throws Exception {
+    CachingKmsClient client = client(60_000);
+    gate = new CountDownLatch(1);
+    ExecutorService threads = Executors.newFixedThreadPool(16);
+    List<Future<ByteBuffer>> answers = new ArrayList<>();
+    for (int i = 0; i < 16; i++) {
+      answers.add(threads.submit(() -> client.unwrapKey(wrapped(7), "k")));
+    }
+    while (UNWRAPS.get() == 0) {
+      Thread.onSpinWait();
+    }
+    gate.countDown();
+    for (Future<ByteBuffer> answer : answers) {
+      assertThat(answer.get()).isEqualTo(ByteBuffer.wrap(new byte[] {7, 7}));
+    }
+    threads.shutdown();
+    assertThat(UNWRAPS).hasValue(1);
+  }
+
+  @Test
+  void aFailureIsNotKept() {
+    CachingKmsClient client = client(60_000);
+    failure = new KmsUnavailableException("down", "wait");
+    assertThatThrownBy(() -> client.unwrapKey(wrapped(7), "k"))
+        .isInstanceOf(KmsUnavailableException.class);
+    failure = null;
+    assertThat(client.unwrapKey(wrapped(7), "k").get(0)).isEqualTo((byte) 7);
+    assertThat(client.metrics().errors()).isEqualTo(1);
+  }
+
+  @Test
+  void theErrorOfAForeignClientNamesKeyAndClient() {
+    CachingKmsClient client = client(60_000);
+    failure = new IllegalStateException("quota");
+    assertThatThrownBy(() -> client.unwrapKey(wrapped(7), "k9"))
+        .isInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("'k9'")
+        .hasMessageContaining("quota")
+        .hasCauseInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void anEntryEndsWithItsTime() throws Exception {
+    CachingKmsClient client = client(50);
+    client.unwrapKey(wrapped(7), "k");
+    while (((Integer) client.snapshot().get("cached_keys")) > 0) {
+      Thread.sleep(10);
+    }
+    client.unwrapKey(wrapped(7), "k");
+    assertThat(UNWRAPS).hasValue(2);
+  }
+
+  @Test
+  void zeroTurnsTheCacheOff() {
+    CachingKmsClient client = client(0);
+    client.unwrapKey(wrapped(7), "k");
+    client.unwrapKey(wrapped(7), "k");
+    assertThat(UNWRAPS).hasValue(2);
+    assertThat(client.snapshot()).containsEntry("cached_keys", 0);
+  }
+
+  @Test
+  void closingOverwritesTheKeys(@TempDir Path folder) throws Exception {
+    byte[] masked = new byte[32]; // the test itself keeps the key under a mask only
+    new SecureRandom().nextBytes(masked);
+    KeyCache cache = new KeyCache(60_000);
+    ByteBuffer loaded = ByteBuffer.wrap(unmasked(masked));
+    Arrays.fill(
+        cache.get("k", wrapped(5), () -> loaded, new KmsMetrics()).array(), (byte) 0);
+    Arrays.fill(loaded.array(), (byte) 0);
+    assertThat(heapContains(folder.resolve("before.hprof"), masked)).isTrue();
+    cache.clear();
+    assertThat(cache.size()).isZero();
+    assertThat(heapContains(folder.resolve("after.hprof"), masked)).isFalse();
+  }
+
+  private static byte[] unmasked(byte[] masked) {
+    byte[] key = masked.clone();
+    for (int i = 0; i < key.length; i++) {
+      key[i] ^= 0x5a;
+    }
+    return key;
+  }
+
+  /** Dumps this JVM's heap and looks for a key. */
+  private static boolean heapContains(Path dump, byte[] masked) throws IOException {
+    ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
+        .dumpHeap(dump.toString(), true);
+    byte[] heap = Files.readAllBytes(dump);
+    for (int at = 0; at <= heap.length - masked.length; at++) {
+      int i = 0;
+      while (i < masked.length && (heap[at + i] ^ 0x5a) == masked[i]) {
+        i++;
+      }
+      if (i == masked.length) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Test
+  void copiesInOneJvmShareTheCache() throws Exception {
+    CachingKmsClient client = client(60_000);
+    client.unwrapKey(wrapped(7), "k");
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(client);
+    }
+    CachingKmsClient copy;
+    try (ObjectInputStream in =
+        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+      copy = (CachingKmsClient) in.readObject();
+    }
+    copy.unwrapKey(wrapped(7), "k");
+    assertThat(UNWRAPS).hasValue(1);
+  }
+
+  @Test
+  void checkGoesPastTheCache() {
+    CachingKmsClient client = client(60_000);
+    client.check("k");
+    client.check("k");
+    assertThat(UNWRAPS).hasValue(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"vault", "aws", "gcp", "azure", "pkcs11", "AWS"})
+  void aTypeOfALaterVersionSaysSo(String type) {
+    assertThatThrownBy(() -> KmsClients.create(Map.of(KmsProperties.KMS_TYPE, type)))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining(type)
+        .hasMessageContaining("hint: ");
+  }
+
+  @Test
+  void aConfigurationThatCannotBeIsRefused() {
+    assertRefused(Map.of(), "No KMS is configured");
+    assertRefused(Map.of(KmsProperties.KMS_TYPE, "keystoer"), "keystoer");
+    assertRefused(
+        Map.of(KmsProperties.KMS_TYPE, "keystore", KmsProperties.KMS_IMPL, "a.B"), "both set");
+    assertRefused(Map.of(KmsProperties.KMS_IMPL, "no.such.Client"), "no.such.Client");
+    assertRefused(Map.of(KmsProperties.KMS_IMPL, "java.lang.String"), "java.lang.String");
+    assertRefused(
+        Map.of(KmsProperties.KMS_TYPE, "keystore", KmsProperties.CACHE_TTL_MS, "an hour"),
+        "an hour");
+    assertRefused(
+        Map.of(KmsProperties.KMS_TYPE, "keystore", KmsProperties.CACHE_TTL_MS, "-1"), "-1");
+  }
+
+  private static void assertRefused(Map<String, String> properties, String message) {
+    assertThatThrownBy(() -> KmsClients.create(properties))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(message)
+        .hasMessageContaining("hint: ");
+  }
+}

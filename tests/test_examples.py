@@ -1,0 +1,153 @@
+"""Each example, run for real as its reader would run it. Only the jars come from here instead of Maven."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers.files import files_below, magic
+from servers.jars import ROOT, SPARK_JARS, build_jars, our_jar
+from servers.rest import RestServer, start_rest_server
+
+from pyspark_iceberg_crypto import Keystore
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = ROOT / "examples"
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
+EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+
+def jars() -> list[Path]:
+    return [our_jar(), *build_jars("test-jars", "iceberg-spark-runtime-*.jar")]
+
+
+def spark_arguments() -> list[str]:
+    conf = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    return ["--master", "local[2]", "--jars", ",".join(map(str, jars())), *settings]
+
+
+def run(command: list[str], cwd: Path, expect: int = 0) -> str:
+    """Runs a command in a folder of the test's, and returns what it prints."""
+    environment = {
+        **os.environ,
+        "JAVA_TOOL_OPTIONS": QUICK_JVM,
+        "KEYSTORE_PASSWORD": "only-for-tests",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*spark_arguments(), "pyspark-shell"]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "SPARK_HOME": str(SPARK_JARS.parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(cwd),
+    }
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == expect, done.stdout + done.stderr[-6000:]
+    return done.stdout
+
+
+def python(example: str, *arguments: str, cwd: Path, expect: int = 0) -> str:
+    return run([sys.executable, str(EXAMPLES / example), *arguments], cwd, expect)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a keystore, where several examples work on one Hadoop catalog."""
+    folder = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEYSTORE_PASSWORD", "only-for-tests")
+        Keystore.create(folder / "keys.p12", keys=["sales"], password_env="KEYSTORE_PASSWORD")
+    return folder
+
+
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[RestServer]:
+    server = start_rest_server(tmp_path / "rest.db", tmp_path / "warehouse", tmp_path / "rest.log")
+    yield server
+    server.stop()
+
+
+def properties(place: Path, **more: str) -> dict[str, str]:
+    return {
+        **more,
+        "encryption.kms-type": "keystore",
+        "encryption.kms.keystore.path": str(place / "keys.p12"),
+        "encryption.kms.keystore.password-env": "KEYSTORE_PASSWORD",
+    }
+
+
+def as_arguments(settings: dict[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in settings.items()]
+
+
+def magics(folder: Path) -> set[bytes]:
+    return {magic(path) for path in files_below(folder)}
+
+
+def test_quickstart(tmp_path: Path) -> None:
+    said = python("quickstart.py", cwd=tmp_path)
+    assert "files of lake.shop.orders are encrypted" in said
+    assert "PARE" in said
+    assert "Ada" in said
+    assert "Bo" not in said
+    assert not list(tmp_path.glob("iceberg-crypto-quickstart-*"))
+
+
+def test_rest_catalog_and_verification_of_all_its_tables(tmp_path: Path, rest: RestServer) -> None:
+    said = python("rest_catalog.py", rest.uri, str(tmp_path / "keys.p12"), cwd=tmp_path)
+    assert "files of lake.example.orders are encrypted" in said
+    assert "KmsMetrics(" in said
+    assert magics(tmp_path / "warehouse") == {b"PARE", b"AGS1"}
+    settings = properties(tmp_path, type="rest", uri=rest.uri)
+    checked = python("verify_catalog.py", *as_arguments(settings), cwd=tmp_path)
+    assert "1 tables: 1 encrypted, 0 with problems, 0 not checked" in checked
+
+
+def test_engine_neutral_java(place: Path) -> None:
+    class_path = os.pathsep.join([*map(str, jars()), f"{SPARK_JARS}/*"])
+    program = str(EXAMPLES / "engine_neutral" / "EncryptedAppend.java")
+    said = run(["java", "-cp", class_path, program, "warehouse", "keys.p12"], place)
+    assert [line for line in said.splitlines() if line.startswith("read ")] == [
+        f"read Record({i}, /page/{i})" for i in (1, 2, 3)
+    ]
+    assert magics(place / "warehouse" / "shop" / "visits") == {b"PARE", b"AGS1"}
+
+
+def test_spark_sql(place: Path) -> None:
+    settings = {
+        "spark.sql.extensions": EXTENSION,
+        "spark.sql.catalog.lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+    }
+    for key, value in properties(place, type="hadoop", warehouse="warehouse").items():
+        settings[f"spark.sql.catalog.lake.{key}"] = value
+    conf = [word for setting in as_arguments(settings) for word in ("--conf", setting)]
+    spark_sql = str(SPARK_JARS.parent / "bin" / "spark-sql")
+    script = str(EXAMPLES / "spark_sql.sql")
+    said = run([spark_sql, *spark_arguments(), *conf, "-S", "-f", script], place).splitlines()
+    assert "orders: 4, total: 24.75" in said
+    assert "customers: 4" in said
+    for table in ("orders", "customers"):
+        assert magics(place / "warehouse" / "shop" / table) == {b"PARE", b"AGS1"}
+
+
+def test_verify_catalog_finds_the_table_without_a_key_id(place: Path) -> None:
+    """On the tables that the two examples before left: Java's, and those of the SQL script."""
+    settings = properties(place, type="hadoop", warehouse="warehouse")
+    said = python("verify_catalog.py", *as_arguments(settings), cwd=place, expect=1)
+    assert "files of lake.shop.`visits` are encrypted" in said
+    assert "4 tables: 3 encrypted, 1 with problems, 0 not checked" in said
