@@ -21,7 +21,7 @@ TBLPROPERTIES ('encryption.key-id'='sales', 'write.merge.mode'='merge-on-read');
 INSERT INTO lake.shop.orders VALUES (1, 'Ada', 12.50), (2, 'Bo', 7.00), (3, 'Cy', 3.25);
 
 MERGE INTO lake.shop.orders t
-USING (VALUES (2, 'Bo', 8.00), (4, 'Di', 1.00)) AS s (id, customer, total)
+USING (SELECT * FROM VALUES (2, 'Bo', 8.00), (4, 'Di', 1.00) AS v (id, customer, total)) s
 ON t.id = s.id
 WHEN MATCHED THEN UPDATE SET total = s.total
 WHEN NOT MATCHED THEN INSERT *;

@@ -1,9 +1,9 @@
-"""Verify every table of a catalog: for a nightly job, or before an audit.
+r"""Verify every table of a catalog: for a nightly job, or before an audit.
 
 Arguments: the catalog's properties, without the prefix spark.sql.catalog.NAME:
 
-    python examples/verify_catalog.py type=rest uri=http://localhost:8181 \\
-        encryption.kms-type=keystore encryption.kms.keystore.path=/etc/spark/keys.p12 \\
+    python examples/verify_catalog.py type=rest uri=http://localhost:8181 \
+        encryption.kms-type=keystore encryption.kms.keystore.path=/etc/spark/keys.p12 \
         encryption.kms.keystore.password-env=KEYSTORE_PASSWORD
 
 Exit code: 0 every file of every table is encrypted, 1 a table has a problem, 2 a table could not be checked.
@@ -53,7 +53,9 @@ def main(settings: list[str]) -> int:
     spark = configure_spark(builder, CATALOG, options=options).getOrCreate()
     codes = [check(spark, table) for table in tables(spark)]
     spark.stop()
-    print(f"{len(codes)} tables: {codes.count(0)} encrypted, {codes.count(1)} with problems, ", end="")
+    print(
+        f"{len(codes)} tables: {codes.count(0)} encrypted, {codes.count(1)} with problems, ", end=""
+    )
     print(f"{codes.count(2)} not checked")
     return max(codes, default=0)
 

@@ -6,6 +6,7 @@
 >>> spark = configure_spark(
 ...     SparkSession.builder, catalog="lake", type="rest", uri="http://localhost:8181", kms=keys
 ... ).getOrCreate()
+>>> spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
 >>> spark.sql("CREATE TABLE lake.db.t (id INT) TBLPROPERTIES ('encryption.key-id'='k1')")
 >>> print(verify_table(spark, "lake.db.t"))
 """

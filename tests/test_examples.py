@@ -118,17 +118,17 @@ def test_rest_catalog_and_verification_of_all_its_tables(tmp_path: Path, rest: R
     assert "1 tables: 1 encrypted, 0 with problems, 0 not checked" in checked
 
 
-def test_engine_neutral_java(place: Path) -> None:
+@pytest.fixture(scope="module")
+def java(place: Path) -> str:
+    """What the Java example prints."""
     class_path = os.pathsep.join([*map(str, jars()), f"{SPARK_JARS}/*"])
     program = str(EXAMPLES / "engine_neutral" / "EncryptedAppend.java")
-    said = run(["java", "-cp", class_path, program, "warehouse", "keys.p12"], place)
-    assert [line for line in said.splitlines() if line.startswith("read ")] == [
-        f"read Record({i}, /page/{i})" for i in (1, 2, 3)
-    ]
-    assert magics(place / "warehouse" / "shop" / "visits") == {b"PARE", b"AGS1"}
+    return run(["java", "-cp", class_path, program, "warehouse", "keys.p12"], place)
 
 
-def test_spark_sql(place: Path) -> None:
+@pytest.fixture(scope="module")
+def sql(place: Path) -> str:
+    """What the SQL example prints."""
     settings = {
         "spark.sql.extensions": EXTENSION,
         "spark.sql.catalog.lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
@@ -138,15 +138,73 @@ def test_spark_sql(place: Path) -> None:
     conf = [word for setting in as_arguments(settings) for word in ("--conf", setting)]
     spark_sql = str(SPARK_JARS.parent / "bin" / "spark-sql")
     script = str(EXAMPLES / "spark_sql.sql")
-    said = run([spark_sql, *spark_arguments(), *conf, "-S", "-f", script], place).splitlines()
-    assert "orders: 4, total: 24.75" in said
-    assert "customers: 4" in said
+    return run([spark_sql, *spark_arguments(), *conf, "-S", "-f", script], place)
+
+
+READER_OF_DOCUMENTS = r"""
+import os, re, sys
+from pathlib import Path
+
+def follow(document, uri, before):
+    # Does what a document says: its Python and its SQL, in order; some statements need others before them.
+    names = {}
+    for language, code in re.findall(r"```(python|sql)\n(.*?)```", Path(document).read_text(), re.DOTALL):
+        code = code.replace("http://localhost:8181", uri)
+        if language == "python":
+            exec(code, names)
+            continue
+        for statement in filter(None, map(str.strip, code.split(";"))):
+            for needed in before.pop(statement.split("(")[0].strip(), []):
+                names["spark"].sql(needed)
+            names["spark"].sql(statement)
+    assert not before, before
+    return names
+
+readme, guide, uri = sys.argv[1:]
+follow(readme, uri, {"CREATE TABLE lake.db.t": ["DROP TABLE lake.db.t"]})["spark"].stop()
+os.mkdir("guide")
+os.chdir("guide")
+old = "CREATE TABLE lake.shop.orders_old (id INT) USING iceberg"
+copy = "CREATE TABLE lake.shop.orders_encrypted USING iceberg\nTBLPROPERTIES"
+names = follow(guide, uri, {copy: [old, "INSERT INTO lake.shop.orders_old VALUES (1)"]})
+spark = names["spark"]
+for table in ("lake.shop.orders", "lake.shop.orders_encrypted"):
+    assert [row.id for row in spark.table(table).collect()] == [1]
+assert names["verify_table"](spark, "lake.shop.orders_encrypted").ok
+assert spark.sql("SHOW TABLES IN lake.shop").count() == 2
+spark.stop()
+print("followed")
+"""
+
+
+def test_readme_and_guide(tmp_path: Path, rest: RestServer) -> None:
+    """Their Python and SQL, as a reader would type it."""
+    documents = [str(ROOT / "README.md"), str(ROOT / "docs" / "guide.md")]
+    said = run([sys.executable, "-c", READER_OF_DOCUMENTS, *documents, rest.uri], tmp_path)
+    assert "files of lake.db.t are encrypted" in said
+    assert "files of lake.shop.orders are encrypted" in said
+    assert "AES_GCM" in said
+    assert "KmsMetrics(" in said
+    assert "followed" in said
+
+
+def test_engine_neutral_java(place: Path, java: str) -> None:
+    assert [line for line in java.splitlines() if line.startswith("read ")] == [
+        f"read Record({i}, /page/{i})" for i in (1, 2, 3)
+    ]
+    assert magics(place / "warehouse" / "shop" / "visits") == {b"PARE", b"AGS1"}
+
+
+def test_spark_sql(place: Path, sql: str) -> None:
+    assert "orders: 4, total: 24.75" in sql.splitlines()
+    assert "customers: 4" in sql.splitlines()
     for table in ("orders", "customers"):
         assert magics(place / "warehouse" / "shop" / table) == {b"PARE", b"AGS1"}
 
 
+@pytest.mark.usefixtures("java", "sql")
 def test_verify_catalog_finds_the_table_without_a_key_id(place: Path) -> None:
-    """On the tables that the two examples before left: Java's, and those of the SQL script."""
+    """On the tables that the two examples above make, one of them without a key id."""
     settings = properties(place, type="hadoop", warehouse="warehouse")
     said = python("verify_catalog.py", *as_arguments(settings), cwd=place, expect=1)
     assert "files of lake.shop.`visits` are encrypted" in said

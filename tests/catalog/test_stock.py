@@ -1,6 +1,6 @@
-"""What stock Iceberg does: the left column of README's table. When Iceberg mends one of these, its test says so.
+"""What stock Iceberg does: the left column of README's table, and limits that it has us have.
 
-The right column is tested where README says. test_harness.py has the first row.
+When Iceberg mends one of these, its test says so. README tells where the right column is tested.
 """
 
 import uuid
@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from servers.files import MARKER, everything_below, files_below, magic, marker_in
+from servers.keystore import make_keystore
 from servers.lake import COLUMNS, Lake, tblproperties
+from servers.world import STOCK, World, catalog_conf
+
+from pyspark_iceberg_crypto import verify_table
 
 KEY = {"encryption.key-id": "k1", "format-version": "3"}
 
@@ -50,7 +54,6 @@ def test_an_unknown_key_id_fails_at_the_first_insert(stock: Lake) -> None:
     stock.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg {unknown}")
     with pytest.raises(Exception, match="no-such-key"):
         insert(stock, table)
-    assert [path for path in stock.files() if path.suffix == ".parquet"]  # left behind
 
 
 def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
@@ -66,7 +69,9 @@ def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
 
 def test_add_files_adds_plaintext(stock: Lake) -> None:
     source = f"spark_catalog.default.source_{uuid.uuid4().hex[:8]}"
-    stock.sql(f"CREATE TABLE {source} USING parquet AS SELECT 1L AS id, '{MARKER}' AS note, 'p' AS part")
+    stock.sql(
+        f"CREATE TABLE {source} USING parquet AS SELECT 1L AS id, '{MARKER}' AS note, 'p' AS part"
+    )
     table = create(stock)
     stock.sql(f"CALL stock_hive.system.add_files(table => '{table}', source_table => '{source}')")
     assert len(stock.sql(f"SELECT * FROM {table}")) == 1
@@ -102,10 +107,55 @@ def test_java_expire_snapshots_deletes_nothing(stock: Lake, spark: SparkSession)
     assert len(stock.sql(f"SELECT * FROM {table}.snapshots")) == 1
 
 
-def test_a_key_removed_on_rest_goes_unnoticed(spark: SparkSession, world: object) -> None:
-    """No stock catalog but Hive looks at the key id of a table that it writes."""
-    rest = Lake(spark, world, "rest", "enc_rest")  # type: ignore[arg-type]
+def test_a_purge_without_the_key_drops_the_table(stock: Lake, tmp_path: Path) -> None:
+    table = create(stock)
+    insert(stock, table)
+    files = set(stock.files())
+    other = make_keystore(tmp_path, {"k1": 256})  # the same name, another key
+    options = stock.world.stock("hive")
+    options["encryption.kms.keystore.path"] = str(other.path)
+    for key, value in catalog_conf("stock_stranger", STOCK, options).items():
+        stock.spark.conf.set(key, value)
+    with pytest.raises(Exception, match="does not unwrap"):
+        stock.sql(f"DROP TABLE {stock.table('t', 'stock_stranger')} PURGE")
+    assert not stock.sql(f"SHOW TABLES IN stock_hive.{stock.namespace}")
+    assert files <= set(stock.files())
+
+
+def test_an_empty_encrypted_table_on_rest_takes_plaintext(
+    spark: SparkSession, world: World
+) -> None:
+    """What our catalog cannot prevent, as it is not asked; verify_table names the files."""
+    rest = Lake(spark, world, "rest", "enc_rest")
     table = rest.create()
     rest.sql(f"INSERT INTO {rest.table('t', 'stock_rest')} VALUES (1, '{MARKER}', 'p')")
     assert rest.magics() == {b"PAR1", b"Obj\x01"}
     rest.sql(f"REFRESH TABLE {table}")
+    report = verify_table(spark, table)
+    assert not report.ok
+    named = {Path(problem.path).name for problem in report.problems}
+    assert {path.name for path in rest.files()} <= named
+
+
+def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, world: World) -> None:
+    """It cannot commit to an encrypted table that has rows, and its data file stays where it wrote it."""
+    rest = Lake(spark, world, "rest", "enc_rest")
+    table = rest.create()
+    rest.insert(table, [1])
+    with pytest.raises(Exception, match="Cannot decrypt manifest list"):
+        rest.sql(f"INSERT INTO {rest.table('t', 'stock_rest')} VALUES (2, '{MARKER}', 'p')")
+    assert b"PAR1" in rest.magics()
+    assert verify_table(spark, table).ok  # no snapshot reaches it
+
+
+def test_a_path_leads_past_the_catalog(hadoop: Lake, spark: SparkSession) -> None:
+    """Iceberg takes a path to a catalog of its own, which has no keys: as for any client without them."""
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    path = str(hadoop.folder / "t")
+    with pytest.raises(Exception, match="Cannot decrypt manifest list"):
+        spark.read.format("iceberg").load(path).collect()
+    rows = spark.sql(f"SELECT * FROM {table}")
+    with pytest.raises(Exception, match="Cannot decrypt manifest list"):
+        rows.write.format("iceberg").mode("append").save(path)
+    assert b"PAR1" in hadoop.magics()

@@ -72,7 +72,7 @@ def test_a_spark_connect_session() -> None:
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(errors.SparkConnectError) as caught:
         verify_table(connect, "lake.db.t")
-    assert "CALL lake.system.verify_encryption" in caught.value.hint
+    assert "without remote()" in caught.value.hint
 
 
 class Packages(JavaPackage):

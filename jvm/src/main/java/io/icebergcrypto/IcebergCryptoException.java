@@ -6,8 +6,8 @@ import org.apache.iceberg.exceptions.CleanableFailure;
  * The root of this project's errors. A message says what is wrong and then, on a line of its own,
  * what to do about it.
  *
- * <p>It is a {@link CleanableFailure}: it is only thrown before a commit has reached the catalog, so
- * Iceberg and Spark may delete the files that the failed operation wrote.
+ * <p>It is a {@link CleanableFailure}: it is only thrown before a commit has reached the catalog,
+ * so Iceberg and Spark may delete the files that the failed operation wrote.
  */
 public class IcebergCryptoException extends RuntimeException implements CleanableFailure {
   private static final long serialVersionUID = 1L;

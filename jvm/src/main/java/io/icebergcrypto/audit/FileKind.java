@@ -58,12 +58,12 @@ public enum FileKind {
   public String hint() {
     return switch (this) {
       case STATISTICS, PARTITION_STATISTICS ->
-          "Iceberg cannot encrypt statistics files. Remove it from the table and delete it: it holds"
-              + " column values.";
+          "Iceberg cannot encrypt statistics files. Remove it from the table and delete it: it"
+              + " holds column values.";
       default ->
-          "Find out who wrote it (a client without encryption, add_files, or somebody with access to"
-              + " the storage). Write its rows anew through this catalog, then expire the snapshots that"
-              + " still reach it.";
+          "Find out who wrote it (a client without encryption, add_files, or somebody with access"
+              + " to the storage). Write its rows anew through this catalog, then expire the"
+              + " snapshots that still reach it.";
     };
   }
 }

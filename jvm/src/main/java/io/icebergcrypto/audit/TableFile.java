@@ -39,9 +39,7 @@ public record TableFile(FileKind kind, String path, String format, long length) 
     }
 
     Set<Long> ids =
-        snapshots.stream()
-            .map(Snapshot::snapshotId)
-            .collect(Collectors.toUnmodifiableSet());
+        snapshots.stream().map(Snapshot::snapshotId).collect(Collectors.toUnmodifiableSet());
     for (StatisticsFile file : table.statisticsFiles()) {
       if (ids.contains(file.snapshotId())) {
         files.add(

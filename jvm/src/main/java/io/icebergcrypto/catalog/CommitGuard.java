@@ -21,9 +21,9 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
 
 /**
- * Looks at every commit of a table before its catalog does. Refuses what would change or lose the key
- * id, and what would add a file that is not encrypted to an encrypted table. It reads the commit's
- * changes, never all snapshots: REST catalogs load those lazily.
+ * Looks at every commit of a table before its catalog does. Refuses what would change or lose the
+ * key id, and what would add a file that is not encrypted to an encrypted table. It reads the
+ * commit's changes, never all snapshots: REST catalogs load those lazily.
  */
 final class CommitGuard {
   private final String tableName;
@@ -52,7 +52,10 @@ final class CommitGuard {
    */
   void check(TableMetadata base, TableMetadata metadata, Supplier<FileIO> io) {
     Map<String, String> before = base == null ? Map.of() : base.properties();
-    checkKeyId(tableName, base != null, before, metadata.properties());
+    if (!restoresKeyId(base, metadata)) {
+      checkKeyId(tableName, base != null, before, metadata.properties());
+    }
+
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
       return;
     }
@@ -67,6 +70,15 @@ final class CommitGuard {
         refuseStatistics(statistics.partitionStatisticsFile().path(), io.get());
       }
     }
+  }
+
+  /** Whether a commit puts back the key id that somebody removed: the one that wrapped the KEKs. */
+  private static boolean restoresKeyId(TableMetadata base, TableMetadata metadata) {
+    return base != null
+        && EncryptionProperties.keyId(base.properties()) == null
+        && EncryptionProperties.keyId(metadata.properties()) != null
+        && EncryptionProperties.keyId(metadata.properties())
+            .equals(EncryptionProperties.masterKeyId(base));
   }
 
   /**
@@ -85,11 +97,12 @@ final class CommitGuard {
     if (old == null) {
       throw new NotSupportedException(
               String.format(
-                  "%s cannot be set on a table that is not encrypted: its files would stay plaintext",
+                  "%s cannot be set on a table that is not encrypted: its files would stay"
+                      + " plaintext",
                   EncryptionProperties.KEY_ID),
               String.format(
-                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES ('%s'='%s') AS"
-                      + " SELECT * FROM %s; then drop this table.",
+                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                      + " ('%s'='%s') AS SELECT * FROM %s; then drop this table.",
                   EncryptionProperties.KEY_ID, wanted, tableName))
           .inTable(tableName);
     }
@@ -97,13 +110,13 @@ final class CommitGuard {
     String how =
         wanted == null
             ? String.format(
-                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT *"
-                    + " FROM %s, in a catalog without table-default.%s.",
+                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT"
+                    + " * FROM %s, in a catalog without table-default.%s.",
                 tableName, EncryptionProperties.KEY_ID)
             : String.format(
-                "To rotate the master key, make a new version of '%s' in the KMS. To use another key,"
-                    + " copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES ('%s'='%s') AS"
-                    + " SELECT * FROM %s.",
+                "To rotate the master key, make a new version of '%s' in the KMS. To use another"
+                    + " key, copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                    + " ('%s'='%s') AS SELECT * FROM %s.",
                 old, EncryptionProperties.KEY_ID, wanted, tableName);
     throw new NotSupportedException(
             String.format(
@@ -152,8 +165,8 @@ final class CommitGuard {
   private IcebergCryptoException plaintext(String what, String path) {
     return new PlaintextException(
             String.format("the commit adds a %s without encryption: %s", what, path),
-            "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as they"
-                + " are. Nothing was committed.")
+            "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"
+                + " they are. Nothing was committed.")
         .inTable(tableName);
   }
 

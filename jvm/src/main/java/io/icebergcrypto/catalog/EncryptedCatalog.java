@@ -89,6 +89,9 @@ public final class EncryptedCatalog
     this.properties = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     this.properties.putAll(catalogProperties);
     try {
+      encryptionRequired();
+      plaintextStatistics();
+      plaintextFiles();
       this.managers = newManagerFactory();
       this.reporter = SharedMetricsReporter.load(properties);
       this.kms = KmsClients.isConfigured(properties) ? KmsClients.create(properties) : null;
@@ -166,7 +169,8 @@ public final class EncryptedCatalog
               "%s=%s cannot be used: no class of this name with a no-argument constructor that"
                   + " implements EncryptionManagerFactory is on the class path",
               EncryptionProperties.MANAGER_IMPL, impl),
-          "Check the spelling, and that the class's jar is in spark.jars; or leave the property out.",
+          "Check the spelling, and that the class's jar is in spark.jars; or leave the property"
+              + " out.",
           e);
     }
   }
@@ -194,13 +198,17 @@ public final class EncryptedCatalog
     return kms;
   }
 
-  /** Whether statistics files, which Iceberg cannot encrypt, may be written for encrypted tables. */
+  /**
+   * Whether statistics files, which Iceberg cannot encrypt, may be written for encrypted tables.
+   */
   public boolean plaintextStatistics() {
-    return "plaintext".equalsIgnoreCase(properties.get(EncryptionProperties.STATISTICS));
+    return EncryptionProperties.choice(
+        properties, EncryptionProperties.STATISTICS, "refuse", "plaintext");
   }
 
   private boolean plaintextFiles() {
-    return "allow".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_FILES));
+    return EncryptionProperties.choice(
+        properties, EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
   }
 
   /**
@@ -222,7 +230,7 @@ public final class EncryptedCatalog
   }
 
   boolean encryptionRequired() {
-    return Boolean.parseBoolean(properties.get(EncryptionProperties.REQUIRED));
+    return EncryptionProperties.choice(properties, EncryptionProperties.REQUIRED, "false", "true");
   }
 
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
@@ -240,7 +248,9 @@ public final class EncryptedCatalog
     return reporter;
   }
 
-  /** The metrics reporter that the catalog behind gave a table, which may be null: not there yet. */
+  /**
+   * The metrics reporter that the catalog behind gave a table, which may be null: not there yet.
+   */
   MetricsReporter reporterOf(Table table) {
     return table instanceof BaseTable base ? base.reporter() : reporter;
   }
@@ -360,8 +370,8 @@ public final class EncryptedCatalog
   }
 
   /**
-   * Drops a table and deletes its files. The catalog behind cannot decrypt, so this catalog deletes.
-   * All manifest lists are read first: without the key nothing is dropped.
+   * Drops a table and deletes its files. The catalog behind cannot decrypt, so this catalog
+   * deletes. All manifest lists are read first: without the key nothing is dropped.
    */
   private boolean purge(TableIdentifier identifier, EncryptedTableOperations ops) {
     TableMetadata metadata = ops.current();
@@ -408,7 +418,8 @@ public final class EncryptedCatalog
 
   @Override
   public void createNamespace(Namespace namespace, Map<String, String> metadata) {
-    // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees one
+    // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees
+    // one
     boolean dropOwner = delegate instanceof HadoopCatalog && metadata.keySet().equals(OWNER_ONLY);
     namespaces().createNamespace(namespace, dropOwner ? Map.of() : metadata);
   }

@@ -64,7 +64,9 @@ final class EncryptedTable extends BaseTable {
     return SerializableTable.copyOf(this);
   }
 
-  /** Iceberg's REST catalog has a table class of its own for tables whose scans the server plans. */
+  /**
+   * Iceberg's REST catalog has a table class of its own for tables whose scans the server plans.
+   */
   private boolean plannedByServer() {
     return delegate.getClass() != BaseTable.class;
   }
@@ -72,7 +74,8 @@ final class EncryptedTable extends BaseTable {
   private void refuseIfEncrypted() {
     if (ops.encrypted()) {
       throw new NotSupportedException(
-              "the REST server is to plan its scans, and the server cannot read encrypted manifests",
+              "the REST server is to plan its scans, and the server cannot read encrypted"
+                  + " manifests",
               "Set scan-planning-mode=client for this catalog, and for this table on the server.")
           .inTable(name());
     }

@@ -80,8 +80,8 @@ final class EncryptedTableBuilder implements TableBuilder {
       throw new PlaintextException(
               String.format(
                   "the catalog created it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
-              "The catalog's server drops or changes table properties: mend that, then drop the (empty)"
-                  + " table and create it again.")
+              "The catalog's server drops or changes table properties: mend that, then drop the"
+                  + " (empty) table and create it again.")
           .inTable(tableName());
     }
 
@@ -127,10 +127,7 @@ final class EncryptedTableBuilder implements TableBuilder {
   /** One of the factory methods of {@link Transactions}. */
   private interface TransactionFactory {
     Transaction create(
-        String name,
-        TableOperations ops,
-        TableMetadata start,
-        MetricsReporter reporter);
+        String name, TableOperations ops, TableMetadata start, MetricsReporter reporter);
   }
 
   /** The same transaction on operations that encrypt. */

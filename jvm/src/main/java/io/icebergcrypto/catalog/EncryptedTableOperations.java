@@ -9,10 +9,10 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
 /**
- * A table's operations with encryption added: the delegate keeps the metadata, this gives the FileIO
- * and the encryption manager and checks each commit before the delegate sees it. Metadata is always
- * the delegate's own instance, as some catalogs compare by identity. For a table without a key id all
- * is the delegate's.
+ * A table's operations with encryption added: the delegate keeps the metadata, this gives the
+ * FileIO and the encryption manager and checks each commit before the delegate sees it. Metadata is
+ * always the delegate's own instance, as some catalogs compare by identity. For a table without a
+ * key id all is the delegate's.
  */
 final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
@@ -100,9 +100,9 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   /**
-   * The operations of a transaction's uncommitted metadata. In a create transaction only they know the
-   * key id. Keys are shared: after a conflict a transaction is applied again on these same operations
-   * although the other commit's keys are new.
+   * The operations of a transaction's uncommitted metadata. In a create transaction only they know
+   * the key id. Keys are shared: after a conflict a transaction is applied again on these same
+   * operations although the other commit's keys are new.
    */
   private final class Uncommitted implements TableOperations {
     private final TableOperations temp;

@@ -6,8 +6,12 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * The properties of catalogs and tables that concern encryption, and what values they may have.
@@ -45,6 +49,40 @@ final class EncryptionProperties {
   /** The key id that a table has, or null for a table that is not encrypted. */
   static String keyId(Map<String, String> tableProperties) {
     return tableProperties.get(KEY_ID);
+  }
+
+  /**
+   * The id of the master key that wrapped a table's KEKs, whatever its properties say. A KEK is a
+   * key that no other key of the table encrypts.
+   *
+   * @return null when the table has no keys, as before its first snapshot
+   */
+  static String masterKeyId(TableMetadata metadata) {
+    Set<String> ids =
+        metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    return metadata.encryptionKeys().stream()
+        .map(EncryptedKey::encryptedById)
+        .filter(id -> !ids.contains(id))
+        .findFirst()
+        .orElse(null);
+  }
+
+  /**
+   * Reads a catalog property that has one of two values.
+   *
+   * @return whether it is the second one
+   * @throws InvalidConfigurationException for a third one: what is not understood is not guessed
+   */
+  static boolean choice(
+      Map<String, String> catalogProperties, String property, String otherwise, String wanted) {
+    String value = catalogProperties.getOrDefault(property, otherwise).trim();
+    if (!value.equalsIgnoreCase(otherwise) && !value.equalsIgnoreCase(wanted)) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is '%s'", property, value),
+          String.format("Use %s (the default) or %s.", otherwise, wanted));
+    }
+
+    return value.equalsIgnoreCase(wanted);
   }
 
   /**
@@ -99,15 +137,15 @@ final class EncryptionProperties {
   /**
    * Checks what an encrypted table's properties say.
    *
-   * @param before the properties that are in force, empty for a new table; what does not change is not
-   *     checked, so that a table with an old mistake can be mended
+   * @param before the properties that are in force, empty for a new table; what does not change is
+   *     not checked, so that a table with an old mistake can be mended
    */
   static void check(String tableName, Map<String, String> before, Map<String, String> after) {
     if (changed(KEY_ID, before, after) && keyId(after).isBlank()) {
       throw new InvalidConfigurationException(
               String.format("%s is empty", KEY_ID),
-              "Give the id of a master key in the KMS, or leave the property out for a table that is"
-                  + " not encrypted.")
+              "Give the id of a master key in the KMS, or leave the property out for a table that"
+                  + " is not encrypted.")
           .inTable(tableName);
     }
 
@@ -116,7 +154,9 @@ final class EncryptionProperties {
     }
 
     for (String property :
-        new String[] {TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT}) {
+        new String[] {
+          TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT
+        }) {
       String format = after.getOrDefault(property, "").toLowerCase(Locale.ROOT);
       if (changed(property, before, after) && format.equals("orc")) {
         throw new NotSupportedException(

@@ -22,10 +22,10 @@ import org.apache.iceberg.util.Tasks;
 import org.apache.iceberg.util.ThreadPools;
 
 /**
- * Expires snapshots and deletes their files. Iceberg's own clean-up opens manifest lists and manifests
- * without decrypting them and so deletes nothing of an encrypted table; here Iceberg expires and this
- * class cleans up: what an expired snapshot reaches and no remaining one does. When any file cannot be
- * read nothing is deleted.
+ * Expires snapshots and deletes their files. Iceberg's own clean-up opens manifest lists and
+ * manifests without decrypting them and so deletes nothing of an encrypted table; here Iceberg
+ * expires and this class cleans up: what an expired snapshot reaches and no remaining one does.
+ * When any file cannot be read nothing is deleted.
  */
 final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private final ExpireSnapshots expire;

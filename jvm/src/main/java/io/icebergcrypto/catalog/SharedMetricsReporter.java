@@ -8,9 +8,9 @@ import org.apache.iceberg.metrics.MetricsReport;
 import org.apache.iceberg.metrics.MetricsReporter;
 
 /**
- * Leads the catalog behind to the metrics reporter of the encrypting catalog in front of it. A catalog
- * shows its reporter only with a table, and a transaction that creates a table needs it before: so
- * both have this one instance of the class that the user named.
+ * Leads the catalog behind to the metrics reporter of the encrypting catalog in front of it. A
+ * catalog shows its reporter only with a table, and a transaction that creates a table needs it
+ * before: so both have this one instance of the class that the user named.
  */
 public final class SharedMetricsReporter implements MetricsReporter {
   private static final String ID = "encryption.metrics-reporter.shared-id";
@@ -37,8 +37,7 @@ public final class SharedMetricsReporter implements MetricsReporter {
 
   /** Makes the reporter that a catalog's properties name, or Iceberg's default one. */
   static MetricsReporter load(Map<String, String> catalogProperties) {
-    return new Owned(
-        CatalogUtil.loadMetricsReporter(catalogProperties), new AtomicBoolean(false));
+    return new Owned(CatalogUtil.loadMetricsReporter(catalogProperties), new AtomicBoolean(false));
   }
 
   /** What to set on the catalog behind. */

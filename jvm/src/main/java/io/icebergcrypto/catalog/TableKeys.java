@@ -12,9 +12,9 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * The encryption manager of one table, kept as long as its table operations are and shared with their
- * temporary ones: keys that another commit brought, or that this one has not committed yet, are known
- * to all of them.
+ * The encryption manager of one table, kept as long as its table operations are and shared with
+ * their temporary ones: keys that another commit brought, or that this one has not committed yet,
+ * are known to all of them.
  */
 final class TableKeys {
   private final String tableName;
@@ -35,7 +35,8 @@ final class TableKeys {
 
   /** Learns the keys of newer metadata, if anybody has used this table's keys yet. */
   synchronized void learn(TableMetadata metadata) {
-    if (manager != null && metadata != null && metadata != seen) {
+    boolean newer = manager != null && metadata != null && metadata != seen;
+    if (newer && EncryptionProperties.keyId(metadata.properties()) != null) {
       managerFor(metadata);
     }
   }
@@ -43,20 +44,25 @@ final class TableKeys {
   /**
    * The manager of the table, or null when the metadata has no key id.
    *
-   * @throws TamperedException when the table had a key id before
+   * @throws TamperedException when the table had a key id before: this manager or the KEKs in its
+   *     metadata tell
    */
   synchronized TableEncryptionManager managerFor(TableMetadata metadata) {
     Map<String, String> properties = metadata.properties();
     String keyId = EncryptionProperties.keyId(properties);
     if (keyId == null) {
-      if (manager != null) {
+      String lost =
+          manager != null ? manager.tableKeyId() : EncryptionProperties.masterKeyId(metadata);
+      if (lost != null) {
         throw new TamperedException(
                 String.format(
-                    "%s is gone from the table's metadata (it was '%s'): a client without encryption,"
-                        + " or somebody with access to the metadata, removed it",
-                    EncryptionProperties.KEY_ID, manager.tableKeyId()),
-                "Find out who did; then set the property back in the catalog. Nothing was read or"
-                    + " written.")
+                    "%s is gone from the table's metadata (it was '%s'): a client without"
+                        + " encryption, or somebody with access to the metadata, removed it",
+                    EncryptionProperties.KEY_ID, lost),
+                String.format(
+                    "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
+                        + " then verify the table. Nothing was read or written.",
+                    tableName, EncryptionProperties.KEY_ID, lost))
             .inTable(tableName);
       }
 

@@ -13,8 +13,8 @@ import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * The decorator that every KMS client goes through: a cache of unwrapped keys and counters. There is
- * one per catalog, shared by all its tables.
+ * The decorator that every KMS client goes through: a cache of unwrapped keys and counters. There
+ * is one per catalog, shared by all its tables.
  *
  * <p>It travels to executors with a table. What travels is the client below (which carries
  * references to its credentials, never the credentials) and an id; keys and counters stay. All
@@ -92,7 +92,8 @@ public final class CachingKmsClient implements KeyManagementClient {
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
     if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
       throw new TamperedException(
-          String.format("%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
+          String.format(
+              "%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
           "Do not use this KMS client: data written with it could not be read.");
     }
   }
@@ -167,7 +168,8 @@ public final class CachingKmsClient implements KeyManagementClient {
     } catch (RuntimeException e) {
       local().metrics().failed();
       throw new IcebergCryptoException(
-          String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, e.getMessage()),
+          String.format(
+              "%s could not %s key '%s': %s", client, what, wrappingKeyId, e.getMessage()),
           "Check that the key exists and is enabled, and that this login may use it.",
           e);
     }

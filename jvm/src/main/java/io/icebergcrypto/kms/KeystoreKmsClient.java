@@ -32,12 +32,13 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * entries. For laptops, tests and single hosts; whoever has the file and the password has the keys.
  *
  * <p>Keys are wrapped with AES-GCM (NIST SP 800-38D), a random 96-bit nonce and the master key's id
- * as additional authenticated data. A wrapped key is: version (1 byte, 1) | nonce (12) | ciphertext |
- * tag (16).
+ * as additional authenticated data. A wrapped key is: version (1 byte, 1) | nonce (12) | ciphertext
+ * | tag (16).
  *
- * <p>Configured by {@code encryption.kms.keystore.path} and one of {@code .password-env} (the name of
- * an environment variable) and {@code .password-file} (a file that holds the password). Only these
- * references travel to executors. Also works as {@code encryption.kms-impl} under a stock catalog.
+ * <p>Configured by {@code encryption.kms.keystore.path} and one of {@code .password-env} (the name
+ * of an environment variable) and {@code .password-file} (a file that holds the password). Only
+ * these references travel to executors. Also works as {@code encryption.kms-impl} under a stock
+ * catalog.
  */
 public final class KeystoreKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
@@ -126,8 +127,8 @@ public final class KeystoreKmsClient implements KeyManagementClient {
     if (blob.length <= 1 + NONCE_LENGTH + TAG_LENGTH || blob[0] != VERSION) {
       throw new TamperedException(
           String.format(
-              "A key of %d bytes was not wrapped by a keystore (expected version byte %d), yet is to be"
-                  + " unwrapped with key '%s' of keystore %s",
+              "A key of %d bytes was not wrapped by a keystore (expected version byte %d), yet is"
+                  + " to be unwrapped with key '%s' of keystore %s",
               blob.length, VERSION, wrappingKeyId, path),
           "The table's key was wrapped by another KMS, or its metadata was changed: check"
               + " encryption.kms-type.");
@@ -143,8 +144,8 @@ public final class KeystoreKmsClient implements KeyManagementClient {
       throw new TamperedException(
           String.format(
               "A wrapped key does not unwrap with key '%s' of keystore %s", wrappingKeyId, path),
-          "This keystore has another key of that name than the one that wrapped it, or the wrapped key"
-              + " was changed: use the keystore that the table was written with.",
+          "This keystore has another key of that name than the one that wrapped it, or the wrapped"
+              + " key was changed: use the keystore that the table was written with.",
           e);
     } catch (GeneralSecurityException e) {
       throw cipherFailed("unwrap", wrappingKeyId, e);
@@ -224,7 +225,8 @@ public final class KeystoreKmsClient implements KeyManagementClient {
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(
           String.format("Keystore %s (%s) does not exist", path, KmsProperties.KEYSTORE_PATH),
-          "Check the path on this host; pyspark_iceberg_crypto.Keystore.create(...) makes a keystore.",
+          "Check the path on this host; pyspark_iceberg_crypto.Keystore.create(...) makes a"
+              + " keystore.",
           e);
     } catch (java.nio.file.AccessDeniedException e) {
       throw new AccessDeniedException(
@@ -264,7 +266,9 @@ public final class KeystoreKmsClient implements KeyManagementClient {
             String.format(
                 "Environment variable %s, which %s names, is not set",
                 passwordEnv, KmsProperties.KEYSTORE_PASSWORD_ENV),
-            "Export it before Spark starts (on executors too: spark.executorEnv." + passwordEnv + ").");
+            "Export it before Spark starts (on executors too: spark.executorEnv."
+                + passwordEnv
+                + ").");
       }
       return value.toCharArray();
     }
@@ -283,7 +287,8 @@ public final class KeystoreKmsClient implements KeyManagementClient {
 
   private String passwordSource() {
     return passwordEnv != null
-        ? String.format("%s: environment variable %s", KmsProperties.KEYSTORE_PASSWORD_ENV, passwordEnv)
+        ? String.format(
+            "%s: environment variable %s", KmsProperties.KEYSTORE_PASSWORD_ENV, passwordEnv)
         : String.format("%s: file %s", KmsProperties.KEYSTORE_PASSWORD_FILE, passwordFile);
   }
 

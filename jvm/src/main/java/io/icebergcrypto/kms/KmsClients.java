@@ -21,7 +21,8 @@ public final class KmsClients {
    *
    * @param properties the catalog's properties
    * @return a started client; close it with the catalog
-   * @throws InvalidConfigurationException when no KMS is named, two are, or its properties are wrong
+   * @throws InvalidConfigurationException when no KMS is named, two are, or its properties are
+   *     wrong
    * @throws NotSupportedException when the KMS type is known but not in this version
    * @throws IcebergCryptoException when the client does not start
    */
@@ -89,8 +90,9 @@ public final class KmsClients {
           String.format("KMS type '%s' (%s) is not in this version", type, KmsProperties.KMS_TYPE),
           "Use kms-type=keystore, or set "
               + KmsProperties.KMS_IMPL
-              + " to a KeyManagementClient class (Iceberg has org.apache.iceberg.aws.AwsKeyManagementClient,"
-              + " .gcp.GcpKeyManagementClient and .azure.keymanagement.AzureKeyManagementClient).");
+              + " to a KeyManagementClient class (Iceberg has"
+              + " org.apache.iceberg.aws.AwsKeyManagementClient, .gcp.GcpKeyManagementClient and"
+              + " .azure.keymanagement.AzureKeyManagementClient).");
     }
 
     throw new InvalidConfigurationException(

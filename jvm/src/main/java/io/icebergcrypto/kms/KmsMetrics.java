@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap that
- * the cache answered.
+ * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap
+ * that the cache answered.
  */
 public final class KmsMetrics {
   private final LongAdder wrapCalls = new LongAdder();

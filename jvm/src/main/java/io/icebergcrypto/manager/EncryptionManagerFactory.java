@@ -6,8 +6,9 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * Makes the encryption manager of a table. The catalog property {@code encryption.manager-impl} names
- * a class with a no-argument constructor; the default is {@link TableEncryptionManager}'s own.
+ * Makes the encryption manager of a table. The catalog property {@code encryption.manager-impl}
+ * names a class with a no-argument constructor; the default is {@link TableEncryptionManager}'s
+ * own.
  */
 public interface EncryptionManagerFactory {
   /**

@@ -20,10 +20,10 @@ import org.apache.iceberg.encryption.StandardEncryptionManager;
  * Iceberg's own is made anew at every refresh: whoever kept an older one, or its FileIO, then meets
  * manifest lists whose keys it does not know.
  *
- * <p>The keys are in a map of the superclass that is not made for threads. All writes to it are under
- * this manager's lock. Readers take no lock (they are in the superclass), which is safe as long as
- * the map need not grow its table: it is made with room to spare, and {@link #addKeys} refuses when
- * that is used up, so that the owner makes a larger one.
+ * <p>The keys are in a map of the superclass that is not made for threads. All writes to it are
+ * under this manager's lock. Readers take no lock (they are in the superclass), which is safe as
+ * long as the map need not grow its table: it is made with room to spare, and {@link #addKeys}
+ * refuses when that is used up, so that the owner makes a larger one.
  */
 public class TableEncryptionManager extends StandardEncryptionManager {
   private static final int SPARE_KEYS = 512;
@@ -136,7 +136,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     List<EncryptedKey> padded = new ArrayList<>(keys);
     while (padded.size() < size) {
       padded.add(
-          new BaseEncryptedKey(room(padded.size()), ByteBuffer.allocate(0), "room", Collections.emptyMap()));
+          new BaseEncryptedKey(
+              room(padded.size()), ByteBuffer.allocate(0), "room", Collections.emptyMap()));
     }
 
     return padded;

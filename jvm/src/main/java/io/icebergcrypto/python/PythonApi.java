@@ -14,8 +14,8 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
 /**
- * All that the Python package calls, and nothing else calls it. Arguments and answers are strings and
- * numbers; structures are JSON.
+ * All that the Python package calls, and nothing else calls it. Arguments and answers are strings
+ * and numbers; structures are JSON.
  */
 public final class PythonApi {
   private PythonApi() {}
@@ -29,8 +29,8 @@ public final class PythonApi {
   /**
    * Tells what a file is, from its bytes, without a key.
    *
-   * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://, abfs://,
-   *     hdfs://
+   * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://,
+   *     abfs://, hdfs://
    * @return {@link io.icebergcrypto.format.FileInspection#toJson()}
    */
   public static String inspectFile(SparkSession spark, String path) {

@@ -10,8 +10,8 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Iceberg's SparkSessionCatalog with encryption, for {@code spark.sql.catalog.spark_catalog}: Iceberg
- * tables go through {@link EncryptedSparkCatalog}, all others to Spark's own catalog.
+ * Iceberg's SparkSessionCatalog with encryption, for {@code spark.sql.catalog.spark_catalog}:
+ * Iceberg tables go through {@link EncryptedSparkCatalog}, all others to Spark's own catalog.
  *
  * @param <T> Spark's session catalog
  */

@@ -54,8 +54,8 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     if (options.getBoolean(SparkCatalogProperties.REST_CATALOG_PURGE, false)) {
       throw new InvalidConfigurationException(
           String.format(
-              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it cannot"
-                  + " read",
+              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
+                  + " cannot read",
               name, SparkCatalogProperties.REST_CATALOG_PURGE),
           "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
     }
@@ -74,8 +74,7 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     }
 
     this.encrypted =
-        (EncryptedCatalog)
-            super.buildIcebergCatalog(name, new CaseInsensitiveStringMap(wrapped));
+        (EncryptedCatalog) super.buildIcebergCatalog(name, new CaseInsensitiveStringMap(wrapped));
     return encrypted;
   }
 
@@ -149,7 +148,8 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   private static NotSupportedException pathRefused(PathIdentifier path) {
     return new NotSupportedException(
-        String.format("Table at path %s is encrypted and cannot be used by its path", path.location()),
+        String.format(
+            "Table at path %s is encrypted and cannot be used by its path", path.location()),
         "Use its name in the catalog: a path leads past the catalog and its keys.");
   }
 }

@@ -39,8 +39,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.StorageLevel;
 
 /**
- * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each. The
- * driver holds the paths of manifest lists only; manifests are read on the executors.
+ * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each.
+ * The driver holds the paths of manifest lists only; manifests are read on the executors.
  */
 public final class TableVerifier {
   private static final StructType FILE =
@@ -56,10 +56,10 @@ public final class TableVerifier {
 
   private final SparkSession spark;
   private final String name;
-  private final Table table;
+  private final BaseTable table;
   private final boolean allSnapshots;
 
-  private TableVerifier(SparkSession spark, String name, Table table, boolean allSnapshots) {
+  private TableVerifier(SparkSession spark, String name, BaseTable table, boolean allSnapshots) {
     this.spark = spark;
     this.name = name;
     this.table = table;
@@ -85,15 +85,21 @@ public final class TableVerifier {
           e);
     }
 
+    if (!(table instanceof BaseTable base)) {
+      throw new NotSupportedException(
+          String.format("%s is not a table with files of its own", tableName),
+          "Give the table, without the name of a metadata table behind it.");
+    }
+
     table.refresh();
-    return new TableVerifier(spark, tableName, table, allSnapshots).verify();
+    return new TableVerifier(spark, tableName, base, allSnapshots).verify();
   }
 
   private VerifyResult verify() {
     long start = System.nanoTime();
     Tally tally = new Tally();
     String keyId = table.properties().get(TableProperties.ENCRYPTION_TABLE_KEY);
-    if (keyId == null) {
+    if (keyId == null && table.operations().current().encryptionKeys().isEmpty()) {
       tally.add(
           new VerifyResult.Problem(
               "table",
@@ -126,12 +132,14 @@ public final class TableVerifier {
     return new VerifyResult.Subject(
         name,
         keyId,
-        ((BaseTable) table).operations().current().formatVersion(),
+        table.operations().current().formatVersion(),
         allSnapshots,
         allSnapshots ? snapshots : Math.min(snapshots, 1));
   }
 
-  /** Adds a level of the tree, or the problem that it cannot be read: what is above may be forged. */
+  /**
+   * Adds a level of the tree, or the problem that it cannot be read: what is above may be forged.
+   */
   private void checkLevel(
       String what, Supplier<Dataset<Row>> level, List<Dataset<Row>> levels, Tally tally) {
     try {
@@ -153,12 +161,14 @@ public final class TableVerifier {
               "table",
               name,
               "its " + what + " cannot be listed: " + root.getMessage(),
-              "A manifest list or a manifest is damaged, forged or missing, or its key is not the one that"
-                  + " encrypted it."));
+              "A manifest list or a manifest is damaged, forged or missing, or its key is not the"
+                  + " one that encrypted it."));
     }
   }
 
-  /** Each file once, in as many parts as the cluster has cores: snapshots share manifests and files. */
+  /**
+   * Each file once, in as many parts as the cluster has cores: snapshots share manifests and files.
+   */
   private Dataset<Row> distinct(Dataset<Row> files) {
     int parts = spark.sparkContext().defaultParallelism();
     return files.repartition(parts, functions.col("path")).dropDuplicates("path");
@@ -194,7 +204,10 @@ public final class TableVerifier {
   private static Row contentFile(Row row) {
     String format = row.getString(2);
     return RowFactory.create(
-        FileKind.ofContent(row.getInt(0), format).label(), row.getString(1), format, row.getLong(3));
+        FileKind.ofContent(row.getInt(0), format).label(),
+        row.getString(1),
+        format,
+        row.getLong(3));
   }
 
   private Dataset<Row> metadataTable(MetadataTableType type) {
@@ -241,8 +254,7 @@ public final class TableVerifier {
   }
 
   /** Maps rows one by one, holding none. */
-  private record MappedIterator<T, R>(Iterator<T> from, Function<T, R> map)
-      implements Iterator<R> {
+  private record MappedIterator<T, R>(Iterator<T> from, Function<T, R> map) implements Iterator<R> {
     @Override
     public boolean hasNext() {
       return from.hasNext();

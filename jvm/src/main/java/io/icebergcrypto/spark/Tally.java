@@ -11,7 +11,9 @@ import java.util.TreeMap;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
-/** What checked files add up to: counts by kind, and the first problems. Executors make parts of it. */
+/**
+ * What checked files add up to: counts by kind, and the first problems. Executors make parts of it.
+ */
 final class Tally implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final int MAX_PROBLEMS = 1000;
@@ -75,10 +77,12 @@ final class Tally implements Serializable {
     return problemCount;
   }
 
-  /** The first problems, by path. */
+  /** The first problems: those of the whole table, which explain the others, and then by path. */
   List<VerifyResult.Problem> problems() {
     return problems.stream()
-        .sorted(Comparator.comparing(VerifyResult.Problem::path))
+        .sorted(
+            Comparator.comparing((VerifyResult.Problem problem) -> !problem.kind().equals("table"))
+                .thenComparing(VerifyResult.Problem::path))
         .toList();
   }
 

@@ -27,12 +27,12 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * The encrypting catalog does what the catalog behind does: what fails of Iceberg's CatalogTests and
- * ViewCatalogTests on it fails on the stock catalog too.
+ * The encrypting catalog does what the catalog behind does: what fails of Iceberg's CatalogTests
+ * and ViewCatalogTests on it fails on the stock catalog too.
  *
- * <p>Encrypted, the stock control has the same table properties. CatalogTests adds data files that do
- * not exist and have no keys, which {@code encryption.plaintext-files=allow} permits; manifests and
- * lists are encrypted.
+ * <p>Encrypted, the stock control has the same table properties. CatalogTests adds data files that
+ * do not exist and have no keys, which {@code encryption.plaintext-files=allow} permits; manifests
+ * and lists are encrypted.
  */
 class CatalogContractTest {
   private static final Map<String, String> NO_KEY = Map.of();

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
 /**
- * Iceberg's own tests of what a catalog does, on a catalog that {@link CatalogContractTest} sets. Not
- * tests by themselves: some fail on stock catalogs, so results are compared.
+ * Iceberg's own tests of what a catalog does, on a catalog that {@link CatalogContractTest} sets.
+ * Not tests by themselves: some fail on stock catalogs, so results are compared.
  */
 final class Contract {
   private Contract() {}

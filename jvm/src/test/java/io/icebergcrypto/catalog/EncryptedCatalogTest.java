@@ -111,7 +111,8 @@ class EncryptedCatalogTest {
   private static void assertAllEncrypted(Table table) {
     assertThat(TestLake.files(table))
         .isNotEmpty()
-        .allSatisfy(file -> assertThat(TestLake.magic(file).encrypted()).as(file.toString()).isTrue());
+        .allSatisfy(
+            file -> assertThat(TestLake.magic(file).encrypted()).as(file.toString()).isTrue());
   }
 
   @Test
@@ -135,8 +136,7 @@ class EncryptedCatalogTest {
     Table table = catalog.createTable(T, TestLake.SCHEMA);
     TestLake.append(table, 1);
     assertThat(metadata(table).formatVersion()).isEqualTo(2);
-    assertThat(TestLake.files(table))
-        .noneMatch(file -> TestLake.magic(file).encrypted());
+    assertThat(TestLake.files(table)).noneMatch(file -> TestLake.magic(file).encrypted());
     assertThat(TestLake.ids(lake.openStock().loadTable(T))).containsExactly(1L);
   }
 
@@ -200,17 +200,39 @@ class EncryptedCatalogTest {
   }
 
   @Test
-  void aKeyIdThatAStockClientRemovedIsMissed() throws IOException {
+  void aKeyIdThatAStockClientRemovedIsMissedAndCanBePutBack() throws IOException {
     Table table = create("t");
     TestLake.append(table, 1);
     lake.openStock().loadTable(T).updateProperties().remove("encryption.key-id").commit();
-    assertThatThrownBy(
-            () -> {
-              table.refresh();
-              TestLake.append(table, 2);
-            })
-        .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("lake.db.t");
+    table.refresh();
+    for (Table loaded : List.of(table, lake.open(Map.of()).loadTable(T))) {
+      int files = TestLake.files(loaded).size();
+      assertThatThrownBy(() -> TestLake.append(loaded, 2))
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("lake.db.t")
+          .hasMessageContaining("'encryption.key-id'='k1'");
+      assertThatThrownBy(() -> TestLake.ids(loaded)).isInstanceOf(TamperedException.class);
+      assertThat(TestLake.files(loaded)).hasSize(files);
+    }
+
+    Table loaded = lake.open(Map.of()).loadTable(T);
+    assertThatThrownBy(() -> loaded.updateProperties().set("encryption.key-id", "k2").commit())
+        .isInstanceOf(NotSupportedException.class);
+    loaded.updateProperties().set("encryption.key-id", "k1").commit();
+    TestLake.append(loaded, 3);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 3L);
+  }
+
+  @Test
+  void aCatalogPropertyWithAValueThatIsNotUnderstoodIsRefused() {
+    for (String property :
+        List.of("encryption.required", "encryption.statistics", "encryption.plaintext-files")) {
+      assertThatThrownBy(() -> lake.open(Map.of(property, "maybe")))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("lake")
+          .hasMessageContaining(property)
+          .hasMessageContaining("'maybe'");
+    }
   }
 
   @Test
@@ -406,8 +428,7 @@ class EncryptedCatalogTest {
     for (MetadataTableType type : MetadataTableType.values()) {
       Table metadataTable =
           catalog.loadTable(
-              TableIdentifier.of(
-                  Namespace.of("db", "t"), type.name().toLowerCase(Locale.ROOT)));
+              TableIdentifier.of(Namespace.of("db", "t"), type.name().toLowerCase(Locale.ROOT)));
       if (type != MetadataTableType.POSITION_DELETES) {
         metadataTable.newScan().planFiles().forEach(task -> {});
       }
@@ -437,8 +458,7 @@ class EncryptedCatalogTest {
   @Test
   void aCustomManagerFactoryIsUsed() throws IOException {
     CountingFactory.tables.clear();
-    Catalog custom =
-        lake.open(Map.of("encryption.manager-impl", CountingFactory.class.getName()));
+    Catalog custom = lake.open(Map.of("encryption.manager-impl", CountingFactory.class.getName()));
     TestLake.append(TestLake.createTable(custom, "t", Map.of()), 1);
     assertThat(CountingFactory.tables).contains("lake.db.t");
     assertThatThrownBy(() -> lake.open(Map.of("encryption.manager-impl", "no.such.Factory")))
@@ -447,8 +467,7 @@ class EncryptedCatalogTest {
   }
 
   /** Makes the default managers, and remembers for which tables. */
-  public static final class CountingFactory
-      implements EncryptionManagerFactory {
+  public static final class CountingFactory implements EncryptionManagerFactory {
     static final Set<String> tables = ConcurrentHashMap.newKeySet();
 
     @Override
@@ -459,8 +478,7 @@ class EncryptedCatalogTest {
         int dataKeyLength,
         KeyManagementClient kms) {
       tables.add(tableName);
-      return new TableEncryptionManager(
-          tableName, keys, tableKeyId, dataKeyLength, kms);
+      return new TableEncryptionManager(tableName, keys, tableKeyId, dataKeyLength, kms);
     }
   }
 
@@ -479,8 +497,7 @@ class EncryptedCatalogTest {
       TableMetadata.Builder builder = TableMetadata.buildFrom(base);
       for (int i = 0; i < count; i++) {
         builder.addEncryptionKey(
-            new BaseEncryptedKey(
-                "filler-" + i, ByteBuffer.allocate(16), "kek", Map.of()));
+            new BaseEncryptedKey("filler-" + i, ByteBuffer.allocate(16), "kek", Map.of()));
       }
       ((HasTableOperations) table).operations().commit(base, builder.build());
       table.refresh();

@@ -3,11 +3,11 @@ package io.icebergcrypto.kms;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.management.HotSpotDiagnosticMXBean;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
-import com.sun.management.HotSpotDiagnosticMXBean;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -39,7 +39,9 @@ class CachingKmsClientTest {
   private static volatile CountDownLatch gate = new CountDownLatch(0);
   private static volatile RuntimeException failure;
 
-  /** A double of a KMS: a wrapped key is the key behind one byte. Counts, waits and fails as told. */
+  /**
+   * A double of a KMS: a wrapped key is the key behind one byte. Counts, waits and fails as told.
+   */
   public static final class CountingKms implements KeyManagementClient {
     private static final long serialVersionUID = 1L;
 
@@ -189,8 +191,7 @@ class CachingKmsClientTest {
     new SecureRandom().nextBytes(masked);
     KeyCache cache = new KeyCache(60_000);
     ByteBuffer loaded = ByteBuffer.wrap(unmasked(masked));
-    Arrays.fill(
-        cache.get("k", wrapped(5), () -> loaded, new KmsMetrics()).array(), (byte) 0);
+    Arrays.fill(cache.get("k", wrapped(5), () -> loaded, new KmsMetrics()).array(), (byte) 0);
     Arrays.fill(loaded.array(), (byte) 0);
     assertThat(heapContains(folder.resolve("before.hprof"), masked)).isTrue();
     cache.clear();

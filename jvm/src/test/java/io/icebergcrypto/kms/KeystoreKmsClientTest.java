@@ -25,7 +25,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class KeystoreKmsClientTest {
-  private static final ByteBuffer KEK = ByteBuffer.wrap("0123456789abcdef".getBytes(StandardCharsets.US_ASCII));
+  private static final ByteBuffer KEK =
+      ByteBuffer.wrap("0123456789abcdef".getBytes(StandardCharsets.US_ASCII));
 
   @TempDir private Path folder;
   private TestKeystore keystore;

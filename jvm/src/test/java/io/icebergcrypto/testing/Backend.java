@@ -44,8 +44,7 @@ public enum Backend {
   public Map<String, String> encrypted(Path folder, String restUri) {
     Map<String, String> properties = properties(folder, restUri);
     String type = properties.remove("type");
-    String impl =
-        properties.put("catalog-impl", "io.icebergcrypto.catalog.EncryptedCatalog");
+    String impl = properties.put("catalog-impl", "io.icebergcrypto.catalog.EncryptedCatalog");
     if (type != null) {
       properties.put("encryption.catalog-type", type);
     } else {

@@ -19,8 +19,9 @@ public final class TableProcess {
   /**
    * Arguments: what to do, backend, folder, REST URI or "-", and for write the first id.
    *
-   * <p>create makes the table. write appends rows until it is killed, prints READY before the first
-   * commit and COMMITTED id behind each. check reads all, adds a row and prints ROW id for each row.
+   * <p>create makes the table. check reads all that there is, adds a row and prints ROW id for each
+   * row. write does the same, then appends rows until it is killed; it prints READY before the
+   * first commit and COMMITTED id behind each.
    */
   public static void main(String[] args) throws Exception {
     Path folder = Path.of(args[2]);
@@ -30,8 +31,12 @@ public final class TableProcess {
     Catalog catalog = lake.open(Map.of());
     switch (args[0]) {
       case "create" -> TestLake.createTable(catalog, "t", Map.of());
-      case "write" -> write(load(catalog), Long.parseLong(args[4]));
       case "check" -> check(load(catalog));
+      case "write" -> {
+        Table table = load(catalog);
+        check(table);
+        write(table, Long.parseLong(args[4]));
+      }
       default -> throw new IllegalArgumentException(args[0]);
     }
   }

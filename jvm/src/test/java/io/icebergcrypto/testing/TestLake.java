@@ -72,7 +72,9 @@ public final class TestLake {
         "lake", backend.properties(folder, restUri), backend.conf(folder));
   }
 
-  /** Makes the namespace and an encrypted table; commits are retried often, for concurrent tests. */
+  /**
+   * Makes the namespace and an encrypted table; commits are retried often, for concurrent tests.
+   */
   public static Table createTable(Catalog catalog, String name, Map<String, String> more) {
     if (!((SupportsNamespaces) catalog).namespaceExists(DB)) {
       ((SupportsNamespaces) catalog).createNamespace(DB);
@@ -157,7 +159,9 @@ public final class TestLake {
     try (Stream<Path> all = Files.walk(root)) {
       return new ArrayList<>(
           all.filter(Files::isRegularFile)
-              .filter(file -> !file.toString().matches(".*(\\.metadata\\.json|version-hint\\.text|\\.crc)"))
+              .filter(
+                  file ->
+                      !file.toString().matches(".*(\\.metadata\\.json|version-hint\\.text|\\.crc)"))
               .toList());
     } catch (IOException e) {
       throw new UncheckedIOException(e);

@@ -1,0 +1,108 @@
+"""The documents name nothing that does not exist: tests, files, make targets, properties, errors, Python names."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyspark_iceberg_crypto
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+JAVA = ROOT / "jvm" / "src"
+
+
+@pytest.fixture(params=DOCUMENTS, ids=lambda path: path.name)
+def document(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def java_sources(folder: str) -> str:
+    return "\n".join(path.read_text() for path in sorted((JAVA / folder).rglob("*.java")))
+
+
+def test_named_tests_exist(document: Path) -> None:
+    for file, name in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", document.read_text()):
+        path = ROOT / "tests" / file
+        if not path.exists():
+            path = ROOT / "tests" / "catalog" / file
+        defined = {
+            node.name for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "name")
+        }
+        assert name in defined, f"{file} has no {name}"
+    for file, name in re.findall(r"`(\w+Test)\.(\w+)`", document.read_text()):
+        (path,) = (JAVA / "test").rglob(f"{file}.java")
+        assert f"void {name}(" in path.read_text(), f"{file} has no {name}"
+
+
+def test_links_and_paths_lead_somewhere(document: Path) -> None:
+    text = document.read_text()
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (document.parent / target).exists(), target
+    for path in re.findall(r"`((?:examples|tests|docs|jvm)/[\w/.-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_make_targets_exist(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", document.read_text(), re.MULTILINE))
+    assert named <= targets
+
+
+def test_contributing_lists_every_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert targets - {"help"} <= named
+
+
+def python_blocks(document: Path) -> Iterator[str]:
+    yield from re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) -> None:
+    for block in python_blocks(document):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module == "pyspark_iceberg_crypto":
+                for alias in node.names:
+                    assert hasattr(pyspark_iceberg_crypto, alias.name), alias.name
+
+
+def test_every_property_of_the_code_is_documented() -> None:
+    """Those that stand as text in the Java sources; the ids of objects handed over within a JVM aside."""
+    reference = (ROOT / "docs" / "properties.md").read_text()
+    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+)"', java_sources("main")))
+    internal = {name for name in found if name.endswith(".shared-id")}
+    assert found - internal
+    missing = {name for name in found - internal if f"`{name}`" not in reference}
+    assert not missing
+
+
+def test_every_documented_property_is_in_the_code() -> None:
+    reference = (ROOT / "docs" / "properties.md").read_text().partition("## Not in this version")[0]
+    iceberg = {
+        "encryption.kms-type",
+        "encryption.kms-impl",
+        "encryption.key-id",
+        "encryption.data-key-length",
+    }
+    named = set(re.findall(r"`(encryption\.[a-z][\w.-]*[a-z])`", reference))
+    code = java_sources("main")
+    assert {name for name in named - iceberg if f'"{name}"' not in code} == set()
+
+
+def test_every_error_is_documented() -> None:
+    reference = (ROOT / "docs" / "errors.md").read_text()
+    python = {name for name in pyspark_iceberg_crypto.__all__ if name.endswith("Error")}
+    package = JAVA / "main" / "java" / "io" / "icebergcrypto"
+    java = {path.stem for path in package.glob("*Exception.java")}
+    assert {name for name in python | java if f"`{name}`" not in reference} == set()
+
+
+def test_the_documents_are_plain() -> None:
+    """No emoji, no badges, no path of somebody's machine."""
+    for document in DOCUMENTS:
+        text = document.read_text()
+        assert text.isascii(), sorted({c for c in text if not c.isascii()})
+        assert not re.search(r"shields\.io|/work/|/tmp/venv|/root/", text), document
