@@ -1,7 +1,10 @@
 """A table's life beside its rows: names, drops, keys, plaintext neighbours, other sessions."""
 
+from pathlib import Path
+
 import pytest
 from servers.files import files_below, magic
+from servers.keystore import make_keystore
 from servers.lake import Lake
 
 
@@ -145,3 +148,17 @@ def test_session_catalog(hive: Lake) -> None:
     hive.sql(f"DROP TABLE default.{parquet}")
     hive.sql(f"DROP TABLE default.{name} PURGE")
     assert not list(files_below(folder))
+
+
+def test_purge_without_the_key_drops_nothing(lake: Lake, tmp_path: Path) -> None:
+    if (
+        lake.kind == "jdbc"
+    ):  # keys its tables by the catalog's name: another catalog sees none of them
+        return
+    table = lake.create()
+    lake.insert(table, [1])
+    other = make_keystore(tmp_path, {"k1": 256})  # the same name, another key
+    stranger = lake.with_options({"encryption.kms.keystore.path": str(other.path)})
+    name = table.replace(f"{lake.catalog}.", f"{stranger.catalog}.", 1)
+    stranger.refused(f"DROP TABLE {name} PURGE", table.split(".", 1)[1], "'k1'")
+    assert lake.ids(table) == [1]

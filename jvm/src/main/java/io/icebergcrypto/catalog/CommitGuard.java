@@ -65,9 +65,9 @@ final class CommitGuard {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
         checkSnapshot(added.snapshot(), metadata.specsById(), io.get());
       } else if (change instanceof MetadataUpdate.SetStatistics statistics) {
-        refuseStatistics(statistics.statisticsFile().path(), io.get());
+        refuseStatistics(base, metadata, statistics.statisticsFile().path(), io);
       } else if (change instanceof MetadataUpdate.SetPartitionStatistics statistics) {
-        refuseStatistics(statistics.partitionStatisticsFile().path(), io.get());
+        refuseStatistics(base, metadata, statistics.partitionStatisticsFile().path(), io);
       }
     }
   }
@@ -170,14 +170,29 @@ final class CommitGuard {
         .inTable(tableName);
   }
 
-  private void refuseStatistics(String path, FileIO io) {
+  private void refuseStatistics(
+      TableMetadata base, TableMetadata metadata, String path, Supplier<FileIO> io) {
     if (plaintextStatistics) {
       return;
     }
 
-    // it has column values in the clear and nothing will ever refer to it
-    io.deleteFile(path);
-    throw statisticsRefused(tableName, "statistics file " + path);
+    IcebergCryptoException refusal = statisticsRefused(tableName, "statistics file " + path);
+    if (path.startsWith(metadata.location() + "/") && !hasStatistics(base, path)) {
+      // it has column values in the clear, and nothing will ever refer to it
+      try {
+        io.get().deleteFile(path);
+      } catch (RuntimeException e) {
+        refusal.addSuppressed(e);
+      }
+    }
+
+    throw refusal;
+  }
+
+  private static boolean hasStatistics(TableMetadata base, String path) {
+    return base != null
+        && (base.statisticsFiles().stream().anyMatch(file -> file.path().equals(path))
+            || base.partitionStatisticsFiles().stream().anyMatch(f -> f.path().equals(path)));
   }
 
   /** The refusal to write statistics, which Iceberg cannot encrypt. */

@@ -92,28 +92,32 @@ public final class EncryptedCatalog
       encryptionRequired();
       plaintextStatistics();
       plaintextFiles();
+      Map<String, String> behind = propertiesBehind();
       this.managers = newManagerFactory();
       this.reporter = SharedMetricsReporter.load(properties);
-      this.kms = KmsClients.isConfigured(properties) ? KmsClients.create(properties) : null;
-      this.delegate = newDelegate();
+      behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
+      if (KmsClients.isConfigured(properties)) {
+        this.kms = KmsClients.create(properties);
+        behind.putAll(SharedKmsClient.propertiesFor(kms));
+      }
+
+      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
     } catch (IcebergCryptoException e) {
+      closeOwn();
       throw e.inCatalog(name);
+    } catch (RuntimeException e) {
+      closeOwn();
+      throw e;
     }
   }
 
-  private Catalog newDelegate() {
-    Map<String, String> behind = propertiesBehind();
-    behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
-    if (kms == null) {
-      return CatalogUtil.buildIcebergCatalog(catalogName, behind, conf);
+  private void closeOwn() {
+    if (reporter != null) {
+      reporter.close();
     }
 
-    behind.putAll(SharedKmsClient.propertiesFor(kms));
-    try {
-      return CatalogUtil.buildIcebergCatalog(catalogName, behind, conf);
-    } catch (RuntimeException e) {
+    if (kms != null) {
       kms.close();
-      throw e;
     }
   }
 
@@ -212,12 +216,12 @@ public final class EncryptedCatalog
   }
 
   /**
-   * Whether a new table would be encrypted.
+   * Whether a new table would be encrypted, or would have to be.
    *
    * @param own the table properties that the statement gives
    */
   public boolean encryptsNewTable(Map<String, String> own) {
-    return EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
+    return encryptionRequired() || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
   }
 
   /** The catalog behind. */
@@ -354,8 +358,31 @@ public final class EncryptedCatalog
 
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
-    EncryptedTableOperations ops = purge ? encryptedOperations(identifier) : null;
+    EncryptedTableOperations ops =
+        purge && !ignoresPurge() ? encryptedOperations(identifier) : null;
     return ops == null ? delegate.dropTable(identifier, purge) : purge(identifier, ops);
+  }
+
+  /** Nessie keeps files on purpose: other branches may reach them. */
+  private boolean ignoresPurge() {
+    return delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_NESSIE);
+  }
+
+  /**
+   * Reads all manifest lists of an encrypted table: who is about to drop it and then to delete its
+   * files must have its key.
+   *
+   * @throws IcebergCryptoException when a key cannot be had
+   */
+  public void checkPurge(TableIdentifier identifier) {
+    EncryptedTableOperations ops = encryptedOperations(identifier);
+    if (ops != null) {
+      reachable(ops).manifests(ops.current().snapshots());
+    }
+  }
+
+  private static ReachableFiles reachable(EncryptedTableOperations ops) {
+    return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
   }
 
   /** The operations of an encrypted table, or null when there is no such table or it has no key. */
@@ -376,8 +403,7 @@ public final class EncryptedCatalog
   private boolean purge(TableIdentifier identifier, EncryptedTableOperations ops) {
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
-    ReachableFiles reachable =
-        new ReachableFiles(io, metadata.specsById(), ThreadPools.getWorkerPool());
+    ReachableFiles reachable = reachable(ops);
     Map<String, ManifestFile> manifests = reachable.manifests(metadata.snapshots());
 
     if (delegate instanceof HadoopCatalog) {
@@ -538,10 +564,7 @@ public final class EncryptedCatalog
         closeable.close();
       }
     } finally {
-      reporter.close();
-      if (kms != null) {
-        kms.close();
-      }
+      closeOwn();
     }
   }
 

@@ -16,6 +16,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.metrics.MetricsReporter;
 
@@ -76,31 +77,27 @@ final class EncryptedTableBuilder implements TableBuilder {
   public Table create() {
     String keyId = prepareNewTable();
     Table table = catalog.decorate(delegate.create(), identifier);
-    if (keyId != null && !keyId.equals(EncryptionProperties.keyId(table.properties()))) {
-      throw new PlaintextException(
-              String.format(
-                  "the catalog created it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
-              "The catalog's server drops or changes table properties: mend that, then drop the"
-                  + " (empty) table and create it again.")
-          .inTable(tableName());
-    }
-
+    checkKept(keyId, table.properties());
     return table;
   }
 
   @Override
   public Transaction createTransaction() {
-    prepareNewTable();
+    String keyId = prepareNewTable();
     return encrypted(
-        delegate.createTransaction(), Transactions::createTableTransaction, catalog.reporter());
+        delegate.createTransaction(),
+        keyId,
+        Transactions::createTableTransaction,
+        catalog.reporter());
   }
 
   @Override
   public Transaction replaceTransaction() {
     Table existing = existing();
-    checkExisting(existing);
+    String keyId = existing == null ? null : prepareReplacement(existing);
     return encrypted(
         delegate.replaceTransaction(),
+        keyId,
         Transactions::replaceTableTransaction,
         catalog.reporterOf(existing));
   }
@@ -108,16 +105,19 @@ final class EncryptedTableBuilder implements TableBuilder {
   @Override
   public Transaction createOrReplaceTransaction() {
     Table existing = existing();
-    if (existing == null) {
-      prepareNewTable();
-    } else {
-      checkExisting(existing);
+    String keyId = existing == null ? prepareNewTable() : prepareReplacement(existing);
+    Transaction transaction = delegate.createOrReplaceTransaction();
+    if ((existing == null) != (underlying(transaction).startMetadata() == null)) {
+      throw new CommitFailedException(
+          "Table %s was %s concurrently; try again",
+          tableName(), existing == null ? "created" : "dropped");
     }
 
     // A REST catalog decides here and now which of the two it is; its create operations cannot be
     // retried as a replacement.
     return encrypted(
-        delegate.createOrReplaceTransaction(),
+        transaction,
+        keyId,
         catalog.isRest() && existing == null
             ? Transactions::createTableTransaction
             : Transactions::createOrReplaceTableTransaction,
@@ -130,19 +130,37 @@ final class EncryptedTableBuilder implements TableBuilder {
         String name, TableOperations ops, TableMetadata start, MetricsReporter reporter);
   }
 
-  /** The same transaction on operations that encrypt. */
+  /** The same transaction on operations that encrypt. Nothing has been written yet. */
   private Transaction encrypted(
-      Transaction plain, TransactionFactory factory, MetricsReporter reporter) {
-    if (!(plain instanceof BaseTransaction transaction)) {
-      throw new IllegalStateException(
-          "Cannot encrypt a transaction of class " + plain.getClass().getName());
-    }
-
+      Transaction plain, String keyId, TransactionFactory factory, MetricsReporter reporter) {
+    BaseTransaction transaction = underlying(plain);
+    checkKept(keyId, transaction.currentMetadata().properties());
     return factory.create(
         transaction.tableName(),
         catalog.operations(transaction.underlyingOps(), tableName()),
         transaction.currentMetadata(),
         reporter);
+  }
+
+  private static BaseTransaction underlying(Transaction transaction) {
+    if (transaction instanceof BaseTransaction base) {
+      return base;
+    }
+
+    throw new IllegalStateException(
+        "Cannot encrypt a transaction of class " + transaction.getClass().getName());
+  }
+
+  /** A server may drop or change properties: without the key id the table would be plaintext. */
+  private void checkKept(String keyId, Map<String, String> tableProperties) {
+    if (keyId != null && !keyId.equals(EncryptionProperties.keyId(tableProperties))) {
+      throw new PlaintextException(
+              String.format(
+                  "the catalog made it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
+              "The catalog's server drops or changes table properties: mend that; drop the table if"
+                  + " it is there (it is empty) and create it again.")
+          .inTable(tableName());
+    }
   }
 
   /**
@@ -192,17 +210,32 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
   }
 
-  private void checkExisting(Table table) {
-    if (table == null) {
-      return; // the catalog behind says so
+  /**
+   * Checks the properties of a table's replacement. What the statement does not name stays as the
+   * table has it, whatever the catalog's defaults for new tables are.
+   *
+   * @return the key id, or null for a table that is not encrypted
+   */
+  private String prepareReplacement(Table table) {
+    Map<String, String> before = table.properties();
+    if (EncryptionProperties.keyId(before) != null) {
+      for (String property : EncryptionProperties.OF_TABLES) {
+        String value = before.get(property);
+        if (value != null && !properties.containsKey(property)) {
+          withProperty(property, value);
+        }
+      }
     }
 
-    Map<String, String> after = new HashMap<>(table.properties());
+    Map<String, String> after = new HashMap<>(before);
     after.putAll(catalog.propertiesOfNewTable(properties));
-    CommitGuard.checkKeyId(tableName(), true, table.properties(), after);
-    if (EncryptionProperties.keyId(after) != null) {
-      EncryptionProperties.check(tableName(), table.properties(), after);
+    CommitGuard.checkKeyId(tableName(), true, before, after);
+    String keyId = EncryptionProperties.keyId(after);
+    if (keyId != null) {
+      EncryptionProperties.check(tableName(), before, after);
     }
+
+    return keyId;
   }
 
   private String tableName() {

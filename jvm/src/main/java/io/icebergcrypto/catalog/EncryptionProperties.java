@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
@@ -23,6 +24,9 @@ final class EncryptionProperties {
 
   /** Table property: the length of DEKs and KEKs in bytes: 16 (default), 24 or 32. */
   static final String DATA_KEY_LENGTH = TableProperties.ENCRYPTION_DEK_LENGTH;
+
+  /** The table properties of encryption. */
+  static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
 
   /** Catalog property: the type of the catalog behind this one. */
   static final String CATALOG_TYPE = "encryption.catalog-type";

@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +13,7 @@ import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.StatisticsFile;
@@ -20,6 +22,8 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
 import org.apache.iceberg.util.ThreadPools;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Expires snapshots and deletes their files. Iceberg's own clean-up opens manifest lists and
@@ -28,6 +32,8 @@ import org.apache.iceberg.util.ThreadPools;
  * When any file cannot be read nothing is deleted.
  */
 final class ExpireEncryptedSnapshots implements ExpireSnapshots {
+  private static final Logger LOG = LoggerFactory.getLogger(ExpireEncryptedSnapshots.class);
+
   private final ExpireSnapshots expire;
   private final TableOperations ops;
   private Consumer<String> deleteFunc;
@@ -79,11 +85,14 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   @Override
   @Deprecated
   public ExpireSnapshots cleanExpiredFiles(boolean clean) {
-    return cleanupLevel(clean ? CleanupLevel.ALL : CleanupLevel.NONE);
+    expire.cleanExpiredFiles(clean);
+    this.level = clean ? CleanupLevel.ALL : CleanupLevel.NONE;
+    return this;
   }
 
   @Override
   public ExpireSnapshots cleanupLevel(CleanupLevel cleanupLevel) {
+    expire.cleanupLevel(cleanupLevel); // which checks it
     this.level = cleanupLevel;
     return this;
   }
@@ -102,13 +111,29 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   @Override
   public void commit() {
     TableMetadata before = ops.refresh();
+    if (level == CleanupLevel.NONE) {
+      expire.commit();
+      return;
+    }
+
+    // without the key nothing is expired, rather than expired and left behind
+    Map<String, ManifestFile> manifests =
+        new ReachableFiles(ops.io(), before.specsById(), planExecutor)
+            .manifests(before.snapshots());
     expire.cleanupLevel(CleanupLevel.NONE).commit();
-    if (level != CleanupLevel.NONE) {
-      cleanUp(before, ops.refresh());
+    try {
+      cleanUp(before, ops.refresh(), manifests);
+    } catch (RuntimeException e) {
+      // no error: the commit is done, and a caller could take one for a failed commit
+      LOG.warn(
+          "Expired snapshots of {}, but could not delete their files: remove_orphan_files will",
+          before.location(),
+          e);
     }
   }
 
-  private void cleanUp(TableMetadata before, TableMetadata after) {
+  private void cleanUp(
+      TableMetadata before, TableMetadata after, Map<String, ManifestFile> manifests) {
     List<Snapshot> expired =
         before.snapshots().stream().filter(s -> after.snapshot(s.snapshotId()) == null).toList();
     if (expired.isEmpty()) {
@@ -116,9 +141,11 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     }
 
     FileIO io = ops.io();
-    ReachableFiles reachable = new ReachableFiles(io, before.specsById(), planExecutor);
+    Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
+    specs.putAll(after.specsById());
+    ReachableFiles reachable = new ReachableFiles(io, specs, planExecutor);
     Map<String, ManifestFile> remaining = reachable.manifests(after.snapshots());
-    Map<String, ManifestFile> unreachable = reachable.manifests(expired);
+    Map<String, ManifestFile> unreachable = new HashMap<>(manifests);
     unreachable.keySet().removeAll(remaining.keySet());
 
     if (level == CleanupLevel.ALL && !unreachable.isEmpty()) {

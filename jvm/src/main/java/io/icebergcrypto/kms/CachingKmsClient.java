@@ -115,11 +115,8 @@ public final class CachingKmsClient implements KeyManagementClient {
   /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
   @Override
   public void close() {
-    Local here = LOCALS.remove(id);
-    if (here != null) {
-      here.cache().clear();
-    }
-
+    local().cache().close();
+    LOCALS.remove(id);
     client.close();
   }
 

@@ -25,6 +25,7 @@ final class KeyCache {
   private final ConcurrentMap<WrappedKey, CompletableFuture<byte[]>> entries =
       new ConcurrentHashMap<>();
   private final long ttlMs;
+  private volatile boolean closed;
 
   KeyCache(long ttlMs) {
     this.ttlMs = ttlMs;
@@ -44,7 +45,7 @@ final class KeyCache {
    */
   ByteBuffer get(
       String wrappingKeyId, ByteBuffer wrapped, Supplier<ByteBuffer> load, KmsMetrics metrics) {
-    if (ttlMs == 0) {
+    if (ttlMs == 0 || closed) {
       metrics.missed();
       return load.get();
     }
@@ -68,7 +69,7 @@ final class KeyCache {
 
   /** Keeps a key that this process has just wrapped, so that reading it back costs no call. */
   void put(String wrappingKeyId, ByteBuffer wrapped, ByteBuffer unwrapped) {
-    if (ttlMs == 0) {
+    if (ttlMs == 0 || closed) {
       return;
     }
 
@@ -84,8 +85,9 @@ final class KeyCache {
     return entries.size();
   }
 
-  /** Forgets all keys and overwrites their bytes. */
-  void clear() {
+  /** Forgets all keys, overwrites their bytes and keeps none from now on. */
+  void close() {
+    this.closed = true;
     entries.forEach(this::wipe);
   }
 
@@ -103,7 +105,12 @@ final class KeyCache {
     // the answer is copied before anybody could wipe the entry
     ByteBuffer answer = ByteBuffer.wrap(unwrapped.clone());
     entry.complete(unwrapped);
-    wipeLater(key, entry);
+    if (closed || entries.get(key) != entry) {
+      wipe(key, entry); // closed while this was loading
+    } else {
+      wipeLater(key, entry);
+    }
+
     return answer;
   }
 

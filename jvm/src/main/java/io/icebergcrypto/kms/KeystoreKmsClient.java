@@ -21,6 +21,8 @@ import java.security.UnrecoverableKeyException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import javax.crypto.AEADBadTagException;
 import javax.crypto.Cipher;
 import javax.crypto.SecretKey;
@@ -48,8 +50,17 @@ public final class KeystoreKmsClient implements KeyManagementClient {
   private static final int TAG_LENGTH = 16;
   private static final String PLAIN_PASSWORD = "encryption.kms.keystore.password";
 
-  /** The file as it was read, and when it had last been changed. */
-  private record Loaded(KeyStore keys, char[] password, FileTime modified) {}
+  /**
+   * The file as it was read.
+   *
+   * @param keys the PKCS12 file; each look into it derives a key from the password anew, which is
+   *     slow by design
+   * @param password opens the file and its entries
+   * @param modified when the file had last been changed
+   * @param opened the master keys that were used so far
+   */
+  private record Loaded(
+      KeyStore keys, char[] password, FileTime modified, ConcurrentMap<String, SecretKey> opened) {}
 
   private String path;
   private String passwordEnv;
@@ -166,8 +177,19 @@ public final class KeystoreKmsClient implements KeyManagementClient {
   }
 
   private SecretKey masterKey(String keyId) {
+    Loaded store = loaded();
+    SecretKey opened = store.opened().get(keyId);
+    if (opened == null) {
+      opened = open(keyId, store);
+      store.opened().put(keyId, opened);
+    }
+
+    return opened;
+  }
+
+  private SecretKey open(String keyId, Loaded current) {
     try {
-      Loaded store = loaded();
+      Loaded store = current;
       if (!store.keys().containsAlias(keyId) && !modified().equals(store.modified())) {
         // somebody added a key since
         this.loaded = null;
@@ -221,7 +243,7 @@ public final class KeystoreKmsClient implements KeyManagementClient {
       FileTime modified = modified();
       KeyStore keys = KeyStore.getInstance("PKCS12");
       keys.load(in, password);
-      return new Loaded(keys, password, modified);
+      return new Loaded(keys, password, modified, new ConcurrentHashMap<>());
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(
           String.format("Keystore %s (%s) does not exist", path, KmsProperties.KEYSTORE_PATH),

@@ -129,6 +129,15 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     return super.stageCreateOrReplace(ident, schema, transforms, properties);
   }
 
+  @Override
+  public boolean purgeTable(Identifier ident) {
+    if (!(ident instanceof PathIdentifier)) {
+      encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
+    }
+
+    return super.purgeTable(ident);
+  }
+
   /** Iceberg loads a table by its path past every catalog: it would write plaintext. */
   private static Table checkPath(Identifier ident, Table table) {
     if (ident instanceof PathIdentifier path
@@ -139,9 +148,8 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     return table;
   }
 
-  private static void checkCreate(Identifier ident, Map<String, String> properties) {
-    if (ident instanceof PathIdentifier path
-        && properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY)) {
+  private void checkCreate(Identifier ident, Map<String, String> properties) {
+    if (ident instanceof PathIdentifier path && encrypted.encryptsNewTable(properties)) {
       throw pathRefused(path);
     }
   }

@@ -278,6 +278,32 @@ class EncryptedCatalogTest {
   }
 
   @Test
+  void aReplacementKeepsTheTablesKeyWhateverTheCatalogsDefaultIs() throws IOException {
+    TestLake.createTable(
+        catalog, "t", Map.of("encryption.key-id", "k2", "encryption.data-key-length", "32"));
+    Catalog other =
+        lake.open(
+            Map.of(
+                "table-default.encryption.key-id", "k1",
+                "table-default.encryption.data-key-length", "16"));
+    Transaction replace = other.buildTable(T, TestLake.SCHEMA).createOrReplaceTransaction();
+    replace.newAppend().appendFile(TestLake.write(replace.table(), 5)).commit();
+    replace.commitTransaction();
+    Table table = catalog.loadTable(T);
+    assertThat(table.properties())
+        .containsEntry("encryption.key-id", "k2")
+        .containsEntry("encryption.data-key-length", "32");
+    assertThat(TestLake.ids(table)).containsExactly(5L);
+    assertThatThrownBy(
+            () ->
+                other
+                    .buildTable(T, TestLake.SCHEMA)
+                    .withProperty("encryption.key-id", "k1")
+                    .replaceTransaction())
+        .isInstanceOf(NotSupportedException.class);
+  }
+
+  @Test
   void aTransactionThatMeetsAConflictKnowsTheOtherCommitsKeys() throws IOException {
     Table ours = create("t");
     TestLake.append(ours, 1);
@@ -395,6 +421,19 @@ class EncryptedCatalogTest {
         .commit();
     assertThat(TestLake.files(table)).hasSize(before);
     assertThat(handed).hasSize(3); // a data file, its manifest, its list
+  }
+
+  @Test
+  void expiringWithoutTheKeyExpiresNothing() throws IOException {
+    Table table = create("t");
+    TestLake.append(table, 1);
+    TestLake.append(table, 2);
+    TestKeystore.existing(folder).write(256, "another");
+    Table withoutKey = lake.open(Map.of()).loadTable(T);
+    assertThatThrownBy(() -> withoutKey.expireSnapshots().expireOlderThan(Long.MAX_VALUE).commit())
+        .isInstanceOf(KeyNotFoundException.class);
+    table.refresh();
+    assertThat(table.snapshots()).hasSize(2);
   }
 
   @Test

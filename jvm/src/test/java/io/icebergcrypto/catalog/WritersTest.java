@@ -24,6 +24,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -69,6 +70,9 @@ class WritersTest {
       TableProcess.checkReachable(table);
       assertThat(TestLake.files(table))
           .allSatisfy(file -> assertThat(TestLake.magic(file).encrypted()).isTrue());
+      Catalog catalog = lake.open(Map.of()); // other tests share the embedded metastore
+      catalog.dropTable(TableIdentifier.of(TestLake.DB, "t"), true);
+      ((SupportsNamespaces) catalog).dropNamespace(TestLake.DB);
     }
   }
 
@@ -142,7 +146,9 @@ class WritersTest {
       throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp"));
+    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1"));
+    command.add("-D" + Backend.METASTORE + "=" + Path.of(arguments.get(1), "metastore"));
+    command.add("-cp");
     command.add(System.getProperty("java.class.path"));
     command.addAll(List.of(TableProcess.class.getName(), what));
     command.addAll(arguments);

@@ -194,7 +194,7 @@ class CachingKmsClientTest {
     Arrays.fill(cache.get("k", wrapped(5), () -> loaded, new KmsMetrics()).array(), (byte) 0);
     Arrays.fill(loaded.array(), (byte) 0);
     assertThat(heapContains(folder.resolve("before.hprof"), masked)).isTrue();
-    cache.clear();
+    cache.close();
     assertThat(cache.size()).isZero();
     assertThat(heapContains(folder.resolve("after.hprof"), masked)).isFalse();
   }

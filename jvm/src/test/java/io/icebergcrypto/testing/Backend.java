@@ -1,5 +1,6 @@
 package io.icebergcrypto.testing;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -54,6 +55,32 @@ public enum Backend {
     return properties;
   }
 
+  /** System property: the Derby database of the embedded metastore. */
+  public static final String METASTORE = "iceberg.crypto.metastore";
+
+  /**
+   * Iceberg keeps one pool of clients of embedded metastores in a JVM, whatever their databases: so
+   * there is one database in a JVM, which no test deletes.
+   */
+  private static synchronized String metastore() throws IOException {
+    if (System.getProperty(METASTORE) == null) {
+      Path folder = Files.createTempDirectory("iceberg-crypto-hms");
+      System.setProperty(METASTORE, folder.resolve("derby").toString());
+      Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder.toFile())));
+    }
+
+    return System.getProperty(METASTORE);
+  }
+
+  private static void delete(File file) {
+    File[] children = file.listFiles();
+    for (File child : children == null ? new File[0] : children) {
+      delete(child);
+    }
+
+    file.delete();
+  }
+
   /** A Hadoop configuration, with an embedded metastore on Derby for Hive. */
   public Configuration conf(Path folder) throws IOException {
     Configuration conf = new Configuration();
@@ -61,7 +88,7 @@ public enum Backend {
       Files.createDirectories(folder.resolve("warehouse"));
       conf.set(
           "javax.jdo.option.ConnectionURL",
-          "jdbc:derby:;databaseName=" + folder.resolve("metastore") + ";create=true");
+          "jdbc:derby:;databaseName=" + metastore() + ";create=true");
       conf.set("datanucleus.connectionPoolingType", "NONE");
       conf.set("datanucleus.schema.autoCreateAll", "true");
       conf.set("hive.metastore.schema.verification", "false");
