@@ -176,7 +176,16 @@ final class CommitGuard {
       return;
     }
 
-    IcebergCryptoException refusal = statisticsRefused(tableName, "statistics file " + path);
+    IcebergCryptoException refusal =
+        new NotSupportedException(
+                String.format(
+                    "statistics file %s would hold column values in plaintext and was not kept",
+                    path),
+                String.format(
+                    "Iceberg cannot encrypt statistics files. Do without, or accept it with the"
+                        + " catalog property %s=plaintext.",
+                    EncryptionProperties.STATISTICS))
+            .inTable(tableName);
     if (path.startsWith(metadata.location() + "/") && !hasStatistics(base, path)) {
       // it has column values in the clear, and nothing will ever refer to it
       try {
@@ -193,16 +202,5 @@ final class CommitGuard {
     return base != null
         && (base.statisticsFiles().stream().anyMatch(file -> file.path().equals(path))
             || base.partitionStatisticsFiles().stream().anyMatch(f -> f.path().equals(path)));
-  }
-
-  /** The refusal to write statistics, which Iceberg cannot encrypt. */
-  static IcebergCryptoException statisticsRefused(String tableName, String what) {
-    return new NotSupportedException(
-            String.format("%s would hold column values in plaintext and was not kept", what),
-            String.format(
-                "Iceberg cannot encrypt statistics files. Do without, or accept it with the catalog"
-                    + " property %s=plaintext.",
-                EncryptionProperties.STATISTICS))
-        .inTable(tableName);
   }
 }

@@ -59,6 +59,12 @@ import org.apache.iceberg.view.ViewBuilder;
  */
 public final class EncryptedCatalog
     implements Catalog, SupportsNamespaces, ViewCatalog, Configurable<Object>, Closeable {
+  /** Catalog property: the type of the catalog behind this one. */
+  public static final String CATALOG_TYPE = "encryption.catalog-type";
+
+  /** Catalog property: the class of the catalog behind this one. */
+  public static final String CATALOG_IMPL = "encryption.catalog-impl";
+
   private static final Set<String> OWNER_ONLY = Set.of("owner");
 
   private Object conf;
@@ -125,18 +131,14 @@ public final class EncryptedCatalog
   private Map<String, String> propertiesBehind() {
     Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     behind.putAll(properties);
-    String type = behind.remove(EncryptionProperties.CATALOG_TYPE);
-    String impl = behind.remove(EncryptionProperties.CATALOG_IMPL);
+    String type = behind.remove(CATALOG_TYPE);
+    String impl = behind.remove(CATALOG_IMPL);
     if ((type == null) == (impl == null)) {
       throw new InvalidConfigurationException(
           String.format(
               "It must have one of the properties %s and %s; it has %s",
-              EncryptionProperties.CATALOG_TYPE,
-              EncryptionProperties.CATALOG_IMPL,
-              type == null ? "none" : "both"),
-          "Name the catalog that keeps the tables, for example "
-              + EncryptionProperties.CATALOG_TYPE
-              + "=rest.");
+              CATALOG_TYPE, CATALOG_IMPL, type == null ? "none" : "both"),
+          "Name the catalog that keeps the tables, for example " + CATALOG_TYPE + "=rest.");
     }
 
     behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);

@@ -28,12 +28,6 @@ final class EncryptionProperties {
   /** The table properties of encryption. */
   static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
 
-  /** Catalog property: the type of the catalog behind this one. */
-  static final String CATALOG_TYPE = "encryption.catalog-type";
-
-  /** Catalog property: the class of the catalog behind this one. */
-  static final String CATALOG_IMPL = "encryption.catalog-impl";
-
   /** Catalog property: true refuses to create a table without a key id. */
   static final String REQUIRED = "encryption.required";
 

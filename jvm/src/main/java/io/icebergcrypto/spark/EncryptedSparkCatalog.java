@@ -36,9 +36,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 // Spark's newer forms of create and stage end in the deprecated ones, which Iceberg implements
 @SuppressWarnings("deprecation")
 public class EncryptedSparkCatalog extends SparkCatalog {
-  private static final String CATALOG_TYPE = "encryption.catalog-type";
-  private static final String CATALOG_IMPL = "encryption.catalog-impl";
-
   private EncryptedCatalog encrypted;
 
   /** Spark makes one by this constructor and then initializes it. */
@@ -65,12 +62,14 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
     String impl = wrapped.put(CatalogProperties.CATALOG_IMPL, EncryptedCatalog.class.getName());
     if (impl != null) {
-      wrapped.put(CATALOG_IMPL, impl);
+      wrapped.put(EncryptedCatalog.CATALOG_IMPL, impl);
     }
 
     // Spark's own default is Hive
     if (type != null || impl == null) {
-      wrapped.put(CATALOG_TYPE, type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
+      wrapped.put(
+          EncryptedCatalog.CATALOG_TYPE,
+          type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
     }
 
     this.encrypted =
