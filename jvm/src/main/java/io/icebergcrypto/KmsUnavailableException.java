@@ -1,6 +1,9 @@
 package io.icebergcrypto;
 
-/** The KMS did not answer, or not in time. */
+/**
+ * The KMS did not answer, not in time, or not now (overloaded, sealed). The one error that is
+ * transient: the same call may work later, and only this error is tried again.
+ */
 public class KmsUnavailableException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

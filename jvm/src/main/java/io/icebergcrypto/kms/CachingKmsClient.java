@@ -1,7 +1,10 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.LinkedHashMap;
@@ -9,12 +12,14 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * The decorator that every KMS client goes through: a cache of unwrapped keys and counters. There
- * is one per catalog, shared by all its tables.
+ * The decorator that every KMS client goes through: a cache of unwrapped keys, calls again when the
+ * KMS was unavailable ({@link Resilience}), and counters. There is one per catalog, shared by all
+ * its tables.
  *
  * <p>It travels to executors with a table. What travels is the client below (which carries
  * references to its credentials, never the credentials) and an id; keys and counters stay. All
@@ -24,10 +29,11 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class CachingKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
-  /** The cache and the counters of one id in this JVM. */
-  private record Local(KeyCache cache, KmsMetrics metrics) {
-    Local(long ttlMs) {
-      this(new KeyCache(ttlMs), new KmsMetrics());
+  /** The cache, the counters and the circuit breaker of one id in this JVM. */
+  private record Local(KeyCache cache, KmsMetrics metrics, Resilience resilience) {
+    static Local of(long ttlMs, Resilience.Limits limits) {
+      KmsMetrics metrics = new KmsMetrics();
+      return new Local(new KeyCache(ttlMs), metrics, new Resilience(limits, metrics));
     }
   }
 
@@ -35,13 +41,15 @@ public final class CachingKmsClient implements KeyManagementClient {
 
   private final KeyManagementClient client;
   private final long ttlMs;
+  private final Resilience.Limits limits;
   private final String id;
 
   private transient volatile Local local;
 
-  CachingKmsClient(KeyManagementClient client, long ttlMs) {
+  CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
     this.client = client;
     this.ttlMs = ttlMs;
+    this.limits = limits;
     this.id = UUID.randomUUID().toString();
   }
 
@@ -72,10 +80,12 @@ public final class CachingKmsClient implements KeyManagementClient {
 
   @Override
   public KeyGenerationResult generateKey(String wrappingKeyId) {
-    long start = System.nanoTime();
     KeyGenerationResult result =
-        call(() -> client.generateKey(wrappingKeyId), "make a key under", wrappingKeyId);
-    local().metrics().wrapped(System.nanoTime() - start);
+        call(
+            () -> client.generateKey(wrappingKeyId),
+            "make a key under",
+            wrappingKeyId,
+            local().metrics()::wrapped);
     local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
     return result;
   }
@@ -109,6 +119,7 @@ public final class CachingKmsClient implements KeyManagementClient {
     values.put("kms", client.toString());
     values.putAll(metrics().snapshot());
     values.put("cached_keys", local().cache().size());
+    values.put("circuit", local().resilience().circuit());
     return values;
   }
 
@@ -128,7 +139,7 @@ public final class CachingKmsClient implements KeyManagementClient {
   private Local local() {
     Local here = local;
     if (here == null) {
-      here = LOCALS.computeIfAbsent(id, ignored -> new Local(ttlMs));
+      here = LOCALS.computeIfAbsent(id, ignored -> Local.of(ttlMs, limits));
       local = here;
     }
 
@@ -136,39 +147,61 @@ public final class CachingKmsClient implements KeyManagementClient {
   }
 
   private ByteBuffer callWrap(ByteBuffer key, String wrappingKeyId) {
-    long start = System.nanoTime();
-    try {
-      return call(() -> client.wrapKey(key.duplicate(), wrappingKeyId), "wrap with", wrappingKeyId);
-    } finally {
-      local().metrics().wrapped(System.nanoTime() - start);
-    }
+    return call(
+        () -> client.wrapKey(key.duplicate(), wrappingKeyId),
+        "wrap with",
+        wrappingKeyId,
+        local().metrics()::wrapped);
   }
 
   private ByteBuffer callUnwrap(ByteBuffer wrappedKey, String wrappingKeyId) {
-    long start = System.nanoTime();
-    try {
-      return call(
-          () -> client.unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
-          "unwrap with",
-          wrappingKeyId);
-    } finally {
-      local().metrics().unwrapped(System.nanoTime() - start);
-    }
+    return call(
+        () -> client.unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
+        "unwrap with",
+        wrappingKeyId,
+        local().metrics()::unwrapped);
   }
 
-  private <T> T call(Supplier<T> operation, String what, String wrappingKeyId) {
-    try {
-      return operation.get();
-    } catch (IcebergCryptoException e) {
-      local().metrics().failed();
-      throw e;
-    } catch (RuntimeException e) {
-      local().metrics().failed();
-      throw new IcebergCryptoException(
-          String.format(
-              "%s could not %s key '%s': %s", client, what, wrappingKeyId, e.getMessage()),
-          "Check that the key exists and is enabled, and that this login may use it.",
-          e);
+  /** Calls the KMS; each attempt counts as a call, with its time. */
+  private <T> T call(
+      Supplier<T> operation, String what, String wrappingKeyId, LongConsumer countCall) {
+    Local here = local();
+    Supplier<T> attempt =
+        () -> {
+          long start = System.nanoTime();
+          try {
+            return operation.get();
+          } catch (RuntimeException e) {
+            here.metrics().failed();
+            throw typed(e, what, wrappingKeyId);
+          } catch (NoClassDefFoundError e) {
+            here.metrics().failed();
+            throw KmsClients.missingLibrary(client.getClass().getName(), e);
+          } finally {
+            countCall.accept(System.nanoTime() - start);
+          }
+        };
+    return here.resilience().call(attempt, toString(), wrappingKeyId);
+  }
+
+  /** The error of a client that does not throw ours: a user's own, or one of Iceberg's. */
+  private IcebergCryptoException typed(RuntimeException error, String what, String wrappingKeyId) {
+    if (error instanceof IcebergCryptoException typed) {
+      return typed;
     }
+
+    String problem =
+        String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
+    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+      if (cause instanceof IOException || cause instanceof UncheckedIOException) {
+        return new KmsUnavailableException(
+            problem, "Check that the KMS runs and can be reached from this host.", error);
+      }
+    }
+
+    return new IcebergCryptoException(
+        problem,
+        "Check that the key exists and is enabled, and that this login may use it.",
+        error);
   }
 }

@@ -15,14 +15,14 @@ import java.util.function.Supplier;
  * get copies.
  */
 final class KeyCache {
-  /** A wrapped key, as the KMS knows it. The buffer's content counts, not its identity. */
-  private record WrappedKey(String wrappingKeyId, ByteBuffer wrapped) {
-    static WrappedKey of(String wrappingKeyId, ByteBuffer wrapped) {
-      return new WrappedKey(wrappingKeyId, ByteBuffer.wrap(copyOf(wrapped)));
+  /** What is looked up: a wrapped key. The buffer's content counts, not its identity. */
+  private record CacheKey(String wrappingKeyId, ByteBuffer wrapped) {
+    static CacheKey of(String wrappingKeyId, ByteBuffer wrapped) {
+      return new CacheKey(wrappingKeyId, ByteBuffer.wrap(copyOf(wrapped)));
     }
   }
 
-  private final ConcurrentMap<WrappedKey, CompletableFuture<byte[]>> entries =
+  private final ConcurrentMap<CacheKey, CompletableFuture<byte[]>> entries =
       new ConcurrentHashMap<>();
   private final long ttlMs;
   private volatile boolean closed;
@@ -50,7 +50,7 @@ final class KeyCache {
       return load.get();
     }
 
-    WrappedKey key = WrappedKey.of(wrappingKeyId, wrapped);
+    CacheKey key = CacheKey.of(wrappingKeyId, wrapped);
     while (true) {
       CompletableFuture<byte[]> mine = new CompletableFuture<>();
       CompletableFuture<byte[]> present = entries.putIfAbsent(key, mine);
@@ -73,7 +73,7 @@ final class KeyCache {
       return;
     }
 
-    WrappedKey key = WrappedKey.of(wrappingKeyId, wrapped);
+    CacheKey key = CacheKey.of(wrappingKeyId, wrapped);
     CompletableFuture<byte[]> entry = CompletableFuture.completedFuture(copyOf(unwrapped));
     if (entries.putIfAbsent(key, entry) == null) {
       wipeLater(key, entry);
@@ -92,7 +92,7 @@ final class KeyCache {
   }
 
   private ByteBuffer load(
-      WrappedKey key, CompletableFuture<byte[]> entry, Supplier<ByteBuffer> load) {
+      CacheKey key, CompletableFuture<byte[]> entry, Supplier<ByteBuffer> load) {
     byte[] unwrapped;
     try {
       unwrapped = copyOf(load.get());
@@ -115,7 +115,7 @@ final class KeyCache {
   }
 
   /** A copy of the entry's key, waiting for it if need be; null when it has just been wiped. */
-  private byte[] copyOfEntry(WrappedKey key, CompletableFuture<byte[]> entry) {
+  private byte[] copyOfEntry(CacheKey key, CompletableFuture<byte[]> entry) {
     byte[] shared;
     try {
       shared = entry.join();
@@ -131,11 +131,11 @@ final class KeyCache {
     }
   }
 
-  private void wipeLater(WrappedKey key, CompletableFuture<byte[]> entry) {
+  private void wipeLater(CacheKey key, CompletableFuture<byte[]> entry) {
     CompletableFuture.delayedExecutor(ttlMs, TimeUnit.MILLISECONDS).execute(() -> wipe(key, entry));
   }
 
-  private void wipe(WrappedKey key, CompletableFuture<byte[]> entry) {
+  private void wipe(CacheKey key, CompletableFuture<byte[]> entry) {
     // the same lock as the copy's: nobody copies a half-wiped key
     synchronized (entry) {
       entries.remove(key, entry);

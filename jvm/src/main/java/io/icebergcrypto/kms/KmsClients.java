@@ -2,17 +2,29 @@ package io.icebergcrypto.kms;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.NotSupportedException;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
+import java.util.Objects;
+import java.util.TreeMap;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** Makes the KMS client that {@code encryption.kms-type} or {@code encryption.kms-impl} names. */
 public final class KmsClients {
-  private static final String TYPE_KEYSTORE = "keystore";
-  private static final Set<String> LATER_TYPES = Set.of("vault", "aws", "gcp", "azure", "pkcs11");
+  private static final String PACKAGE = "io.icebergcrypto.kms.";
+
+  /** What a KMS type stands for, and the Maven package that it needs beside ours; null: none. */
+  private record Type(String implementation, String coordinate) {}
+
+  private static final Map<String, Type> TYPES =
+      new TreeMap<>(
+          Map.of(
+              "keystore", new Type(PACKAGE + "KeystoreKmsClient", null),
+              "vault", new Type(PACKAGE + "VaultKmsClient", null),
+              "pkcs11", new Type(PACKAGE + "Pkcs11KmsClient", null),
+              "aws", new Type(PACKAGE + "AwsKmsClient", bundle("aws")),
+              "gcp", new Type(PACKAGE + "GcpKmsClient", bundle("gcp")),
+              "azure", new Type(PACKAGE + "AzureKmsClient", bundle("azure"))));
 
   private KmsClients() {}
 
@@ -23,25 +35,33 @@ public final class KmsClients {
    * @return a started client; close it with the catalog
    * @throws InvalidConfigurationException when no KMS is named, two are, or its properties are
    *     wrong
-   * @throws NotSupportedException when the KMS type is known but not in this version
    * @throws IcebergCryptoException when the client does not start
    */
   public static CachingKmsClient create(Map<String, String> properties) {
-    long ttlMs = KmsProperties.cacheTtlMs(properties);
-    String impl = implementation(properties);
-    KeyManagementClient client = newClient(impl);
+    long ttlMs =
+        new Settings(properties)
+            .number(
+                KmsProperties.CACHE_TTL_MS,
+                KmsProperties.CACHE_TTL_MS_DEFAULT,
+                0,
+                "a number of milliseconds, 0 or more",
+                "3600000 for an hour, or 0 to turn the cache off");
+    Resilience.Limits limits = Resilience.Limits.of(properties);
+    Type type = type(properties);
     try {
+      KeyManagementClient client = newClient(type.implementation());
       client.initialize(properties);
+      return new CachingKmsClient(client, ttlMs, limits);
+    } catch (NoClassDefFoundError e) {
+      throw missingLibrary(type.implementation(), e);
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
       throw new IcebergCryptoException(
-          String.format("KMS client %s did not start: %s", impl, e.getMessage()),
+          String.format("KMS client %s did not start: %s", type.implementation(), e.getMessage()),
           "Check the catalog's encryption.kms.* properties and that the KMS can be reached.",
           e);
     }
-
-    return new CachingKmsClient(client, ttlMs);
   }
 
   /** Whether the catalog names a KMS at all. */
@@ -56,12 +76,13 @@ public final class KmsClients {
         String.format(
             "No KMS is configured: neither %s nor %s is set",
             KmsProperties.KMS_TYPE, KmsProperties.KMS_IMPL),
-        "Set spark.sql.catalog.<name>.encryption.kms-type=keystore (with "
-            + KmsProperties.KEYSTORE_PATH
-            + "), or kms-impl to a KeyManagementClient class.");
+        String.format(
+            "Set spark.sql.catalog.<name>.%s to one of %s, or kms-impl to a KeyManagementClient"
+                + " class.",
+            KmsProperties.KMS_TYPE, String.join(", ", TYPES.keySet())));
   }
 
-  private static String implementation(Map<String, String> properties) {
+  private static Type type(Map<String, String> properties) {
     String type = properties.get(KmsProperties.KMS_TYPE);
     String impl = properties.get(KmsProperties.KMS_IMPL);
     if (type != null && impl != null) {
@@ -73,31 +94,44 @@ public final class KmsClients {
     }
 
     if (impl != null) {
-      return impl;
+      return new Type(impl, null);
     }
 
     if (type == null) {
       throw notConfigured();
     }
 
-    String name = type.trim().toLowerCase(Locale.ROOT);
-    if (name.equals(TYPE_KEYSTORE)) {
-      return KeystoreKmsClient.class.getName();
+    Type known = TYPES.get(type.trim().toLowerCase(Locale.ROOT));
+    if (known == null) {
+      throw new InvalidConfigurationException(
+          String.format("Unknown KMS type '%s' (%s)", type, KmsProperties.KMS_TYPE),
+          String.format(
+              "Use one of %s, or set %s to a KeyManagementClient class.",
+              String.join(", ", TYPES.keySet()), KmsProperties.KMS_IMPL));
     }
 
-    if (LATER_TYPES.contains(name)) {
-      throw new NotSupportedException(
-          String.format("KMS type '%s' (%s) is not in this version", type, KmsProperties.KMS_TYPE),
-          "Use kms-type=keystore, or set "
-              + KmsProperties.KMS_IMPL
-              + " to a KeyManagementClient class (Iceberg has"
-              + " org.apache.iceberg.aws.AwsKeyManagementClient, .gcp.GcpKeyManagementClient and"
-              + " .azure.keymanagement.AzureKeyManagementClient).");
-    }
+    return known;
+  }
 
-    throw new InvalidConfigurationException(
-        String.format("Unknown KMS type '%s' (%s)", type, KmsProperties.KMS_TYPE),
-        "Use keystore, or set " + KmsProperties.KMS_IMPL + " to a KeyManagementClient class.");
+  /** The error for a class of a library that is not on the class path. */
+  static InvalidConfigurationException missingLibrary(
+      String implementation, NoClassDefFoundError error) {
+    return new InvalidConfigurationException(
+        String.format(
+            "KMS client %s needs a library that is not on the class path: %s",
+            implementation, error.getMessage()),
+        TYPES.values().stream()
+            .filter(type -> type.implementation().equals(implementation))
+            .map(Type::coordinate)
+            .filter(Objects::nonNull)
+            .findAny()
+            .map(found -> "Add " + found + " to spark.jars.packages, or its jar to spark.jars.")
+            .orElse("Add the library's jar to spark.jars or spark.jars.packages."),
+        error);
+  }
+
+  private static String bundle(String cloud) {
+    return "org.apache.iceberg:iceberg-" + cloud + "-bundle:1.12.0";
   }
 
   private static KeyManagementClient newClient(String impl) {

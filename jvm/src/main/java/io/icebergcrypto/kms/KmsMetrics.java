@@ -14,6 +14,7 @@ public final class KmsMetrics {
   private final LongAdder hits = new LongAdder();
   private final LongAdder misses = new LongAdder();
   private final LongAdder errors = new LongAdder();
+  private final LongAdder retries = new LongAdder();
   private final LongAdder wrapNanos = new LongAdder();
   private final LongAdder unwrapNanos = new LongAdder();
 
@@ -35,6 +36,10 @@ public final class KmsMetrics {
 
   void missed() {
     misses.increment();
+  }
+
+  void retried() {
+    retries.increment();
   }
 
   void failed() {
@@ -66,6 +71,11 @@ public final class KmsMetrics {
     return errors.sum();
   }
 
+  /** Calls that were made again because the KMS had been unavailable. */
+  public long retries() {
+    return retries.sum();
+  }
+
   /** The counters by name; latencies are sums over all calls, in milliseconds. */
   public Map<String, Object> snapshot() {
     Map<String, Object> counters = new LinkedHashMap<>();
@@ -74,6 +84,7 @@ public final class KmsMetrics {
     counters.put("hits", hits());
     counters.put("misses", misses());
     counters.put("errors", errors());
+    counters.put("retries", retries());
     counters.put("wrap_ms", wrapNanos.sum() / 1_000_000L);
     counters.put("unwrap_ms", unwrapNanos.sum() / 1_000_000L);
     return counters;

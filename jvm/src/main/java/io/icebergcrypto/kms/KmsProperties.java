@@ -1,7 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.InvalidConfigurationException;
-import java.util.Map;
 import org.apache.iceberg.CatalogProperties;
 
 /** The catalog properties that configure a KMS, and how they are read. */
@@ -18,36 +16,38 @@ public final class KmsProperties {
   /** One hour. */
   public static final long CACHE_TTL_MS_DEFAULT = 3_600_000L;
 
+  /** How often a call that found the KMS unavailable is made, the first time included. */
+  public static final String RETRY_MAX_ATTEMPTS = "encryption.kms.retry.max-attempts";
+
+  /**
+   * How long to wait before the second attempt, in milliseconds; doubles from attempt to attempt.
+   */
+  public static final String RETRY_INITIAL_DELAY_MS = "encryption.kms.retry.initial-delay-ms";
+
+  /** The longest wait between two attempts, in milliseconds. */
+  public static final String RETRY_MAX_DELAY_MS = "encryption.kms.retry.max-delay-ms";
+
+  /** How long all attempts of one call may take together, in milliseconds. */
+  public static final String RETRY_TIMEOUT_MS = "encryption.kms.retry.timeout-ms";
+
+  /** How long one attempt may take, in milliseconds. */
+  public static final String CALL_TIMEOUT_MS = "encryption.kms.call-timeout-ms";
+
+  /** Ten seconds. */
+  public static final long CALL_TIMEOUT_MS_DEFAULT = 10_000L;
+
+  /**
+   * After how many failed calls in a row (each with all its attempts) the KMS is left alone for a
+   * while; 0: never.
+   */
+  public static final String BREAKER_FAILURES = "encryption.kms.circuit-breaker.failures";
+
+  /** For how long it is then left alone, in milliseconds. */
+  public static final String BREAKER_DELAY_MS = "encryption.kms.circuit-breaker.delay-ms";
+
   static final String KEYSTORE_PATH = "encryption.kms.keystore.path";
   static final String KEYSTORE_PASSWORD_ENV = "encryption.kms.keystore.password-env";
   static final String KEYSTORE_PASSWORD_FILE = "encryption.kms.keystore.password-file";
 
   private KmsProperties() {}
-
-  /**
-   * Reads how long unwrapped keys are kept.
-   *
-   * @param properties the catalog's properties
-   * @return milliseconds, 0 or more
-   * @throws InvalidConfigurationException when the value is not a number of milliseconds
-   */
-  static long cacheTtlMs(Map<String, String> properties) {
-    String value = properties.get(CACHE_TTL_MS);
-    if (value == null) {
-      return CACHE_TTL_MS_DEFAULT;
-    }
-
-    try {
-      long ttl = Long.parseLong(value.trim());
-      if (ttl >= 0) {
-        return ttl;
-      }
-    } catch (NumberFormatException e) {
-      // told below, as a negative number is
-    }
-
-    throw new InvalidConfigurationException(
-        String.format("Property %s is not a number of milliseconds: '%s'", CACHE_TTL_MS, value),
-        "Give milliseconds, such as 3600000 for an hour, or 0 to turn the cache off.");
-  }
 }

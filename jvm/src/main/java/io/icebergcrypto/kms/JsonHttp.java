@@ -1,0 +1,197 @@
+package io.icebergcrypto.kms;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublisher;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.net.http.HttpTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLHandshakeException;
+import javax.net.ssl.TrustManagerFactory;
+
+/**
+ * Requests and answers in JSON over HTTP, for the KMSs that are asked without a library of theirs.
+ * Nothing of a request or an answer is in an error's text: they hold keys and tokens.
+ */
+final class JsonHttp {
+  private final String kms;
+  private final Duration timeout;
+  private final HttpClient client;
+
+  /**
+   * An answer with any status.
+   *
+   * @param status HTTP's status code
+   * @param body an empty object when the answer has no JSON object
+   * @param headers the first value of each, by lower-case name
+   */
+  record Answer(int status, JsonObject body, Map<String, String> headers) {
+    /** The names of what came, for nothing of it may be shown. */
+    @Override
+    public String toString() {
+      return "HTTP " + status + " " + body.keySet();
+    }
+  }
+
+  /**
+   * Makes one that connects when it is asked.
+   *
+   * @param kms how errors name the KMS, such as "Vault at https://vault:8200"
+   * @param timeoutMs for a connection and for a whole answer, each, in milliseconds
+   * @param caFile PEM certificates that are trusted instead of Java's own; or null
+   * @throws InvalidConfigurationException when the file has no certificates
+   */
+  JsonHttp(String kms, long timeoutMs, Path caFile) {
+    this.kms = kms;
+    this.timeout = Duration.ofMillis(timeoutMs);
+    HttpClient.Builder builder =
+        HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1)
+            .followRedirects(HttpClient.Redirect.NEVER)
+            .connectTimeout(timeout);
+    if (caFile != null) {
+      builder.sslContext(trusting(caFile));
+    }
+
+    this.client = builder.build();
+  }
+
+  /**
+   * Asks by POST.
+   *
+   * @throws KmsUnavailableException when there is no connection, or no whole answer in time
+   * @throws InvalidConfigurationException when the server's certificate is not trusted
+   */
+  Answer post(URI uri, Map<String, String> headers, JsonObject body) {
+    return send("POST", uri, headers, BodyPublishers.ofString(body.toString()));
+  }
+
+  /** Asks by GET; throws as {@link #post} does. */
+  Answer get(URI uri, Map<String, String> headers) {
+    return send("GET", uri, headers, BodyPublishers.noBody());
+  }
+
+  private Answer send(String method, URI uri, Map<String, String> headers, BodyPublisher body) {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(uri)
+            .method(method, body)
+            .timeout(timeout)
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json");
+    headers.forEach(request::header);
+    try {
+      HttpResponse<String> response =
+          client.send(request.build(), BodyHandlers.ofString(StandardCharsets.UTF_8));
+      return new Answer(response.statusCode(), object(response.body()), firstOf(response));
+    } catch (HttpTimeoutException e) {
+      throw new KmsUnavailableException(
+          String.format("%s did not answer within %d ms", kms, timeout.toMillis()),
+          "Check the network and the KMS's load; "
+              + KmsProperties.CALL_TIMEOUT_MS
+              + " sets the time.",
+          e);
+    } catch (SSLHandshakeException e) {
+      throw new InvalidConfigurationException(
+          String.format("%s: its TLS certificate is not trusted: %s", kms, e.getMessage()),
+          "Check the address, and trust the KMS's certificate authority (a private one: the"
+              + " ca-file property, or Java's trust store).",
+          e);
+    } catch (IOException e) {
+      throw new KmsUnavailableException(
+          String.format("%s cannot be reached: %s", kms, reason(e)),
+          "Check the address, that the KMS runs, and the network between it and this host.",
+          e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KmsUnavailableException(
+          String.format("%s: the call was interrupted", kms),
+          "The query was cancelled, or the call took too long: " + KmsProperties.CALL_TIMEOUT_MS,
+          e);
+    }
+  }
+
+  private static JsonObject object(String body) {
+    try {
+      JsonElement parsed = JsonParser.parseString(body);
+      return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();
+    } catch (JsonParseException e) {
+      return new JsonObject(); // a proxy's page, say: the status tells
+    }
+  }
+
+  private static Map<String, String> firstOf(HttpResponse<?> response) {
+    Map<String, String> first = new TreeMap<>();
+    response
+        .headers()
+        .map()
+        .forEach((name, values) -> first.put(name.toLowerCase(Locale.ROOT), values.get(0)));
+    return first;
+  }
+
+  /** An IOException's own words; a refused connection has none. */
+  private static String reason(IOException e) {
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+      if (cause.getMessage() != null) {
+        return cause.getMessage();
+      }
+    }
+
+    return e instanceof ConnectException
+        ? "the connection was refused"
+        : e.getClass().getSimpleName();
+  }
+
+  private static SSLContext trusting(Path caFile) {
+    try (InputStream in = Files.newInputStream(caFile)) {
+      Collection<? extends Certificate> certificates =
+          CertificateFactory.getInstance("X.509").generateCertificates(in);
+      if (certificates.isEmpty()) {
+        throw new InvalidConfigurationException(
+            "File " + caFile + " has no certificate", "Give a file of PEM certificates.");
+      }
+
+      KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+      trusted.load(null, null);
+      int number = 0;
+      for (Certificate certificate : certificates) {
+        trusted.setCertificateEntry("ca-" + number++, certificate);
+      }
+
+      TrustManagerFactory factory =
+          TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+      factory.init(trusted);
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(null, factory.getTrustManagers(), null);
+      return context;
+    } catch (IOException | GeneralSecurityException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s cannot be read as certificates: %s", caFile, e),
+          "Give a file of PEM certificates that this user may read.",
+          e);
+    }
+  }
+}

@@ -1,0 +1,166 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.InvalidConfigurationException;
+import java.io.IOException;
+import java.io.Serializable;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.EnumSet;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Where a secret is: in an environment variable or in a file. This is what a client keeps and what
+ * travels to executors; the secret itself is read when it is needed, and again when it may have
+ * changed.
+ */
+final class SecretSource implements Serializable {
+  private static final long serialVersionUID = 1L;
+  private static final Set<PosixFilePermission> OTHERS =
+      EnumSet.of(
+          PosixFilePermission.GROUP_READ,
+          PosixFilePermission.GROUP_WRITE,
+          PosixFilePermission.OTHERS_READ,
+          PosixFilePermission.OTHERS_WRITE);
+
+  private final String property;
+  private final String variable;
+  private final String file;
+
+  private SecretSource(String property, String variable, String file) {
+    this.property = property;
+    this.variable = variable;
+    this.file = file;
+  }
+
+  /** A secret in a file. */
+  static SecretSource file(String path, String property) {
+    return new SecretSource(property, null, path);
+  }
+
+  /**
+   * The one of two properties that is set.
+   *
+   * @param envProperty names an environment variable
+   * @param fileProperty names a file
+   * @throws InvalidConfigurationException when both are set, or none
+   */
+  static SecretSource required(Settings settings, String envProperty, String fileProperty) {
+    return optional(settings, envProperty, fileProperty)
+        .orElseThrow(
+            () ->
+                new InvalidConfigurationException(
+                    String.format("Neither %s nor %s is set", envProperty, fileProperty),
+                    "Set exactly one of the two: the name of an environment variable, or a file."));
+  }
+
+  /**
+   * The one of two properties that is set, if one is.
+   *
+   * @throws InvalidConfigurationException when both are set
+   */
+  static Optional<SecretSource> optional(
+      Settings settings, String envProperty, String fileProperty) {
+    String variable = settings.optional(envProperty);
+    String file = settings.optional(fileProperty);
+    if (variable != null && file != null) {
+      throw new InvalidConfigurationException(
+          String.format("Properties %s and %s are both set", envProperty, fileProperty),
+          "Set exactly one of the two.");
+    }
+
+    if (variable != null) {
+      return Optional.of(new SecretSource(envProperty, variable, null));
+    }
+
+    return Optional.ofNullable(file).map(path -> file(path, fileProperty));
+  }
+
+  /**
+   * Reads the secret anew, without white space around it.
+   *
+   * @throws InvalidConfigurationException when there is none, or others than the owner may read or
+   *     change the file
+   * @throws AccessDeniedException when this user may not read the file
+   */
+  String read() {
+    String secret = variable != null ? readVariable() : readFile();
+    if (secret.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format("The %s, which %s names, is empty", this, property),
+          "Put the secret into it.");
+    }
+
+    return secret;
+  }
+
+  /** The place; never the secret. */
+  @Override
+  public String toString() {
+    return variable != null ? "environment variable " + variable : "file " + file;
+  }
+
+  /**
+   * Refuses a private file that others may read or change, as ssh does. A file system without POSIX
+   * permissions has none to check.
+   *
+   * @throws InvalidConfigurationException when group or others may read or write it
+   * @throws IOException when the file cannot be looked at
+   */
+  static void requirePrivate(Path file, String property) throws IOException {
+    Set<PosixFilePermission> permissions;
+    try {
+      permissions = Files.getPosixFilePermissions(file);
+    } catch (UnsupportedOperationException e) {
+      return;
+    }
+
+    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(OTHERS);
+    tooMuch.retainAll(permissions);
+    if (!tooMuch.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "File %s, which %s names, is open to others than its owner (%s)",
+              file, property, PosixFilePermissions.toString(permissions)),
+          "Make it private: chmod 600 " + file);
+    }
+  }
+
+  private String readVariable() {
+    String value = System.getenv(variable);
+    if (value == null) {
+      throw new InvalidConfigurationException(
+          String.format("Environment variable %s, which %s names, is not set", variable, property),
+          "Export it before Spark starts (on executors too: spark.executorEnv." + variable + ").");
+    }
+
+    return value.strip();
+  }
+
+  private String readFile() {
+    Path path = Path.of(file);
+    try {
+      requirePrivate(path, property);
+      return Files.readString(path).strip();
+    } catch (NoSuchFileException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s, which %s names, does not exist", file, property),
+          "Check the path on this host; executors need the file too.",
+          e);
+    } catch (java.nio.file.AccessDeniedException e) {
+      throw new AccessDeniedException(
+          String.format("File %s, which %s names, may not be read by this user", file, property),
+          "Give the user that runs Spark the file: chown it, with mode 600.",
+          e);
+    } catch (IOException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s, which %s names, cannot be read: %s", file, property, e),
+          "Check the path and its permissions on this host.",
+          e);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Reads catalog properties for a KMS client. Every error names the property, and no value of a
+ * secret.
+ */
+final class Settings {
+  private final Map<String, String> properties;
+
+  Settings(Map<String, String> properties) {
+    this.properties = properties;
+  }
+
+  /**
+   * A value that must be there.
+   *
+   * @param example told in the error's hint
+   * @throws InvalidConfigurationException when it is missing or blank
+   */
+  String required(String property, String example) {
+    String value = properties.get(property);
+    if (value == null || value.isBlank()) {
+      throw new InvalidConfigurationException(
+          "Property " + property + (value == null ? " is missing" : " is empty"),
+          "Set it, for example " + property + "=" + example + ".");
+    }
+
+    return value.trim();
+  }
+
+  /**
+   * A value that may be missing.
+   *
+   * @return null when it is
+   * @throws InvalidConfigurationException when it is there and blank
+   */
+  String optional(String property) {
+    String value = properties.get(property);
+    if (value == null) {
+      return null;
+    }
+
+    if (value.isBlank()) {
+      throw new InvalidConfigurationException(
+          "Property " + property + " is empty", "Give it a value, or leave it out.");
+    }
+
+    return value.trim();
+  }
+
+  String optional(String property, String defaultValue) {
+    String value = optional(property);
+    return value == null ? defaultValue : value;
+  }
+
+  /** {@code true} or {@code false}, and nothing else. */
+  boolean flag(String property, boolean defaultValue) {
+    String value = optional(property);
+    if (value == null) {
+      return defaultValue;
+    }
+
+    if (value.equalsIgnoreCase("true") || value.equalsIgnoreCase("false")) {
+      return Boolean.parseBoolean(value);
+    }
+
+    throw new InvalidConfigurationException(
+        String.format("Property %s is neither true nor false: '%s'", property, value),
+        "Write true or false.");
+  }
+
+  /** A number of milliseconds, more than 0. */
+  long millis(String property, long defaultValue) {
+    return number(
+        property, defaultValue, 1, "a number of milliseconds, 1 or more", "10000 for 10 s");
+  }
+
+  /**
+   * A whole number.
+   *
+   * @param least the smallest that is allowed
+   * @param what told in the error, after "is not"
+   * @param example told in the error's hint, after "such as"
+   */
+  long number(String property, long defaultValue, long least, String what, String example) {
+    String value = optional(property);
+    if (value == null) {
+      return defaultValue;
+    }
+
+    try {
+      long number = Long.parseLong(value);
+      if (number >= least) {
+        return number;
+      }
+    } catch (NumberFormatException e) {
+      // told below, as a number that is too small is
+    }
+
+    throw new InvalidConfigurationException(
+        String.format("Property %s is not %s: '%s'", property, what, value),
+        "Give one, such as " + example + ".");
+  }
+
+  /** The properties below a prefix (which ends with a dot), by the rest of their names, sorted. */
+  Map<String, String> withPrefix(String prefix) {
+    Map<String, String> found = new TreeMap<>();
+    properties.forEach(
+        (property, value) -> {
+          if (property.startsWith(prefix) && property.length() > prefix.length()) {
+            found.put(property.substring(prefix.length()), value);
+          }
+        });
+    return found;
+  }
+
+  /**
+   * Refuses a property that would hold a secret.
+   *
+   * @param useInstead the properties that name a variable or a file
+   * @throws InvalidConfigurationException when it is set; the error does not show the value
+   */
+  void refuseSecret(String property, String useInstead) {
+    if (properties.containsKey(property)) {
+      throw new InvalidConfigurationException(
+          "Property " + property + " would show a secret to whoever sees the session",
+          "Put it into an environment variable or a file, and name that with " + useInstead + ".");
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package io.icebergcrypto.kms;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.io.ByteArrayOutputStream;
+import java.io.ObjectOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SecretSourceTest {
+  @TempDir private Path folder;
+
+  private static Settings settings(String... pairs) {
+    return new Settings(
+        pairs.length == 2
+            ? Map.of(pairs[0], pairs[1])
+            : Map.of(pairs[0], pairs[1], pairs[2], pairs[3]));
+  }
+
+  private Path secret(String text, String mode) throws Exception {
+    Path file = Files.writeString(folder.resolve("secret"), text);
+    return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode));
+  }
+
+  @Test
+  void aFileIsReadAnewEachTime() throws Exception {
+    Path file = secret(" one\n", "rw-------");
+    SecretSource source = SecretSource.required(settings("file", file.toString()), "env", "file");
+    assertThat(source.read()).isEqualTo("one");
+    Files.writeString(file, "two");
+    assertThat(source.read()).isEqualTo("two");
+  }
+
+  @Test
+  void theSecretDoesNotTravel() throws Exception {
+    Path file = secret("hush-hush", "r--------");
+    SecretSource source = SecretSource.file(file.toString(), "file");
+    source.read();
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(source);
+    }
+    assertThat(bytes.toString(StandardCharsets.ISO_8859_1))
+        .doesNotContain("hush")
+        .contains("secret");
+    assertThat(source.toString()).isEqualTo("file " + file);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"rw-r-----", "rw----r--", "rw--w----", "rw-----w-"})
+  void aFileThatOthersMayReadOrWriteIsRefused(String mode) throws Exception {
+
+    Path file = secret("hush-hush", mode);
+    assertThatThrownBy(() -> SecretSource.file(file.toString(), "the.property").read())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(file.toString())
+        .hasMessageContaining("the.property")
+        .hasMessageContaining("chmod 600")
+        .message()
+        .doesNotContain("hush");
+  }
+
+  @Test
+  void whatIsMissingIsNamed() throws Exception {
+    assertThatThrownBy(() -> SecretSource.required(settings("x", "y"), "a-env", "a-file"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("Neither a-env nor a-file");
+    assertThatThrownBy(
+            () -> SecretSource.required(settings("a-env", "V", "a-file", "F"), "a-env", "a-file"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("both set");
+    assertThatThrownBy(
+            () ->
+                SecretSource.required(settings("a-env", "NO_SUCH_VARIABLE_X"), "a-env", "a-file")
+                    .read())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("NO_SUCH_VARIABLE_X");
+    assertThatThrownBy(() -> SecretSource.file(folder + "/none", "the.property").read())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("does not exist");
+    Path empty = secret("\n", "rw-------");
+    assertThatThrownBy(() -> SecretSource.file(empty.toString(), "the.property").read())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("is empty");
+  }
+}
