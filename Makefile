@@ -84,8 +84,8 @@ $(JAR): $(JVM_SOURCES) | tools
 	@cp jvm/build/libs/$(@F) $@
 
 $(TEST_JARS): build.gradle | tools
-	@echo "fetching the tests' servers and drivers"
-	@$(gradle) restServerJars testJars
+	@echo "fetching the tests' servers, drivers and cloud libraries"
+	@$(gradle) restServerJars testJars kmsJars
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.

@@ -3,6 +3,7 @@
 --   export KEYSTORE_PASSWORD=...
 --   keytool -genseckey -alias sales -keyalg AES -keysize 256 -storetype PKCS12 \
 --     -keystore keys.p12 -storepass:env KEYSTORE_PASSWORD
+--   chmod 600 keys.p12
 --   spark-sql --packages io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0 \
 --     --conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions \
 --     --conf spark.sql.catalog.lake=io.icebergcrypto.spark.EncryptedSparkCatalog \

@@ -2,12 +2,12 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import programs
 from servers.files import files_below, magic
 from servers.jars import ROOT, SPARK_JARS, build_jars, our_jar
 from servers.rest import RestServer, start_rest_server
@@ -17,7 +17,6 @@ from pyspark_iceberg_crypto import Keystore
 pytestmark = pytest.mark.slow
 
 EXAMPLES = ROOT / "examples"
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
 EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -36,29 +35,12 @@ def spark_arguments() -> list[str]:
 
 
 def run(command: list[str], cwd: Path, expect: int = 0) -> str:
-    """Runs a command in a folder of the test's, and returns what it prints."""
     environment = {
-        **os.environ,
-        "JAVA_TOOL_OPTIONS": QUICK_JVM,
         "KEYSTORE_PASSWORD": "only-for-tests",
-        "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": shlex.join([*spark_arguments(), "pyspark-shell"]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "SPARK_HOME": str(SPARK_JARS.parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
         "TMPDIR": str(cwd),
     }
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr[-6000:]
-    return done.stdout
+    return programs.run(command, cwd, environment, expect=expect)
 
 
 def python(example: str, *arguments: str, cwd: Path, expect: int = 0) -> str:

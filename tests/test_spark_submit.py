@@ -1,19 +1,15 @@
 """The artifact from a Maven repository: `spark-sql --packages` and `spark-submit --packages`."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pyspark
 import pytest
+from servers.jars import ROOT, SPARK_JARS
+from servers.programs import run
 
 from pyspark_iceberg_crypto import Keystore
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[1]
-SPARK = Path(pyspark.__file__).parent
 COORDINATE = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
@@ -50,8 +46,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Maven repository with nothing but our artifact."""
     folder = tmp_path_factory.mktemp("m2")
     command = ["gradle", "--no-daemon", "-q", "publishToMavenLocal", f"-Dmaven.repo.local={folder}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(command, ROOT, timeout=600)
     return folder
 
 
@@ -71,24 +66,8 @@ def packages(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 def spark(program: str, *arguments: str, cwd: Path) -> str:
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(SPARK),
-        "PYSPARK_PYTHON": sys.executable,
-        "STORE_PASSWORD": "only-for-tests",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short-lived JVMs
-    }
-    done = subprocess.run(
-        [SPARK / "bin" / program, *arguments],
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr[-8000:]
-    return done.stdout
+    command = [SPARK_JARS.parent / "bin" / program, *arguments]
+    return run(command, cwd, {"STORE_PASSWORD": "only-for-tests"})
 
 
 @pytest.fixture

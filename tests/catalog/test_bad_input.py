@@ -96,12 +96,14 @@ class BadCatalog:
 def wrong_password(folder: Path) -> dict[str, str]:
     file = folder / "wrong-password"
     file.write_text("not-the-password")
+    file.chmod(0o600)
     return {f"{KEYSTORE}.password-file": str(file)}
 
 
 def not_a_keystore(folder: Path) -> dict[str, str]:
     file = folder / "garbage.p12"
     file.write_bytes(b"no keystore at all")
+    file.chmod(0o600)
     return {f"{KEYSTORE}.path": str(file)}
 
 

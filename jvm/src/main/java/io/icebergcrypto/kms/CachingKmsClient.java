@@ -23,17 +23,22 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  *
  * <p>It travels to executors with a table. What travels is the client below (which carries
  * references to its credentials, never the credentials) and an id; keys and counters stay. All
- * copies of one id in one JVM share one cache, so an executor asks the KMS once per key, not once
- * per task.
+ * copies of one id in one JVM share one client and one cache, so an executor logs in once and asks
+ * the KMS once per key, not once per task.
  */
 public final class CachingKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
-  /** The cache, the counters and the circuit breaker of one id in this JVM. */
-  private record Local(KeyCache cache, KmsMetrics metrics, Resilience resilience) {
-    static Local of(long ttlMs, Resilience.Limits limits) {
+  /**
+   * What the copies of one id share in this JVM: the client, with its login and connections; the
+   * cache, the counters and the circuit breaker.
+   */
+  private record Local(
+      KeyManagementClient client, KeyCache cache, KmsMetrics metrics, Resilience resilience) {
+
+    static Local of(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
       KmsMetrics metrics = new KmsMetrics();
-      return new Local(new KeyCache(ttlMs), metrics, new Resilience(limits, metrics));
+      return new Local(client, new KeyCache(ttlMs), metrics, new Resilience(limits, metrics));
     }
   }
 
@@ -82,7 +87,7 @@ public final class CachingKmsClient implements KeyManagementClient {
   public KeyGenerationResult generateKey(String wrappingKeyId) {
     KeyGenerationResult result =
         call(
-            () -> client.generateKey(wrappingKeyId),
+            () -> local().client().generateKey(wrappingKeyId),
             "make a key under",
             wrappingKeyId,
             local().metrics()::wrapped);
@@ -126,9 +131,10 @@ public final class CachingKmsClient implements KeyManagementClient {
   /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
   @Override
   public void close() {
-    local().cache().close();
+    Local here = local();
+    here.cache().close();
     LOCALS.remove(id);
-    client.close();
+    here.client().close();
   }
 
   @Override
@@ -139,7 +145,7 @@ public final class CachingKmsClient implements KeyManagementClient {
   private Local local() {
     Local here = local;
     if (here == null) {
-      here = LOCALS.computeIfAbsent(id, ignored -> Local.of(ttlMs, limits));
+      here = LOCALS.computeIfAbsent(id, ignored -> Local.of(client, ttlMs, limits));
       local = here;
     }
 
@@ -148,7 +154,7 @@ public final class CachingKmsClient implements KeyManagementClient {
 
   private ByteBuffer callWrap(ByteBuffer key, String wrappingKeyId) {
     return call(
-        () -> client.wrapKey(key.duplicate(), wrappingKeyId),
+        () -> local().client().wrapKey(key.duplicate(), wrappingKeyId),
         "wrap with",
         wrappingKeyId,
         local().metrics()::wrapped);
@@ -156,7 +162,7 @@ public final class CachingKmsClient implements KeyManagementClient {
 
   private ByteBuffer callUnwrap(ByteBuffer wrappedKey, String wrappingKeyId) {
     return call(
-        () -> client.unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
+        () -> local().client().unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
         "unwrap with",
         wrappingKeyId,
         local().metrics()::unwrapped);

@@ -7,6 +7,7 @@ import java.io.Serializable;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.EnumSet;
@@ -105,27 +106,36 @@ final class SecretSource implements Serializable {
   }
 
   /**
-   * Refuses a private file that others may read or change, as ssh does. A file system without POSIX
-   * permissions has none to check.
+   * Refuses a private file that others may read or change, as ssh does. The group may read a file
+   * that belongs to another user: that is how Kubernetes gives secrets to a container. A file
+   * system without POSIX permissions has none to check.
    *
-   * @throws InvalidConfigurationException when group or others may read or write it
+   * @throws InvalidConfigurationException when others may read or write it
    * @throws IOException when the file cannot be looked at
    */
   static void requirePrivate(Path file, String property) throws IOException {
-    Set<PosixFilePermission> permissions;
+    requirePrivate(file, property, System.getProperty("user.name"));
+  }
+
+  static void requirePrivate(Path file, String property, String user) throws IOException {
+    PosixFileAttributes attributes;
     try {
-      permissions = Files.getPosixFilePermissions(file);
+      attributes = Files.readAttributes(file, PosixFileAttributes.class);
     } catch (UnsupportedOperationException e) {
       return;
     }
 
     EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(OTHERS);
-    tooMuch.retainAll(permissions);
+    tooMuch.retainAll(attributes.permissions());
+    if (!attributes.owner().getName().equals(user)) {
+      tooMuch.remove(PosixFilePermission.GROUP_READ);
+    }
+
     if (!tooMuch.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
               "File %s, which %s names, is open to others than its owner (%s)",
-              file, property, PosixFilePermissions.toString(permissions)),
+              file, property, PosixFilePermissions.toString(attributes.permissions())),
           "Make it private: chmod 600 " + file);
     }
   }
@@ -135,7 +145,8 @@ final class SecretSource implements Serializable {
     if (value == null) {
       throw new InvalidConfigurationException(
           String.format("Environment variable %s, which %s names, is not set", variable, property),
-          "Export it before Spark starts (on executors too: spark.executorEnv." + variable + ").");
+          "Export it before Spark starts, on every host of the cluster; or put the secret into a"
+              + " file.");
     }
 
     return value.strip();

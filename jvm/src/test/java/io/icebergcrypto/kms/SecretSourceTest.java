@@ -70,6 +70,15 @@ class SecretSourceTest {
   }
 
   @Test
+  void theGroupMayReadAnotherUsersFile() throws Exception {
+    Path file = secret("hush-hush", "rw-r-----"); // a secret that Kubernetes mounts
+    SecretSource.requirePrivate(file, "the.property", "somebody-else");
+    Path open = secret("hush-hush", "r--rw----");
+    assertThatThrownBy(() -> SecretSource.requirePrivate(open, "the.property", "somebody-else"))
+        .isInstanceOf(InvalidConfigurationException.class);
+  }
+
+  @Test
   void whatIsMissingIsNamed() throws Exception {
     assertThatThrownBy(() -> SecretSource.required(settings("x", "y"), "a-env", "a-file"))
         .isInstanceOf(InvalidConfigurationException.class)

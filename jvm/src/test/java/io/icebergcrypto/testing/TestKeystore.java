@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
 import java.util.Map;
@@ -26,6 +27,7 @@ public final class TestKeystore {
   public static TestKeystore create(Path folder, String... keyIds) throws IOException {
     TestKeystore keystore = existing(folder);
     Files.writeString(keystore.passwordFile, PASSWORD + "\n");
+    makePrivate(keystore.passwordFile);
     keystore.write(256, keyIds);
     return keystore;
   }
@@ -52,6 +54,12 @@ public final class TestKeystore {
     } catch (GeneralSecurityException e) {
       throw new IOException(e);
     }
+
+    makePrivate(path);
+  }
+
+  private static void makePrivate(Path file) throws IOException {
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
   }
 
   /** The keystore file. */

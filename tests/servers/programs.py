@@ -1,0 +1,53 @@
+"""Runs a program as its user would, in a process and an environment of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from servers.jars import ROOT, SPARK_JARS
+
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
+
+
+def run(
+    command: Sequence[str | Path],
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    given: str = "",
+    expect: int = 0,
+    timeout: float = 400,
+) -> str:
+    """Runs a command in a folder of the test's, and returns what it prints.
+
+    Args:
+        command: the program and its arguments; Python programs find this package and pip's Spark.
+        cwd: where it runs.
+        environment: variables beside those of this process.
+        given: what it reads from standard input.
+        expect: the exit code that it must end with.
+        timeout: in seconds.
+    """
+    done = subprocess.run(
+        list(command),
+        cwd=cwd,
+        env={
+            **os.environ,
+            "JAVA_TOOL_OPTIONS": QUICK_JVM,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join(
+                [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
+            "SPARK_HOME": str(SPARK_JARS.parent),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **(environment or {}),
+        },
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == expect, done.stdout[-4000:] + done.stderr[-8000:]
+    return done.stdout
