@@ -22,9 +22,14 @@ public final class KmsClients {
               "keystore", new Type(PACKAGE + "KeystoreKmsClient", null),
               "vault", new Type(PACKAGE + "VaultKmsClient", null),
               "pkcs11", new Type(PACKAGE + "Pkcs11KmsClient", null),
-              "aws", new Type(PACKAGE + "AwsKmsClient", bundle("aws")),
-              "gcp", new Type(PACKAGE + "GcpKmsClient", bundle("gcp")),
-              "azure", new Type(PACKAGE + "AzureKmsClient", bundle("azure"))));
+              "aws",
+                  new Type(
+                      PACKAGE + "AwsKmsClient", "org.apache.iceberg:iceberg-aws-bundle:1.12.0"),
+              "gcp",
+                  new Type(
+                      PACKAGE + "GcpKmsClient",
+                      "com.google.auth:google-auth-library-oauth2-http:1.50.0"),
+              "azure", new Type(PACKAGE + "AzureKmsClient", "com.azure:azure-identity:1.18.4")));
 
   private KmsClients() {}
 
@@ -128,10 +133,6 @@ public final class KmsClients {
             .map(found -> "Add " + found + " to spark.jars.packages, or its jar to spark.jars.")
             .orElse("Add the library's jar to spark.jars or spark.jars.packages."),
         error);
-  }
-
-  private static String bundle(String cloud) {
-    return "org.apache.iceberg:iceberg-" + cloud + "-bundle:1.12.0";
   }
 
   private static KeyManagementClient newClient(String impl) {

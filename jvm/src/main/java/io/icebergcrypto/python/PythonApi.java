@@ -9,9 +9,11 @@ import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.TableVerifier;
 import io.icebergcrypto.spark.VerifyResult;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import scala.Option;
 
 /**
  * All that the Python package calls, and nothing else calls it. Arguments and answers are strings
@@ -50,7 +52,7 @@ public final class PythonApi {
           "Leave deep out: the first bytes of every file are checked.");
     }
 
-    return TableVerifier.verify(spark, table, allSnapshots);
+    return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
   }
 
   /**
@@ -59,7 +61,7 @@ public final class PythonApi {
    * @return {@link io.icebergcrypto.kms.CachingKmsClient#snapshot()} as JSON
    */
   public static String kmsMetrics(SparkSession spark, String catalog) {
-    return Json.object(catalog(spark, catalog).kms().snapshot());
+    return in(spark, () -> Json.object(catalog(spark, catalog).kms().snapshot()));
   }
 
   /**
@@ -68,7 +70,27 @@ public final class PythonApi {
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error when it cannot
    */
   public static void checkKey(SparkSession spark, String catalog, String keyId) {
-    catalog(spark, catalog).kms().check(keyId);
+    in(
+        spark,
+        () -> {
+          catalog(spark, catalog).kms().check(keyId);
+          return keyId;
+        });
+  }
+
+  /** Spark looks for catalogs in the active session's settings, whichever session is asked. */
+  private static <T> T in(SparkSession spark, Supplier<T> work) {
+    Option<SparkSession> before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(spark);
+    try {
+      return work.get();
+    } finally {
+      if (before.isDefined()) {
+        SparkSession.setActiveSession(before.get());
+      } else {
+        SparkSession.clearActiveSession();
+      }
+    }
   }
 
   private static EncryptedCatalog catalog(SparkSession spark, String name) {

@@ -1,0 +1,199 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.io.Serializable;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * What a catalog's properties say of AWS KMS; travels to executors. Of all the catalog's properties
+ * it keeps Iceberg's own for AWS clients and for KMS, and no secret.
+ *
+ * @param region null: the SDK finds it, in AWS_REGION, a profile or the instance's metadata
+ * @param endpoint null: AWS's own of the region
+ * @param algorithm the key's algorithm; SYMMETRIC_DEFAULT but for RSA and SM2 keys
+ * @param context the encryption context; empty: none, as Iceberg's own client has none
+ * @param timeoutMs how long a call may take
+ * @param properties Iceberg's, for its AwsClientProperties and AwsProperties
+ */
+record AwsKmsSettings(
+    String region,
+    String endpoint,
+    String algorithm,
+    Map<String, String> context,
+    long timeoutMs,
+    Map<String, String> properties)
+    implements Serializable {
+
+  static final String REGION = "encryption.kms.aws.region";
+  static final String ENDPOINT = "encryption.kms.aws.endpoint";
+  static final String CONTEXT = "encryption.kms.aws.encryption-context.";
+  static final String ALGORITHM = "kms.encryption-algorithm-spec";
+  static final String SYMMETRIC = "SYMMETRIC_DEFAULT";
+  static final String FACTORY = "client.factory";
+
+  private static final String OURS = "encryption.kms.aws.";
+  private static final String ICEBERG_REGION = "client.region";
+  private static final String ICEBERG_ENDPOINT = "kms.endpoint";
+  private static final String PROXY = "http-client.proxy-endpoint";
+  private static final String ROLE_TAGS = "client.assume-role.tags.";
+  private static final List<String> ICEBERGS = List.of("client.", "http-client.", "kms.");
+  private static final Set<String> SECRETS =
+      Set.of(
+          "secret", "password", "passphrase", "token", "key", "pin", "credential", "credentials");
+
+  /**
+   * Reads the properties.
+   *
+   * @throws InvalidConfigurationException when one is wrong, unknown, contradicts another, or would
+   *     hold a secret
+   */
+  static AwsKmsSettings of(Map<String, String> properties) {
+    Settings settings = new Settings(properties);
+    Map<String, String> kept = new TreeMap<>();
+    properties.forEach(
+        (name, value) -> {
+          if (ICEBERGS.stream().anyMatch(name::startsWith)) {
+            refuseSecret(settings, name);
+            kept.put(name, value);
+          }
+        });
+
+    refuseUnknown(settings);
+    String region = either(settings, REGION, ICEBERG_REGION);
+    String endpoint = either(settings, ENDPOINT, ICEBERG_ENDPOINT);
+    if (region != null) {
+      kept.put(ICEBERG_REGION, region);
+    }
+
+    if (endpoint != null) {
+      requireUrl(settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT, endpoint);
+      kept.put(ICEBERG_ENDPOINT, endpoint);
+    }
+
+    if (kept.containsKey(PROXY)) {
+      requireUrl(PROXY, kept.get(PROXY));
+    }
+
+    String algorithm = settings.optional(ALGORITHM, SYMMETRIC);
+    return new AwsKmsSettings(
+        region,
+        endpoint,
+        algorithm,
+        context(settings, algorithm),
+        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        kept);
+  }
+
+  /** How errors name the KMS. */
+  String kms() {
+    if (endpoint != null) {
+      return "AWS KMS at " + endpoint;
+    }
+
+    return region == null ? "AWS KMS" : "AWS KMS in " + region;
+  }
+
+  /** Whether another class than ours makes the SDK's client. */
+  boolean hasFactory() {
+    return properties.containsKey(FACTORY);
+  }
+
+  private static String either(Settings settings, String ours, String icebergs) {
+    String value = settings.optional(ours);
+    String same = settings.optional(icebergs);
+    if (value != null && same != null && !value.equals(same)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Properties %s (%s) and %s (%s) contradict each other", ours, value, icebergs, same),
+          "They mean the same: keep one of the two.");
+    }
+
+    return value == null ? same : value;
+  }
+
+  private static Map<String, String> context(Settings settings, String algorithm) {
+    Map<String, String> context = new TreeMap<>(settings.withPrefix(CONTEXT));
+    context.forEach(
+        (name, value) -> {
+          if (value.isBlank()) {
+            throw new InvalidConfigurationException(
+                "Property " + CONTEXT + name + " is empty", "Give it a value, or leave it out.");
+          }
+
+          if (name.toLowerCase(Locale.ROOT).startsWith("aws:")) {
+            throw new InvalidConfigurationException(
+                "Property " + CONTEXT + name + ": names that start with aws: are AWS's own",
+                "Choose another name for this part of the encryption context.");
+          }
+        });
+    if (!context.isEmpty() && !algorithm.equals(SYMMETRIC)) {
+      throw new InvalidConfigurationException(
+          String.format(
+                  "%s=%s has no encryption context, and %s is set", ALGORITHM, algorithm, CONTEXT)
+              + context.keySet(),
+          "Use a symmetric key, or leave the encryption context out.");
+    }
+
+    return context;
+  }
+
+  /** A misspelt name would otherwise take an encryption context away in silence. */
+  private static void refuseUnknown(Settings settings) {
+    String useInstead =
+        "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
+            + " client.credentials-provider";
+    for (String secret : List.of("access-key-id", "secret-access-key", "session-token")) {
+      settings.refuseSecret(OURS + secret, useInstead);
+    }
+
+    for (String name : settings.withPrefix(OURS).keySet()) {
+      String property = OURS + name;
+      if (!property.equals(REGION)
+          && !property.equals(ENDPOINT)
+          && !(property.startsWith(CONTEXT) && property.length() > CONTEXT.length())) {
+        throw new InvalidConfigurationException(
+            "Unknown property " + property,
+            String.format("There are %s, %s and %sNAME.", REGION, ENDPOINT, CONTEXT));
+      }
+    }
+  }
+
+  /** The properties travel: one that is called as a secret is may not be among them. */
+  private static void refuseSecret(Settings settings, String name) {
+    String lastWord =
+        name.substring(name.lastIndexOf('.') + 1)
+            .replaceFirst("^.*(?:[-_]|(?<=[a-z])(?=[A-Z]))", "")
+            .toLowerCase(Locale.ROOT);
+    if (SECRETS.contains(lastWord) && !name.startsWith(ROLE_TAGS)) {
+      settings.refuseSecret(
+          name, "a property that the credentials provider takes for it (" + name + "-file, say)");
+    }
+  }
+
+  private static void requireUrl(String property, String value) {
+    URI uri;
+    try {
+      uri = new URI(value);
+    } catch (URISyntaxException e) {
+      uri = URI.create("");
+    }
+
+    if (uri.getRawUserInfo() != null) {
+      throw new InvalidConfigurationException(
+          "Property " + property + " has a login in its URL", "Leave the login out of the URL.");
+    }
+
+    String scheme = uri.getScheme();
+    if (uri.getHost() == null || !("https".equals(scheme) || "http".equals(scheme))) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is not a URL: '%s'", property, value),
+          "Give one such as https://kms.eu-central-1.amazonaws.com.");
+    }
+  }
+}

@@ -1,0 +1,235 @@
+package io.icebergcrypto.kms;
+
+import com.azure.core.credential.AccessToken;
+import com.azure.core.credential.TokenCredential;
+import com.azure.core.credential.TokenRequestContext;
+import com.azure.core.exception.ClientAuthenticationException;
+import com.azure.core.http.HttpClient;
+import com.azure.core.http.HttpPipelineCallContext;
+import com.azure.core.http.HttpResponse;
+import com.azure.core.http.policy.FixedDelayOptions;
+import com.azure.core.http.policy.HttpPipelineSyncPolicy;
+import com.azure.core.http.policy.RetryOptions;
+import com.azure.core.util.HttpClientOptions;
+import com.azure.identity.CredentialUnavailableException;
+import com.azure.identity.DefaultAzureCredentialBuilder;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import java.io.IOException;
+import java.time.Duration;
+import java.time.OffsetDateTime;
+import java.util.concurrent.TimeoutException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLHandshakeException;
+import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
+
+/**
+ * The access token for a vault. It comes from where Iceberg's own client takes it: the class that
+ * {@code adls.token-credential-provider} names, or else Azure's DefaultAzureCredential
+ * (environment, workload identity, managed identity, developer tools). Nothing here travels.
+ */
+final class AzureLogin {
+  /** A token that ends sooner is renewed first: it must outlive the call, and clocks differ. */
+  private static final Duration ENOUGH = Duration.ofMinutes(5);
+
+  private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
+  private static final Pattern CLOCK =
+      Pattern.compile("AADSTS700024|AADSTS500133|not within its valid time range|not yet valid");
+  private static final Pattern SECRET_ENDED = Pattern.compile("AADSTS7000222");
+  private static final Pattern BUSY =
+      Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
+
+  private final AzureConfig config;
+  private TokenCredential credential;
+  private AccessToken token;
+  private volatile int status;
+
+  AzureLogin(AzureConfig config) {
+    this.config = config;
+  }
+
+  /**
+   * Fails early where Azure's library is missing.
+   *
+   * @throws NoClassDefFoundError when it is
+   */
+  static void requireLibrary() {
+    DefaultAzureCredentialBuilder.class.getName();
+  }
+
+  /**
+   * A token that is still good for some minutes.
+   *
+   * @param keyId the master key that it is needed for, for errors
+   * @throws LoginFailedException when there is no credential, or Entra ID refuses it
+   * @throws KmsUnavailableException when Entra ID, or the machine's identity service, does not
+   *     answer
+   * @throws InvalidConfigurationException when the credential provider cannot be used
+   */
+  synchronized String token(String keyId) {
+    if (token == null || token.getExpiresAt().isBefore(OffsetDateTime.now().plus(ENOUGH))) {
+      this.token = null;
+      this.token = ask(keyId);
+    }
+
+    return token.getToken();
+  }
+
+  /**
+   * A token in place of one that the vault refused. Azure's libraries keep tokens too: only a new
+   * credential asks anew.
+   *
+   * @return the refused one when there is no other
+   */
+  synchronized String renewed(String keyId, String refused) {
+    if (token != null && token.getToken().equals(refused)) {
+      this.token = null;
+      this.credential = null;
+    }
+
+    return token(keyId);
+  }
+
+  private AccessToken ask(String keyId) {
+    this.status = 0;
+    try {
+      if (credential == null) {
+        this.credential = config.credential().isEmpty() ? standard() : provided();
+      }
+
+      AccessToken answer =
+          credential.getTokenSync(new TokenRequestContext().addScopes(config.scope()));
+      if (answer == null || answer.getToken() == null) {
+        throw new LoginFailedException(
+            problem(keyId, "the credential gave no token"), "Check the credential provider.");
+      }
+
+      return answer;
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw failed(keyId, e);
+    }
+  }
+
+  /** As Iceberg's own, but with one attempt and with time limits: the caller tries again. */
+  private TokenCredential standard() {
+    Duration timeout = Duration.ofMillis(config.timeoutMs());
+    return new DefaultAzureCredentialBuilder()
+        .httpClient(
+            HttpClient.createDefault(
+                new HttpClientOptions().setConnectTimeout(timeout).setResponseTimeout(timeout)))
+        .retryOptions(new RetryOptions(new FixedDelayOptions(0, Duration.ofMillis(1))))
+        .maxRetry(0)
+        .credentialProcessTimeout(timeout)
+        .addPolicy(
+            new HttpPipelineSyncPolicy() {
+              @Override
+              protected HttpResponse afterReceivedResponse(
+                  HttpPipelineCallContext context, HttpResponse response) {
+                status = response.getStatusCode();
+                return response;
+              }
+            })
+        .build();
+  }
+
+  private TokenCredential provided() {
+    try {
+      return AdlsTokenCredentialProviders.from(config.credential()).credential();
+    } catch (IllegalArgumentException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s=%s cannot be used: %s",
+              AzureConfig.CREDENTIAL_PROVIDER,
+              config.credential().get(AzureConfig.CREDENTIAL_PROVIDER),
+              e.getMessage()),
+          "Name a class on the class path that implements"
+              + " org.apache.iceberg.azure.AdlsTokenCredentialProvider.",
+          e);
+    }
+  }
+
+  /** What Azure's libraries threw; they tell a busy service and a wrong secret apart in texts. */
+  private IcebergCryptoException failed(String keyId, RuntimeException e) {
+    String text = String.valueOf(e.getMessage());
+    if (e instanceof CredentialUnavailableException) {
+      return new LoginFailedException(
+          problem(keyId, "login refused: no Azure credential was found on this host"),
+          "Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID,"
+              + " AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the"
+              + " environment of driver and executors; the cause lists what was tried.",
+          e);
+    }
+
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+      if (cause instanceof SSLHandshakeException) {
+        return new InvalidConfigurationException(
+            problem(keyId, "the login service's TLS certificate is not trusted: " + text),
+            "Check AZURE_AUTHORITY_HOST and Java's trust store.",
+            e);
+      }
+
+      if (cause instanceof InterruptedException) {
+        Thread.currentThread().interrupt();
+        return unavailable(keyId, "the login was interrupted", e);
+      }
+
+      if (cause instanceof IOException || cause instanceof TimeoutException) {
+        return unavailable(keyId, "the login service cannot be reached: " + cause, e);
+      }
+    }
+
+    if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+      return unavailable(
+          keyId, "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")"), e);
+    }
+
+    if (e instanceof ClientAuthenticationException || ENTRA_ERROR.matcher(text).find()) {
+      return new LoginFailedException(
+          problem(keyId, "login refused: " + entraError(text)), hint(text), e);
+    }
+
+    return new LoginFailedException(
+        problem(keyId, "login failed: " + entraError(text)),
+        "Check the credential; the cause says more.",
+        e);
+  }
+
+  private static String hint(String text) {
+    if (CLOCK.matcher(text).find()) {
+      return "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.";
+    }
+
+    if (SECRET_ENDED.matcher(text).find()) {
+      return "The application's client secret has expired: make a new one and put it into"
+          + " AZURE_CLIENT_SECRET.";
+    }
+
+    return "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token"
+        + " on this host, and that the application or identity exists in the tenant.";
+  }
+
+  /** Entra's own error line, or the first line of whatever else it is. */
+  private static String entraError(String text) {
+    Matcher known = ENTRA_ERROR.matcher(text);
+    String line = known.find() ? known.group() : text.lines().findFirst().orElse("");
+    return line.length() > 300 ? line.substring(0, 300) + "..." : line;
+  }
+
+  private KmsUnavailableException unavailable(String keyId, String what, RuntimeException cause) {
+    return new KmsUnavailableException(
+        problem(keyId, what),
+        "Check the network between this host and Entra ID, or the machine's identity service; "
+            + KmsProperties.CALL_TIMEOUT_MS
+            + " sets how long one attempt may take.",
+        cause);
+  }
+
+  private String problem(String keyId, String what) {
+    return String.format("%s, for key '%s': %s", config, keyId, what);
+  }
+}

@@ -1,0 +1,243 @@
+package io.icebergcrypto.kms;
+
+import com.google.auth.oauth2.GoogleCredentials;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * The login at Google: the headers with an access token, which Google's library gets and renews.
+ *
+ * <p>Credentials come from a file that a property names, in any of the formats that Google's
+ * library reads (service account, authorized user, external account, impersonated service account),
+ * or else from the application default credentials. Nothing here travels.
+ */
+final class GcpCredentials {
+  /** Enough for Cloud KMS, and for nothing else of the project. */
+  private static final String SCOPE = "https://www.googleapis.com/auth/cloudkms";
+
+  /** What makes a credentials file a secret. An external account's may hold none of these. */
+  private static final List<String> SECRETS =
+      List.of("private_key", "refresh_token", "client_secret");
+
+  private final String kms;
+  private final String file;
+  private final String fileProperty;
+  private final long timeoutMs;
+  private volatile GoogleCredentials login;
+
+  /**
+   * Logs in when it is asked for headers.
+   *
+   * @param kms how errors name the KMS
+   * @param file the credentials file; null: application default credentials
+   * @param fileProperty the property that names the file
+   * @param timeoutMs for a login, in milliseconds
+   */
+  GcpCredentials(String kms, String file, String fileProperty, long timeoutMs) {
+    this.kms = kms;
+    this.file = file;
+    this.fileProperty = fileProperty;
+    this.timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Fails early where Google's library is missing.
+   *
+   * @throws NoClassDefFoundError when it is
+   */
+  static void requireLibrary() {
+    GoogleCredentials.class.getName();
+  }
+
+  /**
+   * The headers that a request needs, with a token that is still good.
+   *
+   * @param keyId the master key that the request is about, for errors
+   * @throws LoginFailedException when there are no credentials, or Google refuses them
+   * @throws InvalidConfigurationException when the file cannot be used
+   * @throws KmsUnavailableException when Google's login cannot be reached, or not in time
+   */
+  Map<String, String> headers(URI uri, String keyId) {
+    return inTime(keyId, () -> metadata(uri, login()));
+  }
+
+  /** The same with a new token; the file is read again, for it may have been replaced. */
+  Map<String, String> renewedHeaders(URI uri, String keyId) {
+    return inTime(
+        keyId,
+        () -> {
+          this.login = null;
+          GoogleCredentials renewed = login();
+          renewed.refresh();
+          return metadata(uri, renewed);
+        });
+  }
+
+  private interface Login {
+    Map<String, String> get() throws IOException;
+  }
+
+  /** Google's library has time-outs of its own, which are long and cannot be interrupted. */
+  private Map<String, String> inTime(String keyId, Login how) {
+    CompletableFuture<Map<String, String>> headers = new CompletableFuture<>();
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                headers.complete(how.get());
+              } catch (Throwable e) { // whoever waits gets it
+                headers.completeExceptionally(e);
+              }
+            },
+            "gcp-kms-login");
+    thread.setDaemon(true);
+    thread.start();
+    try {
+      return headers.get(timeoutMs, TimeUnit.MILLISECONDS);
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof Error error) {
+        throw error;
+      }
+
+      this.login = null; // read anew the next time: the file may have been mended by then
+      if (e.getCause() instanceof IcebergCryptoException known) {
+        throw known;
+      }
+
+      throw GcpErrors.login(kms, keyId, source(), e.getCause());
+    } catch (TimeoutException e) {
+      throw new KmsUnavailableException(
+          String.format(
+              "%s: the login for key '%s' did not finish within %d ms", kms, keyId, timeoutMs),
+          "Check the network to Google's login; "
+              + KmsProperties.CALL_TIMEOUT_MS
+              + " sets the time.",
+          e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KmsUnavailableException(
+          String.format("%s: the login for key '%s' was interrupted", kms, keyId),
+          "The query was cancelled, or the login took too long: " + KmsProperties.CALL_TIMEOUT_MS,
+          e);
+    }
+  }
+
+  private static Map<String, String> metadata(URI uri, GoogleCredentials login) throws IOException {
+    return login.getRequestMetadata(uri).entrySet().stream()
+        .collect(Collectors.toMap(Map.Entry::getKey, header -> header.getValue().get(0)));
+  }
+
+  /** One for all threads: its token is then asked for once. */
+  private synchronized GoogleCredentials login() throws IOException {
+    GoogleCredentials here = login;
+    if (here == null) {
+      // our own retries are enough
+      here = load().createScoped(SCOPE).createWithCustomRetryStrategy(false);
+      this.login = here;
+    }
+
+    return here;
+  }
+
+  private GoogleCredentials load() throws IOException {
+    if (file == null) {
+      return applicationDefault();
+    }
+
+    String json = read();
+    try {
+      return GoogleCredentials.fromStream(
+          new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
+    } catch (IOException | RuntimeException e) {
+      // without the cause: what failed to read a private key may quote it
+      throw notCredentials(e.getMessage());
+    }
+  }
+
+  private GoogleCredentials applicationDefault() {
+    try {
+      return GoogleCredentials.getApplicationDefault();
+    } catch (IOException e) {
+      throw new LoginFailedException(
+          String.format("%s: there are no application default credentials: %s", kms, first(e)),
+          "Name a credentials file with "
+              + fileProperty
+              + ", or set GOOGLE_APPLICATION_CREDENTIALS on the driver and the executors, or run"
+              + " `gcloud auth application-default login`; on Google's machines attach a service"
+              + " account.");
+    }
+  }
+
+  /** The file's text. It must be private if there is a secret in it. */
+  private String read() {
+    Path path = Path.of(file);
+    JsonObject content;
+    try {
+      JsonElement parsed = JsonParser.parseString(Files.readString(path));
+      content = parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();
+    } catch (JsonParseException e) {
+      throw notCredentials("it is not JSON");
+    } catch (NoSuchFileException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s, which %s names, does not exist", file, fileProperty),
+          "Check the path on this host; executors need the file too.",
+          e);
+    } catch (IOException e) {
+      return SecretSource.file(file, fileProperty).read(); // throws, and knows why
+    }
+
+    if (!content.has("type")) {
+      throw notCredentials("it has no \"type\"");
+    }
+
+    boolean secret =
+        Stream.concat(Stream.of(content), sourceOf(content))
+            .anyMatch(part -> SECRETS.stream().anyMatch(part::has));
+    return secret ? SecretSource.file(file, fileProperty).read() : content.toString();
+  }
+
+  /** The credentials within, of which an impersonated service account's are made. */
+  private static Stream<JsonObject> sourceOf(JsonObject content) {
+    JsonElement source = content.get("source_credentials");
+    return source != null && source.isJsonObject()
+        ? Stream.of(source.getAsJsonObject())
+        : Stream.empty();
+  }
+
+  private InvalidConfigurationException notCredentials(String why) {
+    return new InvalidConfigurationException(
+        String.format("File %s, which %s names, has no credentials: %s", file, fileProperty, why),
+        "Give a JSON file that `gcloud iam service-accounts keys create`, `gcloud auth"
+            + " application-default login` or `gcloud iam workload-identity-pools"
+            + " create-cred-config` wrote.");
+  }
+
+  private String source() {
+    return file == null ? "the application default credentials" : "file " + file;
+  }
+
+  private static String first(IOException e) {
+    return String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+  }
+}

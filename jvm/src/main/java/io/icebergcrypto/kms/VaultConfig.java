@@ -1,0 +1,186 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.io.Serializable;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+
+/**
+ * Where a Vault is, which of its engines holds the keys, and where the login's secret is.
+ * References only, so that it may travel.
+ *
+ * @param address such as {@code https://vault:8200}, without a slash at its end
+ * @param namespace an Enterprise namespace, or null
+ * @param mount the path of the transit engine, without slashes around it
+ * @param caFile PEM certificates that are trusted instead of Java's own, or null
+ * @param timeoutMs for one call, in milliseconds
+ * @param token where the token is; null with AppRole
+ * @param appRole the login that makes tokens; null with a token
+ */
+record VaultConfig(
+    String address,
+    String namespace,
+    String mount,
+    String caFile,
+    long timeoutMs,
+    SecretSource token,
+    AppRole appRole)
+    implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  static final String ADDRESS = "encryption.kms.vault.address";
+  static final String ALLOW_HTTP = "encryption.kms.vault.allow-http";
+  static final String NAMESPACE = "encryption.kms.vault.namespace";
+  static final String TRANSIT_MOUNT = "encryption.kms.vault.transit-mount";
+  static final String CA_FILE = "encryption.kms.vault.ca-file";
+  static final String TOKEN_ENV = "encryption.kms.vault.token-env";
+  static final String TOKEN_FILE = "encryption.kms.vault.token-file";
+  static final String ROLE_ID = "encryption.kms.vault.role-id";
+  static final String SECRET_ID_ENV = "encryption.kms.vault.secret-id-env";
+  static final String SECRET_ID_FILE = "encryption.kms.vault.secret-id-file";
+  static final String APPROLE_MOUNT = "encryption.kms.vault.approle-mount";
+
+  private static final Pattern PATH = Pattern.compile("[\\w-][\\w.-]*(/[\\w-][\\w.-]*)*");
+
+  /**
+   * A login by AppRole.
+   *
+   * @param mount the path of the login method below {@code auth/}
+   * @param roleId which role
+   * @param secretId where its secret is
+   */
+  record AppRole(String mount, String roleId, SecretSource secretId) implements Serializable {
+    private static final long serialVersionUID = 1L;
+  }
+
+  /**
+   * Reads the catalog's properties.
+   *
+   * @throws InvalidConfigurationException when one is missing, wrong, or would hold a secret
+   */
+  static VaultConfig read(Map<String, String> properties) {
+    Settings settings = new Settings(properties);
+    settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
+    settings.refuseSecret(
+        "encryption.kms.vault.secret-id", SECRET_ID_ENV + " or " + SECRET_ID_FILE);
+    Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE);
+    Optional<AppRole> appRole = appRole(settings);
+    if (token.isPresent() == appRole.isPresent()) {
+      throw new InvalidConfigurationException(
+          token.isPresent()
+              ? "Vault is given a token and a role id: both log in"
+              : "Vault is given nothing to log in with",
+          String.format(
+              "Set one of %s, %s, or %s with %s.", TOKEN_ENV, TOKEN_FILE, ROLE_ID, SECRET_ID_FILE));
+    }
+
+    return new VaultConfig(
+        address(settings),
+        path(settings, NAMESPACE, null),
+        path(settings, TRANSIT_MOUNT, "transit"),
+        settings.optional(CA_FILE),
+        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        token.orElse(null),
+        appRole.orElse(null));
+  }
+
+  /** Where the login's secret is, for errors. */
+  String login() {
+    return appRole == null
+        ? "token of " + token
+        : "AppRole login with role id " + appRole.roleId() + " and " + appRole.secretId();
+  }
+
+  /** What errors call this Vault. */
+  @Override
+  public String toString() {
+    return "Vault at "
+        + address
+        + " ("
+        + mount
+        + (namespace == null ? "" : ", namespace " + namespace)
+        + ")";
+  }
+
+  private static Optional<AppRole> appRole(Settings settings) {
+    Optional<SecretSource> secretId =
+        SecretSource.optional(settings, SECRET_ID_ENV, SECRET_ID_FILE);
+    String roleId = settings.optional(ROLE_ID);
+    if (roleId == null && secretId.isEmpty()) {
+      return Optional.empty();
+    }
+
+    return Optional.of(
+        new AppRole(
+            path(settings, APPROLE_MOUNT, "approle"),
+            settings.required(ROLE_ID, "59d6d1ca-47bb-4e7e-a40b-8be3bc5a0ba8"),
+            secretId.orElseGet(
+                () -> SecretSource.required(settings, SECRET_ID_ENV, SECRET_ID_FILE))));
+  }
+
+  private static String address(Settings settings) {
+    String value = settings.required(ADDRESS, "https://vault.example.com:8200");
+    URI uri;
+    try {
+      uri = new URI(value);
+    } catch (URISyntaxException e) {
+      throw badAddress("is no URL");
+    }
+
+    boolean http = "http".equalsIgnoreCase(uri.getScheme());
+    if (!http && !"https".equalsIgnoreCase(uri.getScheme())) {
+      throw badAddress("does not start with https://");
+    }
+
+    if (uri.getHost() == null) {
+      throw badAddress("names no host");
+    }
+
+    if (uri.getUserInfo() != null || uri.getQuery() != null || uri.getFragment() != null) {
+      throw badAddress("has more than a host, a port and a path");
+    }
+
+    if (http && !isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s is http, which would send tokens and keys to %s in plaintext",
+              ADDRESS, uri.getHost()),
+          "Use https, or set " + ALLOW_HTTP + "=true if something else encrypts the connection.");
+    }
+
+    return value.replaceAll("/+$", "");
+  }
+
+  /** The value is not shown: it may hold a password. */
+  private static InvalidConfigurationException badAddress(String problem) {
+    return new InvalidConfigurationException(
+        "Property " + ADDRESS + " " + problem,
+        "Give Vault's URL, such as https://vault.example.com:8200.");
+  }
+
+  private static boolean isLoopback(String host) {
+    return host.equals("localhost") || host.equals("[::1]") || host.matches("127(\\.\\d{1,3}){3}");
+  }
+
+  /** A path in Vault, without the slashes that people write around it. */
+  private static String path(Settings settings, String property, String defaultValue) {
+    String value = settings.optional(property, defaultValue);
+    if (value == null) {
+      return null;
+    }
+
+    String path = value.replaceAll("^/+|/+$", "");
+    if (!PATH.matcher(path).matches()) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is no path in Vault: '%s'", property, value),
+          "Use letters, digits, '_', '-' and '.', and '/' between the parts, such as "
+              + (defaultValue == null ? "team/data" : defaultValue)
+              + ".");
+    }
+
+    return path;
+  }
+}

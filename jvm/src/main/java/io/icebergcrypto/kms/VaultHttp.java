@@ -1,0 +1,184 @@
+package io.icebergcrypto.kms;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own words. */
+final class VaultHttp {
+  private static final int WORDS_MAX = 300;
+
+  private final VaultConfig config;
+  private final JsonHttp http;
+
+  /**
+   * Makes one that connects when it is asked.
+   *
+   * @throws InvalidConfigurationException when the CA file has no certificates
+   */
+  VaultHttp(VaultConfig config) {
+    this.config = config;
+    this.http =
+        new JsonHttp(
+            config.toString(),
+            config.timeoutMs(),
+            config.caFile() == null ? null : Path.of(config.caFile()));
+  }
+
+  /**
+   * Asks by POST.
+   *
+   * @param path below {@code /v1/}
+   * @param token null for a login
+   * @return an answer with any status, but those that say the server cannot answer now
+   * @throws KmsUnavailableException when Vault cannot be reached, is sealed, busy or broken
+   */
+  JsonHttp.Answer post(String path, String token, JsonObject body) {
+    URI uri = URI.create(config.address() + "/v1/" + path);
+    Map<String, String> headers = headers(token);
+    return available(redirected(uri, http.post(uri, headers, body), headers, body));
+  }
+
+  /** Asks by GET; as {@link #post}. */
+  JsonHttp.Answer get(String path, String token) {
+    URI uri = URI.create(config.address() + "/v1/" + path);
+    Map<String, String> headers = headers(token);
+    return available(redirected(uri, http.get(uri, headers), headers, null));
+  }
+
+  /**
+   * What Vault said was wrong, on one line, and shortened: its answers to errors hold no secrets.
+   */
+  static String words(JsonHttp.Answer answer) {
+    List<String> errors = new ArrayList<>();
+    JsonElement found = answer.body().get("errors");
+    if (found instanceof JsonArray array) {
+      for (JsonElement error : array) {
+        errors.add(error.isJsonPrimitive() ? error.getAsString() : error.toString());
+      }
+    }
+
+    String words = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
+    return words.length() <= WORDS_MAX ? words : words.substring(0, WORDS_MAX) + "...";
+  }
+
+  /** {@link #words} in brackets after the status, for the end of a sentence. */
+  static String told(JsonHttp.Answer answer) {
+    String words = words(answer);
+    return words.isEmpty()
+        ? "(HTTP " + answer.status() + ")"
+        : "(HTTP " + answer.status() + ": " + words + ")";
+  }
+
+  /** A member that is an object; an empty one when it is not. */
+  static JsonObject object(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonObject found ? found : new JsonObject();
+  }
+
+  /** A member that is text; empty when it is not. */
+  static String text(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found && found.isString()
+        ? found.getAsString()
+        : "";
+  }
+
+  /** A member that is a number; 0 when it is not. */
+  static long number(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
+        ? found.getAsLong()
+        : 0;
+  }
+
+  /** Whether a member is there and true. */
+  static boolean isTrue(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found
+        && found.isBoolean()
+        && found.getAsBoolean();
+  }
+
+  private Map<String, String> headers(String token) {
+    Map<String, String> headers = new TreeMap<>();
+    headers.put(
+        "X-Vault-Request", "true"); // what Vault's own clients send, against forged requests
+    if (config.namespace() != null) {
+      headers.put("X-Vault-Namespace", config.namespace());
+    }
+
+    if (token != null) {
+      headers.put("X-Vault-Token", token);
+    }
+
+    return headers;
+  }
+
+  /** A standby that does not forward sends clients to the active node; once is enough. */
+  private JsonHttp.Answer redirected(
+      URI asked, JsonHttp.Answer answer, Map<String, String> headers, JsonObject body) {
+    if (answer.status() != 307 && answer.status() != 308) {
+      return answer;
+    }
+
+    URI active;
+    try {
+      active = asked.resolve(answer.headers().getOrDefault("location", ""));
+    } catch (IllegalArgumentException e) {
+      throw notVault(answer);
+    }
+
+    boolean downgrade = "https".equals(asked.getScheme()) && !"https".equals(active.getScheme());
+    if (downgrade || active.getHost() == null || active.equals(asked)) {
+      throw notVault(answer);
+    }
+
+    return body == null ? http.get(active, headers) : http.post(active, headers, body);
+  }
+
+  private JsonHttp.Answer available(JsonHttp.Answer answer) {
+    int status = answer.status();
+    String problem;
+    String hint;
+    if (status == 429) {
+      problem = "has too many requests";
+      hint = "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.";
+    } else if (status == 501) {
+      problem = "is not initialised";
+      hint = "Initialise and unseal it: vault operator init, vault operator unseal.";
+    } else if (status == 503 && words(answer).contains("sealed")) {
+      problem = "is sealed";
+      hint = "Unseal it (vault operator unseal), or initialise it if it is new.";
+    } else if (status == 503) {
+      problem = "has no active server";
+      hint = "Look at vault status on its servers, and at the load balancer before them.";
+    } else if (status == 412 || status == 472 || status == 473) {
+      problem = "answers from a standby that cannot serve the request";
+      hint = "Try again; if it stays so, give the address of the active cluster.";
+    } else if (status >= 500) {
+      problem = "failed";
+      hint = "Look at Vault's log, and at the proxy or load balancer before it.";
+    } else if (status >= 300 && (status < 400 || !answer.body().has("errors"))) {
+      throw notVault(answer); // Vault's own refusals have errors
+    } else {
+      return answer;
+    }
+
+    throw new KmsUnavailableException(config + " " + problem + " " + told(answer), hint);
+  }
+
+  private IcebergCryptoException notVault(JsonHttp.Answer answer) {
+    return new InvalidConfigurationException(
+        String.format("%s does not answer as a Vault does %s", config, told(answer)),
+        "Check "
+            + VaultConfig.ADDRESS
+            + ": is a proxy or another server there, or http where https should be?");
+  }
+}
