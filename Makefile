@@ -42,7 +42,7 @@ test-jvm: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Java tests
 	$(gradle) junit -PsparkJars="$(spark_jars)"
 
 .PHONY: test-py
-test-py: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Python tests (ARGS="-k name" chooses some)
+test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (ARGS="-k name" chooses some)
 	$(VENV)/bin/pytest $(ARGS)
 
 .PHONY: soak
@@ -76,6 +76,10 @@ clean: ## Remove everything that was built, .venv included
 .PHONY: tools
 tools:
 	@dev/tools.sh "$(PYTHON)"
+
+.PHONY: test-tools
+test-tools:
+	@dev/tools.sh "$(PYTHON)" tests
 
 $(JAR): $(JVM_SOURCES) | tools
 	@echo "building $(@F)"

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that what `make` cannot bring itself is there: a JDK of at least 17, Gradle, Python >= 3.10 with venv.
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
-# Usage: tools.sh PYTHON
+# With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, and a C
+# compiler for the library that puts faults between the two. (Vault's Go comes with the Python packages for tests.)
+# Usage: tools.sh PYTHON [tests]
 set -euo pipefail
 
 python=${1:-python3}
@@ -22,6 +24,13 @@ fi
 command -v gradle > /dev/null || packages+=(gradle)
 command -v "$python" > /dev/null || packages+=(python3)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
+
+if [[ ${2:-} == tests ]]; then
+  command -v softhsm2-util > /dev/null || packages+=(softhsm2)
+  command -v pkcs11-tool > /dev/null || packages+=(opensc)
+  command -v gcc > /dev/null || packages+=(gcc)
+  echo '#include <stdio.h>' | gcc -fsyntax-only -xc - 2> /dev/null || packages+=(libc6-dev)
+fi
 
 if (( ${#packages[@]} )); then
   if [[ $(id -u) != 0 ]] || ! command -v apt-get > /dev/null; then

@@ -27,12 +27,17 @@ _PYTHON_TYPES = {
     "IcebergCryptoException": errors.IcebergCryptoError,
     "InvalidConfigurationException": errors.ConfigurationError,
     "KeyNotFoundException": errors.KeyNotFoundError,
+    "KeyDisabledException": errors.KeyDisabledError,
     "KmsUnavailableException": errors.KmsUnavailableError,
     "AccessDeniedException": errors.AccessDeniedError,
+    "LoginFailedException": errors.LoginFailedError,
     "TamperedException": errors.TamperedError,
+    "BadWrappedKeyException": errors.BadWrappedKeyError,
     "PlaintextException": errors.PlaintextFoundError,
     "NotSupportedException": errors.NotSupportedError,
 }
+# What a call raises when no error of ours is behind it.
+UNTYPED = (Py4JError, CapturedException)
 # Others' exceptions that a wrong argument leads to.
 _BAD_ARGUMENT = {
     "org.apache.iceberg.exceptions.NotFoundException": "check the path",
@@ -131,6 +136,36 @@ def _find_class(jvm: Any, name: str) -> Any:
             f"with --packages {COORDINATE}",
         )
     return found
+
+
+def java_version(spark: SparkSession) -> str:
+    """Tell the version of the Java that Spark runs on."""
+    system = _find_class(spark.sparkContext._jvm, "java.lang.System")
+    return str(system.getProperty("java.version"))
+
+
+def environment(spark: SparkSession, name: str) -> str | None:
+    """Read an environment variable of the driver's JVM."""
+    value = _find_class(spark.sparkContext._jvm, "java.lang.System").getenv(name)
+    return None if value is None else str(value)
+
+
+def jar_versions(spark: SparkSession) -> dict[str, str]:
+    """Tell the versions of our jar and of Iceberg's in the JVM."""
+    jvm = spark.sparkContext._jvm
+    return {
+        "iceberg-crypto": str(_find_class(jvm, API_CLASS).version()),
+        "Iceberg": str(_find_class(jvm, "org.apache.iceberg.IcebergBuild").version()),
+    }
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Tell whether a class is on the class path of the session's JVM."""
+    try:
+        _find_class(spark.sparkContext._jvm, name)
+    except errors.JarMissingError:
+        return False
+    return True
 
 
 def is_up() -> bool:

@@ -13,6 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_iceberg_crypto.doctor import Diagnosis, Step
+    from pyspark_iceberg_crypto.kms import KeyInfo
     from pyspark_iceberg_crypto.verify import FileInspection, VerifyReport
 
 WIDTH = 110
@@ -116,6 +120,76 @@ def inspection(found: FileInspection) -> RenderableType:
         table.add_row(Text(key.replace("_", " "), "dim"), Text(str(shown)))
     style = "bold green" if found.encrypted else "bold red"
     return Group(table, Text("✓ encrypted" if found.encrypted else "✗ not encrypted", style))
+
+
+_MARKS = {
+    "ok": ("✓", "green"),
+    "warning": ("!", "yellow"),
+    "failed": ("✗", "red"),
+    "not reached": ("-", "dim"),
+}
+
+
+def diagnosis(found: Diagnosis) -> RenderableType:
+    """Lay out an examination: a row a step, the verdict."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "step", "master key", "", "found"):
+        table.add_column(column, overflow="fold")
+    key_id = None
+    for step in found.steps:
+        is_next_key = step.key_id != key_id
+        if is_next_key:
+            table.add_section()
+            key_id = step.key_id
+        mark, style = _MARKS[step.status.value]
+        told = Text(step.detail)
+        if step.hint:
+            told.append("\nhint: " if step.detail else "hint: ", "yellow").append(step.hint)
+        shown_key = Text(key_id or "" if is_next_key else "", "bold")
+        status = Text(step.status.value, style)
+        table.add_row(Text(mark, style), Text(step.name), shown_key, status, told)
+    return Group(table, _diagnosis_verdict(found))
+
+
+def _diagnosis_verdict(found: Diagnosis) -> Text:
+    failed = [step for step in found.steps if step.status.value == "failed"]
+    if failed:
+        names = ", ".join(dict.fromkeys(map(_place, failed)))
+        return Text(f"✗ {found.catalog} cannot use its master keys: {names} failed", "bold red")
+    if not found.complete:
+        return Text(f"- {found.catalog} has no fault so far; not everything was checked", "bold")
+    keys = dict.fromkeys(step.key_id for step in found.steps if step.key_id is not None)
+    names = ", ".join(map(repr, keys))
+    return Text(f"✓ {found.catalog} can use {names}", "bold green")
+
+
+def _place(step: Step) -> str:
+    return f"{step.name} of {step.key_id!r}" if step.key_id else step.name
+
+
+def keys(found: Sequence[KeyInfo]) -> RenderableType:
+    """Lay out master keys, one a row."""
+    if not found:
+        return Text("no keys", "dim")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("key id", "state", "algorithm", "version", "versions", "created"):
+        table.add_column(column, overflow="fold")
+    for key in found:
+        style = "green" if key.state == "enabled" else "yellow"
+        versions = "" if key.versions is None else str(key.versions)
+        others = map(Text, (key.algorithm, key.version, versions, key.created or ""))
+        table.add_row(Text(key.key_id, "bold"), Text(key.state, style), *others)
+    return table
+
+
+def key(found: KeyInfo) -> RenderableType:
+    """Lay out all that is known of one master key."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    facts = {name: value for name, value in found.to_dict().items() if name != "detail"}
+    for name, value in {**facts, **found.detail}.items():
+        if value not in (None, ""):
+            table.add_row(Text(name.replace("_", " "), "dim"), Text(str(value), overflow="fold"))
+    return table
 
 
 def _count(number: int, thing: str) -> str:

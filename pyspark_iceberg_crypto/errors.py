@@ -28,16 +28,28 @@ class KeyNotFoundError(IcebergCryptoError):
     """The KMS has no key of that id."""
 
 
+class KeyDisabledError(IcebergCryptoError):
+    """The KMS has the key, and does not let it be used: disabled, or pending deletion."""
+
+
 class KmsUnavailableError(IcebergCryptoError):
     """The KMS could not be reached, or failed; the same call may work later."""
 
 
 class AccessDeniedError(IcebergCryptoError):
-    """The KMS refused: a wrong password, token or policy."""
+    """The KMS refused: the login may not do this, or the KMS does not say whether it is that or the login."""
+
+
+class LoginFailedError(AccessDeniedError):
+    """The KMS does not take the login: a password, token, pin or credential is wrong, missing or expired."""
 
 
 class TamperedError(IcebergCryptoError):
     """An encrypted file or a wrapped key is not what was written."""
+
+
+class BadWrappedKeyError(TamperedError):
+    """A wrapped key is not one that this master key wrapped: altered, of another key, or of another KMS."""
 
 
 class PlaintextFoundError(IcebergCryptoError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import isclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm, _launch
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError, SparkConnectError
-from pyspark_iceberg_crypto.kms import Kms
+from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
@@ -24,6 +24,8 @@ EXTENSIONS = "spark.sql.extensions"
 ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 ICEBERG_ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
 ICEBERG_COORDINATE = f"org.apache.iceberg:{ICEBERG_ARTIFACT}:1.12.0"
+# Iceberg's jars that hold these groups of packages, too.
+BUNDLES = {"com.azure": "iceberg-azure-bundle", "com.google.auth": "iceberg-gcp-bundle"}
 OUR_ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
 
 BuilderOrSession = TypeVar("BuilderOrSession", SparkSession.Builder, SparkSession)
@@ -37,17 +39,18 @@ def configure_spark(
     catalog_impl: str | None = None,
     uri: str | None = None,
     warehouse: str | None = None,
-    kms: Kms | None = None,
+    kms: KmsSettings | None = None,
     session_catalog: bool = False,
     required: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
 
-    On a builder this also adds this package's jar, Iceberg's Spark runtime and Iceberg's SQL extension to
-    what is already set in the builder, in PYSPARK_SUBMIT_ARGS or in spark-defaults.conf; nothing set there
-    is lost, and an Iceberg runtime named there is used as it is. When the process already has a JVM (under
-    spark-submit, in a notebook's second cell) jars cannot be added any more: they must be there.
+    On a builder this also adds this package's jar, Iceberg's Spark runtime, the jars that the KMS needs and
+    Iceberg's SQL extension to what is already set in the builder, in PYSPARK_SUBMIT_ARGS or in
+    spark-defaults.conf; nothing set there is lost, and jars named there are used as they are. When the process
+    already has a JVM (under spark-submit, in a notebook's second cell) jars cannot be added any more: they
+    must be there.
 
     Args:
         builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
@@ -56,7 +59,8 @@ def configure_spark(
         catalog_impl: instead of a type, the name of a Catalog class.
         uri: the catalog's address (Iceberg's ``uri``).
         warehouse: where its tables are stored (Iceberg's ``warehouse``).
-        kms: where the master keys are, for example a ``Keystore``.
+        kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
+            ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
         required: refuse to create a table without ``encryption.key-id``.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
@@ -77,7 +81,7 @@ def configure_spark(
     if session_catalog:
         conf.update(_catalog_conf(SESSION_CATALOG, properties))
     if isinstance(builder_or_session, SparkSession.Builder):
-        prepare(builder_or_session)
+        prepare(builder_or_session, _packages(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
             _check_running(active, conf)
@@ -91,8 +95,12 @@ def configure_spark(
     return builder_or_session
 
 
-def prepare(builder: SparkSession.Builder) -> None:
+def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None:
     """Add the jars and Iceberg's extension to a builder, without a catalog.
+
+    Args:
+        builder: the builder.
+        packages: Maven coordinates that the KMS needs beside our jar and Iceberg's.
 
     Raises:
         ConfigurationError: an Iceberg runtime for another Spark is set.
@@ -112,7 +120,7 @@ def prepare(builder: SparkSession.Builder) -> None:
         _jvm.require_jars()
         extensions = options.get(EXTENSIONS) or _jvm.launched_conf(EXTENSIONS)
     else:
-        _add_jars(builder)
+        _add_jars(builder, packages)
         extensions = _launch.session_setting(options, EXTENSIONS)
     builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
 
@@ -133,8 +141,8 @@ def wheel_jar() -> Path:
     return jars[-1]
 
 
-def _add_jars(builder: SparkSession.Builder) -> None:
-    """Add our jar and Iceberg's coordinate, unless something set already brings them."""
+def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
+    """Add our jar, Iceberg's coordinate and what the KMS needs, unless something set already brings them."""
     options = builder._options
     jars = _launch.jar_setting(options, "spark.jars")
     packages = _launch.jar_setting(options, "spark.jars.packages")
@@ -151,12 +159,30 @@ def _add_jars(builder: SparkSession.Builder) -> None:
     by_coordinate = any(_is_ours(coordinate) for coordinate in packages)
     if not any(name.startswith(OUR_ARTIFACT) for name in named):
         _launch.set_jars(options, "spark.jars", [*jars, str(wheel_jar())])
+    missing = [package for package in wanted if not _is_among(package, named)]
     if not iceberg and not by_coordinate:  # our coordinate brings Iceberg along
-        _launch.set_jars(options, "spark.jars.packages", [*packages, ICEBERG_COORDINATE])
+        missing.insert(0, ICEBERG_COORDINATE)
+    if missing:
+        _launch.set_jars(options, "spark.jars.packages", [*packages, *missing])
 
 
 def _is_ours(coordinate: str) -> bool:
     return coordinate.startswith(f"io.icebergcrypto:{OUR_ARTIFACT}:")
+
+
+def _is_among(coordinate: str, named: list[str]) -> bool:
+    """Tell whether a package is among the names of jars and artifacts, in whatever version."""
+    group, artifact = coordinate.split(":")[:2]
+    holders = [artifact, BUNDLES[group]] if group in BUNDLES else [artifact]
+    names = "|".join(map(re.escape, holders))
+    return any(re.fullmatch(rf"({names})(-\d.*)?", name) for name in named)
+
+
+def _packages(kms: KmsSettings | None, properties: dict[str, str]) -> Sequence[str]:
+    """Return the packages that a KMS needs: given as an object, or as properties."""
+    known = BY_TYPE.get(properties.get("encryption.kms-type", "").lower())
+    found: Sequence[str] = getattr(known if kms is None else kms, "packages", ())
+    return found
 
 
 def _check_name(catalog: str) -> str:
@@ -173,7 +199,7 @@ def _catalog_properties(
     catalog_impl: str | None,
     uri: str | None,
     warehouse: str | None,
-    kms: Kms | None,
+    kms: KmsSettings | None,
     required: bool,
     options: dict[str, str],
 ) -> dict[str, str]:
@@ -183,7 +209,7 @@ def _catalog_properties(
         type = type or "hive"  # noqa: A001
     named = {"type": type, "catalog-impl": catalog_impl, "uri": uri, "warehouse": warehouse}
     if kms is not None:
-        if isclass(kms) or not isinstance(kms, Kms):
+        if isclass(kms) or not isinstance(kms, KmsSettings):
             raise ConfigurationError(
                 f"kms must be a KMS such as Keystore(...), not {kms!r}",
                 "for example kms=Keystore('keys.p12', password_env='KEYSTORE_PASSWORD')",

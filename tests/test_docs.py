@@ -10,11 +10,11 @@ import pytest
 import pyspark_iceberg_crypto
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 JAVA = ROOT / "jvm" / "src"
 
 
-@pytest.fixture(params=DOCUMENTS, ids=lambda path: path.name)
+@pytest.fixture(params=DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def document(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
@@ -25,9 +25,8 @@ def java_sources(folder: str) -> str:
 
 def test_named_tests_exist(document: Path) -> None:
     for file, name in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", document.read_text()):
-        path = ROOT / "tests" / file
-        if not path.exists():
-            path = ROOT / "tests" / "catalog" / file
+        folders = [ROOT / "tests", ROOT / "tests" / "catalog", ROOT / "tests" / "kms"]
+        path = next(folder / file for folder in folders if (folder / file).exists())
         defined = {
             node.name for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "name")
         }
@@ -72,7 +71,7 @@ def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) 
 def test_every_property_of_the_code_is_documented() -> None:
     """Those that stand as text in the Java sources; the ids of objects handed over within a JVM aside."""
     reference = (ROOT / "docs" / "properties.md").read_text()
-    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+)"', java_sources("main")))
+    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+\w)"', java_sources("main")))
     internal = {name for name in found if name.endswith(".shared-id")}
     assert found - internal
     missing = {name for name in found - internal if f"`{name}`" not in reference}

@@ -16,7 +16,7 @@ class TestKeystore:
 
 
 def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeystore:
-    """A keystore with AES keys, name to bits, and its password in a file beside it."""
+    """A keystore with AES keys, name to bits, and its password in a file beside it; both their owner's alone."""
     password = "only-for-tests-3141"
     store = TestKeystore(folder / "master-keys.p12", folder / "master-keys.password")
     store.password_file.write_text(password + "\n")
@@ -28,4 +28,5 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
             check=True,
             capture_output=True,
         )
+    store.path.chmod(0o600)  # keytool's own choice is 644
     return store

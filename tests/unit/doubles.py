@@ -1,7 +1,11 @@
-"""Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi."""
+"""Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi. And a double of a KMS."""
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from pyspark_iceberg_crypto import ConfigurationError, KeyInfo, KeyNotFoundError, Kms, KmsMetrics
 
 
 class JavaThrowable:
@@ -86,3 +90,70 @@ class VerifyResult:
 
     def close(self) -> None:
         self.closed += 1
+
+
+@dataclass(frozen=True)
+class DoubleKms(Kms):
+    """A KMS in this process's memory, with settings of every sort.
+
+    Attributes:
+        address: where it is, such as ``https://kms``.
+        token_env: the environment variable
+            that holds the token.
+        context: what to bind each key to.
+        timeout: seconds.
+        plain: whether to
+            do without.
+    """
+
+    address: str
+    token_env: str | None = None
+    context: Mapping[str, str] = field(default_factory=dict)
+    timeout: int = 10
+    plain: bool = True
+
+    extra: ClassVar[str] = "double"
+    packages: ClassVar[tuple[str, ...]] = ("org.double:double-bundle:1.0",)
+    keys: ClassVar[dict[str, KeyInfo]] = {}
+
+    def properties(self) -> dict[str, str]:
+        return {"encryption.kms-type": "double", "encryption.kms.double.address": self.address}
+
+    def create_key(self, name: str, *, bits: int = 256, label: str | None = None) -> KeyInfo:
+        """Make a key.
+
+        Args:
+            name: its name.
+            bits: its length in bits.
+            label: text to go with it.
+
+        Raises:
+            ConfigurationError: it exists.
+        """
+        if name in self.keys:
+            raise ConfigurationError(f"{self.address} has a key {name!r} already", "choose another")
+        detail = {"label": label} if label else {}
+        self.keys[name] = KeyInfo(name, "enabled", f"aes{bits}", "1", 1, "2026-01-02", detail)
+        return self.keys[name]
+
+    def list_keys(self) -> list[KeyInfo]:
+        return list(self.keys.values())
+
+    def describe_key(self, key_id: str) -> KeyInfo:
+        if key_id not in self.keys:
+            raise KeyNotFoundError(f"{self.address} has no key {key_id!r}", "create it")
+        return self.keys[key_id]
+
+    def rotate_key(self, key_id: str) -> KeyInfo:
+        key = self.describe_key(key_id)
+        self.keys[key_id] = replace(key, version=str(int(key.version) + 1), versions=2)
+        return self.keys[key_id]
+
+    def driver_policy(self, key_ids: Sequence[str]) -> str:
+        return "# for Spark's driver\n" + "\n".join(f"allow {key_id}" for key_id in key_ids)
+
+
+def metrics(**changes: Any) -> KmsMetrics:
+    """Counters of a catalog that asked nothing yet."""
+    numbers = dict.fromkeys(KmsMetrics.__dataclass_fields__, 0)
+    return KmsMetrics(**{**numbers, "kms": "Double at https://kms", "circuit": "closed", **changes})

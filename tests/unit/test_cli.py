@@ -11,6 +11,7 @@ from doubles import broken_json, verify_json
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import FileInspection, KeyNotFoundError, VerifyReport, cli
+from pyspark_iceberg_crypto.cli import _shared, _tables
 
 INSPECTED = FileInspection("f", 10, "PAR1", "Parquet", False)
 
@@ -29,9 +30,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise answer
             return answer
 
-        monkeypatch.setattr(cli, "_session", spark)
-        monkeypatch.setattr(cli, "verify_table", give)
-        monkeypatch.setattr(cli, "inspect_file", give)
+        monkeypatch.setattr(_shared, "session", spark)
+        monkeypatch.setattr(_tables, "verify_table", give)
+        monkeypatch.setattr(_tables, "inspect_file", give)
         return CliRunner().invoke(cli.main, arguments)
 
     return invoke
@@ -39,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 def test_help_names_the_commands(run: Callable[..., Result]) -> None:
     shown = run("--help").output
-    assert all(f"  {name} " in shown for name in ("demo", "inspect", "verify"))
+    assert all(f"  {name} " in shown for name in ("demo", "doctor", "inspect", "kms", "verify"))
 
 
 def test_version(run: Callable[..., Result]) -> None:
@@ -105,7 +106,7 @@ def test_what_cannot_be_checked_is_2(
     ids=str,
 )
 def test_bad_arguments_are_2(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
-    real = cli._session
+    real = _shared.session
     result = run(*arguments, spark=real)
     assert result.exit_code == 2
     assert "error" in result.stderr.lower()
@@ -120,8 +121,8 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
         seen.append(arguments)
         yield "spark"
 
-    monkeypatch.setattr(cli, "_session", session)
-    monkeypatch.setattr(cli, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
+    monkeypatch.setattr(_shared, "session", session)
+    monkeypatch.setattr(_tables, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     for table in ("prod.a.b.t", "db.t"):
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
     assert seen == [((), "prod", {"uri": "a=b"}), ((), "spark_catalog", {"uri": "a=b"})]

@@ -92,15 +92,36 @@ def test_a_missing_jar() -> None:
     assert f"--packages {_jvm.COORDINATE}" in caught.value.hint
 
 
+def test_a_class_is_there_or_not() -> None:
+    there = SimpleNamespace(com=SimpleNamespace(Library="a class"))
+    assert _jvm.has_class(Session(there), "com.Library")
+    assert not _jvm.has_class(Session(Packages()), "com.Library")
+
+
+def test_what_the_jvm_runs_on() -> None:
+    system = SimpleNamespace(getProperty={"java.version": "17.0.9"}.get, getenv={"A": "x"}.get)
+    api = SimpleNamespace(version=lambda: "0.1.0")
+    jvm = jvm_with(api)
+    jvm.java = SimpleNamespace(lang=SimpleNamespace(System=system))
+    build = SimpleNamespace(version=lambda: "1.12.0")
+    jvm.org = SimpleNamespace(apache=SimpleNamespace(iceberg=SimpleNamespace(IcebergBuild=build)))
+    assert _jvm.java_version(Session(jvm)) == "17.0.9"
+    assert _jvm.jar_versions(Session(jvm)) == {"iceberg-crypto": "0.1.0", "Iceberg": "1.12.0"}
+    assert (_jvm.environment(Session(jvm), "A"), _jvm.environment(Session(jvm), "B")) == ("x", None)
+
+
 @pytest.mark.parametrize(
     ("java", "python"),
     [
         ("IcebergCryptoException", errors.IcebergCryptoError),
         ("InvalidConfigurationException", errors.ConfigurationError),
         ("KeyNotFoundException", errors.KeyNotFoundError),
+        ("KeyDisabledException", errors.KeyDisabledError),
         ("KmsUnavailableException", errors.KmsUnavailableError),
         ("AccessDeniedException", errors.AccessDeniedError),
+        ("LoginFailedException", errors.LoginFailedError),
         ("TamperedException", errors.TamperedError),
+        ("BadWrappedKeyException", errors.BadWrappedKeyError),
         ("PlaintextException", errors.PlaintextFoundError),
         ("NotSupportedException", errors.NotSupportedError),
         ("OneOfALaterVersionException", errors.IcebergCryptoError),

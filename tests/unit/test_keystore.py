@@ -1,15 +1,26 @@
 """Keystore.create runs the JDK's keytool for real."""
 
+import datetime
 import os
+import re
+import shutil
 import stat
 import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyspark_iceberg_crypto import AccessDeniedError, ConfigurationError, Keystore, _keytool
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyNotFoundError,
+    Keystore,
+    LoginFailedError,
+)
+from pyspark_iceberg_crypto.kms import _atomic, _keytool
 
 SECRET = "correct horse battery"
 
@@ -38,6 +49,7 @@ def test_create_makes_a_private_pkcs12_file_with_the_keys(tmp_path: Path) -> Non
 @pytest.mark.parametrize("bits", [128, 192])
 def test_a_password_file_and_a_key_size(tmp_path: Path, bits: int) -> None:
     secret = tmp_path / "password"
+    secret.touch(mode=0o600)
     secret.write_text(SECRET + "\n")
     store = Keystore.create(tmp_path / "k.p12", ["k1"], password_file=secret, key_bits=bits)
     assert store.keys() == ["k1"]
@@ -117,11 +129,15 @@ def test_a_failure_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"keys": ["k1", ""]}, "'' cannot be a key's name"),
         ({"keys": [" k1"]}, "' k1' cannot be"),
         ({"keys": ["Orders", "orders"]}, "'Orders' and 'orders' are one name"),
+        ({"keys": ["k1.v2"]}, "version 2 of key 'k1' is called so"),
+        ({"keys": ["Orders.V2"]}, "version 2 of key 'orders' is called so"),
+        ({"keys": ["k\n1"]}, "cannot be a key's name"),
         ({"key_bits": 512}, "512 bits"),
         ({"password_env": None}, "one of password_env and password_file"),
         ({"password_file": "p"}, "one of password_env and password_file"),
         ({"password_env": "NOT_SET"}, "environment variable NOT_SET is not set or empty"),
         ({"password_env": "SHORT"}, "environment variable SHORT, is too short"),
+        ({"password_env": "BLANKS"}, "environment variable BLANKS, has blanks around it"),
         ({"password_env": None, "password_file": "/no/such"}, "cannot be read from the file"),
         ({"path": "/no/such/folder/k.p12"}, "there is no folder"),
         ({"path": ""}, "path is empty"),
@@ -132,6 +148,7 @@ def test_bad_arguments_are_refused(
     arguments: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHORT", "12345")
+    monkeypatch.setenv("BLANKS", " " + SECRET)
     good = {"path": tmp_path / "k.p12", "keys": ["k1"], "password_env": "STORE_PASSWORD"}
     with pytest.raises(ConfigurationError) as caught:
         Keystore.create(**{**good, **arguments})
@@ -143,12 +160,17 @@ def test_bad_arguments_are_refused(
 def test_a_wrong_password_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
     monkeypatch.setenv("STORE_PASSWORD", "another one")
-    with pytest.raises(AccessDeniedError, match="password is wrong") as caught:
+    with pytest.raises(LoginFailedError, match="password is wrong") as caught:
         store.keys()
     assert "STORE_PASSWORD" in caught.value.hint
 
 
-@pytest.mark.parametrize("make", [lambda p: None, lambda p: p.write_bytes(b"junk" * 99)])
+def junk(path: Path) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(b"junk" * 99)
+
+
+@pytest.mark.parametrize("make", [lambda path: None, junk])
 def test_listing_what_is_no_keystore(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     make(tmp_path / "k.p12")
     with pytest.raises(ConfigurationError):
@@ -165,7 +187,7 @@ def test_no_keytool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("pyspark_iceberg_crypto.kms._jvm.call", lambda *args: calls.append(args))
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: calls.append(args))
     store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
     store.check("spark", catalog="lake")  # type: ignore[arg-type]
     store.check("spark", key_id="k9")  # type: ignore[arg-type]
@@ -174,3 +196,187 @@ def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("checkKey", "lake", "k2"),
         ("checkKey", "lake", "k9"),
     ]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keystore with k1 and k2: each run of keytool takes a second, so it is made once."""
+    path = tmp_path_factory.mktemp("keystore") / "k.p12"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORE_PASSWORD", SECRET)
+        Keystore.create(path, ["k1", "k2"], password_env="STORE_PASSWORD")
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, finished: Path) -> Keystore:
+    copy = shutil.copy2(finished, tmp_path / "k.p12")
+    return Keystore(copy, password_env="STORE_PASSWORD")
+
+
+def versions(store: Keystore) -> dict[str, tuple[str, int | None]]:
+    return {key.key_id: (key.version, key.versions) for key in store.list_keys()}
+
+
+def test_a_key_is_added_to_an_existing_file(store: Keystore, tmp_path: Path) -> None:
+    made = store.create_key("Sales")
+    today = datetime.datetime.now().astimezone().date()
+    assert (made.key_id, made.state, made.version, made.versions) == ("sales", "enabled", "1", 1)
+    assert made.created in {str(today), str(today - datetime.timedelta(days=1))}
+    assert made.detail["path"] == str(store.path)
+    assert store.keys() == ["k1", "k2", "sales"]
+    assert "Alias name: sales" in listed(Path(store.path))
+    assert stat.S_IMODE(Path(store.path).stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [store.path], "nothing but the keystore is left"
+
+
+def test_the_first_key_makes_the_file(tmp_path: Path) -> None:
+    store = Keystore(tmp_path / "new.p12", password_env="STORE_PASSWORD")
+    assert store.create_key("k1", key_bits=128).key_id == "k1"
+    assert stat.S_IMODE((tmp_path / "new.p12").stat().st_mode) == 0o600
+    assert store.keys() == ["k1"]
+
+
+def test_a_key_is_never_overwritten(store: Keystore) -> None:
+    before = Path(store.path).read_bytes()
+    with pytest.raises(ConfigurationError, match="has a key 'k1' already") as caught:
+        store.create_key("K1")
+    assert "rotate_key" in caught.value.hint
+    assert Path(store.path).read_bytes() == before
+
+
+def test_rotation_adds_versions(store: Keystore) -> None:
+    rotated = store.rotate_key("K1")
+    assert (rotated.version, rotated.versions, rotated.detail["entry"]) == ("2", 2, "k1.v2")
+    store.rotate_key("k1", key_bits=128)
+    assert versions(store) == {"k1": ("3", 3), "k2": ("1", 1)}
+    names = re.findall("Alias name: (.*)", listed(Path(store.path)))
+    assert sorted(names) == ["k1", "k1.v2", "k1.v3", "k2"]
+    assert store.keys() == ["k1", "k2"]
+
+
+def test_a_version_that_was_destroyed_is_not_made_again(store: Keystore) -> None:
+    store.rotate_key("k1")
+    store.rotate_key("k1")
+    command = ["keytool", "-delete", "-alias", "k1.v2", "-keystore", str(store.path)]
+    subprocess.run([*command, "-storepass", SECRET], check=True, capture_output=True)
+    assert store.describe_key("k1").versions == 2
+    assert store.rotate_key("k1").version == "4"
+
+
+@pytest.mark.parametrize("method", ["describe_key", "rotate_key"])
+def test_a_missing_key_is_named_beside_those_there_are(store: Keystore, method: str) -> None:
+    with pytest.raises(KeyNotFoundError, match="no key 'nope'") as caught:
+        getattr(store, method)("nope")
+    assert "k1, k2" in caught.value.hint
+
+
+@pytest.mark.parametrize("method", ["create_key", "describe_key", "rotate_key"])
+def test_the_name_of_a_version_is_no_key_id(store: Keystore, method: str) -> None:
+    with pytest.raises(ConfigurationError, match="version 2 of key 'k1' is called so"):
+        getattr(store, method)("k1.v2")
+
+
+def test_a_link_to_the_file_stays_a_link(store: Keystore, tmp_path: Path) -> None:
+    link = tmp_path / "link.p12"
+    link.symlink_to(store.path)
+    Keystore(link, password_env="STORE_PASSWORD").create_key("k3")
+    assert link.is_symlink()
+    assert store.keys() == ["k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("where", ["generate", "replace"])
+def test_a_failure_leaves_the_old_file(
+    store: Keystore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    before = Path(store.path).read_bytes()
+
+    def fail(*_: object) -> None:
+        raise ConfigurationError("disk full")
+
+    monkeypatch.setattr(_keytool if where == "generate" else _atomic, where, fail)
+    with pytest.raises(ConfigurationError, match="disk full"):
+        store.rotate_key("k1")
+    assert Path(store.path).read_bytes() == before
+    assert list(tmp_path.iterdir()) == [store.path]
+
+
+KILLED_BEFORE_REPLACE = """
+    import os, signal, sys
+    from pyspark_iceberg_crypto import Keystore
+    from pyspark_iceberg_crypto.kms import _atomic
+    _atomic.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    Keystore(sys.argv[1], password_env="STORE_PASSWORD").rotate_key("k1")
+"""
+
+
+def test_a_crash_leaves_the_old_file_and_no_lock(store: Keystore) -> None:
+    before = Path(store.path).read_bytes()
+    program = textwrap.dedent(KILLED_BEFORE_REPLACE)
+    done = subprocess.run([sys.executable, "-c", program, str(store.path)], capture_output=True)
+    assert done.returncode == -9, done.stderr.decode()
+    assert Path(store.path).read_bytes() == before
+    assert store.rotate_key("k1").version == "2", "the next writer is not held up"
+
+
+def test_two_processes_that_rotate_wait_for_each_other(store: Keystore) -> None:
+    program = (
+        "import sys; from pyspark_iceberg_crypto import Keystore\n"
+        "Keystore(sys.argv[1], password_env='STORE_PASSWORD').rotate_key('k1')"
+    )
+    command = [sys.executable, "-c", program, str(store.path)]
+    writers = [subprocess.Popen(command) for _ in range(3)]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
+    assert versions(store) == {"k1": ("4", 4), "k2": ("1", 1)}
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o602, 0o644, 0o666])
+@pytest.mark.parametrize("which", ["keystore", "password"])
+def test_a_file_that_is_open_to_others_is_refused(
+    store: Keystore, tmp_path: Path, mode: int, which: str
+) -> None:
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(SECRET)
+    file = secret if which == "password" else Path(store.path)
+    file.chmod(mode)
+    store = Keystore(store.path, password_file=secret)
+    for call in (store.keys, lambda: store.create_key("k3"), lambda: store.rotate_key("k1")):
+        with pytest.raises(ConfigurationError, match="open to others") as caught:
+            call()
+        assert f"chmod 600 {file}" in caught.value.hint
+
+
+def test_the_group_may_read_a_file_of_another_user(
+    store: Keystore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(store.path)
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    file.chmod(0o440)
+    assert store.keys() == ["k1", "k2"]
+    for mode in (0o444, 0o460):
+        file.chmod(mode)
+        with pytest.raises(ConfigurationError, match="open to others"):
+            store.keys()
+
+
+def test_owner_and_mode_stay(store: Keystore) -> None:
+    file = Path(store.path)
+    if os.geteuid() == 0:  # only root can give a file away
+        os.chown(file, 12345, 54321)
+    file.chmod(0o400)
+    before = file.stat()
+    store.create_key("k3")
+    after = file.stat()
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+    assert stat.S_IMODE(after.st_mode) == 0o400
+
+
+def test_the_policy_names_what_spark_must_read(store: Keystore, tmp_path: Path) -> None:
+    policy = store.driver_policy(["k1"])
+    assert policy.startswith("#")
+    assert f"chmod 400 {store.path}" in policy
+    assert "STORE_PASSWORD" in policy
+    assert SECRET not in policy
+    by_file = Keystore(store.path, password_file=tmp_path / "pass word").driver_policy(["k1"])
+    assert f"chmod 400 '{tmp_path}/pass word'" in by_file

@@ -5,10 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from doubles import DoubleKms
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
+    GcpKms,
     JarMissingError,
     SparkConnectError,
     configure_spark,
@@ -141,6 +143,60 @@ def test_our_coordinate_brings_our_jar_and_iceberg() -> None:
     options = configured(spark_jars_packages=OURS)
     assert options["spark.jars.packages"] == OURS
     assert "spark.jars" not in options
+
+
+BUNDLE = "org.double:double-bundle:1.0"
+
+
+def test_what_the_kms_needs_is_added() -> None:
+    options = configure_spark(SparkSession.builder, kms=DoubleKms("https://kms"))._options
+    assert options["spark.jars.packages"] == f"{ICEBERG},{BUNDLE}"
+
+
+def test_what_the_kms_needs_is_added_for_a_kms_type_among_the_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(session.BY_TYPE, "double", DoubleKms)
+    builder = configure_spark(SparkSession.builder, options={"encryption.kms-type": "Double"})
+    assert builder._options["spark.jars.packages"] == f"{ICEBERG},{BUNDLE}"
+
+
+def test_what_the_kms_needs_comes_beside_our_coordinate() -> None:
+    builder = SparkSession.builder.config("spark.jars.packages", OURS)
+    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
+    assert options["spark.jars.packages"] == f"{OURS},{BUNDLE}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars.packages", "org.double:double-bundle:2.0"),
+        ("spark.jars", "/lib/double-bundle-2.0.jar"),
+    ],
+)
+def test_what_the_kms_needs_is_not_added_twice(key: str, value: str) -> None:
+    builder = SparkSession.builder.config(key, value)
+    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
+    assert BUNDLE not in options["spark.jars.packages"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars.packages", "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"),
+        ("spark.jars", "/lib/iceberg-gcp-bundle-1.12.0.jar"),
+    ],
+)
+def test_icebergs_bundle_of_a_cloud_holds_what_its_kms_needs(key: str, value: str) -> None:
+    builder = SparkSession.builder.config(key, value)
+    options = configure_spark(builder, kms=GcpKms())._options
+    assert "google-auth" not in options["spark.jars.packages"]
+
+
+def test_another_jar_whose_name_begins_alike_does_not_count() -> None:
+    builder = SparkSession.builder.config("spark.jars", "/lib/double-bundle-extras-2.0.jar")
+    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
+    assert BUNDLE in options["spark.jars.packages"]
 
 
 def test_an_iceberg_for_another_spark_is_refused() -> None:

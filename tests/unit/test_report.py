@@ -122,8 +122,14 @@ def test_inspect_file_keeps_what_is_known(jvm: dict[str, Any]) -> None:
 
 
 def test_kms_metrics(jvm: dict[str, Any]) -> None:
-    names = ("wrap_calls", "unwrap_calls", "hits", "misses", "errors", "cached_keys")
-    answer = {"kms": "keystore", "wrap_ms": 1.5, "unwrap_ms": 0.0, **dict.fromkeys(names, 2)}
+    names = ("wrap_calls", "unwrap_calls", "hits", "misses", "errors", "retries", "cached_keys")
+    answer = {
+        "kms": "keystore",
+        "circuit": "closed",
+        "wrap_ms": 1.5,
+        "unwrap_ms": 0.0,
+        **dict.fromkeys(names, 2),
+    }
     jvm["kmsMetrics"] = json.dumps({**answer, "of_a_later_version": 1})
     found = kms_metrics("spark", "lake")  # type: ignore[arg-type]
     assert (found.kms, found.hits, found.wrap_ms) == ("keystore", 2, 1.5)

@@ -76,6 +76,17 @@ def test_spark_catalog_by_name_is_the_session_catalog() -> None:
     assert "lake" not in found
 
 
+class UsersOwn:
+    """Not a child of Kms: what it has is enough."""
+
+    def properties(self) -> dict[str, str]:
+        return {"encryption.kms-impl": "com.X"}
+
+
+def test_any_object_with_properties_is_a_kms() -> None:
+    assert catalog_conf(kms=UsersOwn())["lake.encryption.kms-impl"] == "com.X"
+
+
 class NotAKms:
     pass
 

@@ -21,6 +21,8 @@ import java.io.IOException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLHandshakeException;
@@ -43,6 +45,7 @@ final class AzureLogin {
       Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
 
   private final AzureConfig config;
+  private final ReentrantLock turn = new ReentrantLock();
   private TokenCredential credential;
   private AccessToken token;
   private volatile int status;
@@ -69,13 +72,17 @@ final class AzureLogin {
    *     answer
    * @throws InvalidConfigurationException when the credential provider cannot be used
    */
-  synchronized String token(String keyId) {
-    if (token == null || token.getExpiresAt().isBefore(OffsetDateTime.now().plus(ENOUGH))) {
-      this.token = null;
-      this.token = ask(keyId);
-    }
+  String token(String keyId) {
+    return alone(
+        keyId,
+        () -> {
+          if (token == null || token.getExpiresAt().isBefore(OffsetDateTime.now().plus(ENOUGH))) {
+            this.token = null;
+            this.token = ask(keyId);
+          }
 
-    return token.getToken();
+          return token.getToken();
+        });
   }
 
   /**
@@ -84,13 +91,33 @@ final class AzureLogin {
    *
    * @return the refused one when there is no other
    */
-  synchronized String renewed(String keyId, String refused) {
-    if (token != null && token.getToken().equals(refused)) {
-      this.token = null;
-      this.credential = null;
+  String renewed(String keyId, String refused) {
+    return alone(
+        keyId,
+        () -> {
+          if (token != null && token.getToken().equals(refused)) {
+            this.token = null;
+            this.credential = null;
+          }
+
+          return token(keyId);
+        });
+  }
+
+  /** One login at a time; who waits for another's can be interrupted when its own time is over. */
+  private String alone(String keyId, Supplier<String> work) {
+    try {
+      turn.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw unavailable(keyId, "waiting for a login was interrupted", e);
     }
 
-    return token(keyId);
+    try {
+      return work.get();
+    } finally {
+      turn.unlock();
+    }
   }
 
   private AccessToken ask(String keyId) {
@@ -220,7 +247,7 @@ final class AzureLogin {
     return line.length() > 300 ? line.substring(0, 300) + "..." : line;
   }
 
-  private KmsUnavailableException unavailable(String keyId, String what, RuntimeException cause) {
+  private KmsUnavailableException unavailable(String keyId, String what, Exception cause) {
     return new KmsUnavailableException(
         problem(keyId, what),
         "Check the network between this host and Entra ID, or the machine's identity service; "

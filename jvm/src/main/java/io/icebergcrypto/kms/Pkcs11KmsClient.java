@@ -63,6 +63,7 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
   private Pkcs11Token.Place place;
   private SecretSource pin;
+  private Pkcs11Calls calls;
   private transient volatile Pkcs11Token token;
   private transient volatile SecureRandom random;
 
@@ -92,6 +93,9 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
     this.place = new Pkcs11Token.Place(library, slot, label);
     this.pin = SecretSource.required(settings, PIN_ENV, PIN_FILE);
+    this.calls =
+        new Pkcs11Calls(
+            settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT));
   }
 
   @Override
@@ -285,6 +289,10 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
   private <T> T onToken(String what, String keyId, OnToken<T> action) {
     String doing = what + " key '" + keyId + "'";
+    return calls.within(this.toString(), doing, () -> inSession(doing, action));
+  }
+
+  private <T> T inSession(String doing, OnToken<T> action) {
     Pkcs11Session first = session(doing);
     try {
       try {

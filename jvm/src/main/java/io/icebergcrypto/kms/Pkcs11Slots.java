@@ -20,7 +20,8 @@ import java.util.regex.Pattern;
  * calling thread prints to standard output is kept back; other threads print as before.
  */
 final class Pkcs11Slots {
-  private static final Pattern ALL_SLOTS = Pattern.compile("(?m)^All slots: ([0-9, ]*)$");
+  private static final Pattern ALL_SLOTS = Pattern.compile("(?m)^All slots: (.*)$");
+  private static final Pattern NUMBER = Pattern.compile("[0-9]+");
   private static final Pattern SLOT = Pattern.compile("(?m)^Slot info for slot ([0-9]+):$");
   private static final Pattern LABEL = Pattern.compile("(?m)^Token info .*:\\R\\s*label: (.*)$");
 
@@ -63,13 +64,12 @@ final class Pkcs11Slots {
             : failure.get(0);
       }
 
-      String list = all.group(1).strip();
-      slots = list.isEmpty() ? 0 : list.split(",").length;
+      slots = (int) NUMBER.matcher(all.group(1)).results().count(); // "(none)" has none
       Matcher slot = SLOT.matcher(shown);
       Matcher label = LABEL.matcher(shown);
       if (slot.find() && label.find()) {
         labels.put(Long.parseLong(slot.group(1)), label.group(1).stripTrailing());
-      } else if (!failure.isEmpty() && !Pkcs11Errors.isWithoutToken(failure.get(0))) {
+      } else if (slots > 0 && !failure.isEmpty() && !Pkcs11Errors.isWithoutToken(failure.get(0))) {
         lastFailure = failure.get(0);
       }
     }

@@ -191,19 +191,20 @@ final class Pkcs11Token {
       throw shown.failure(); // perhaps it is the one that could not be looked at
     }
 
-    if (session != null) {
+    if (session != null || labels.isEmpty()) {
       throw new KmsUnavailableException(
-          String.format("%s could not %s: the token has gone; it was there before", place, doing),
-          "Check that the HSM is up and the token in its slot.");
+          String.format(
+              "%s could not %s: %s",
+              place,
+              doing,
+              session == null
+                  ? "the library shows no token at all"
+                  : "the token has gone; it was there before"),
+          "Check that the HSM is up and reachable, and the library's own configuration.");
     }
 
     throw new InvalidConfigurationException(
         String.format("%s could not %s: no token has this label", place, doing),
-        labels.isEmpty()
-            ? "The library shows no token at all: check its own configuration, and that the HSM is"
-                + " reachable."
-            : "The library shows tokens with these labels: "
-                + String.join(", ", labels.values())
-                + ".");
+        "The library shows tokens with these labels: " + String.join(", ", labels.values()) + ".");
   }
 }

@@ -9,9 +9,21 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError
+from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
+from pyspark_iceberg_crypto.kms._private import require_private
 
 MIN_PASSWORD = 6  # keytool's own limit
+
+_ENTRY = re.compile(
+    r"^(?P<name>.+?), (?P<month>[A-Z][a-z]{2}) (?P<day>\d{1,2}), (?P<year>\d{4}), SecretKeyEntry,",
+    re.MULTILINE,
+)
+# English, to be read here; and the JVM that starts quickest, for the second that it lives.
+_JVM = (
+    *("-J-Duser.language=en", "-J-Duser.country=US"),
+    *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,8 @@ class Password:
         """Check that there is a password in the variable or file.
 
         Raises:
-            ConfigurationError: there is none, or it is too short for a keystore.
+            ConfigurationError: there is none, it cannot be a keystore's password, or others may read the
+                file.
         """
         if env is not None:
             secret, where, found = os.environ.get(env), f"the environment variable {env}", env
@@ -35,6 +48,7 @@ class Password:
             path = Path(file or "").absolute()
             where, found, option = f"the file {path}", str(path), "-storepass:file"
             try:
+                require_private(path, "the keystore's password file")
                 secret = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigurationError(
@@ -51,6 +65,11 @@ class Password:
                 f"the keystore's password, in {where}, is too short",
                 f"a PKCS12 keystore needs at least {MIN_PASSWORD} characters",
             )
+        if secret != secret.strip():
+            raise ConfigurationError(
+                f"the keystore's password, in {where}, has blanks around it",
+                "take them away: Spark's side reads it without them",
+            )
         return cls(option, found)
 
 
@@ -62,20 +81,25 @@ def generate(store: Path, name: str, bits: int, password: Password) -> None:
     )
 
 
-def names(store: Path, password: Password) -> list[str]:
-    """List the names of the secret keys in a keystore file."""
+def entries(store: Path, password: Password) -> dict[str, str]:
+    """List the secret keys in a keystore file: their names, and the days they were made (ISO 8601)."""
     told = _run("-list", "-keystore", str(store), password.option, password.place)
-    return sorted(re.findall(r"^(.+?), [^,]+ \d+, \d+, SecretKeyEntry,", told, re.MULTILINE))
+    return {
+        found[
+            "name"
+        ]: f"{found['year']}-{_MONTHS.index(found['month']) + 1:02}-{int(found['day']):02}"
+        for found in _ENTRY.finditer(told)
+    }
 
 
 def _run(*arguments: str) -> str:
     """Run keytool in English and return what it says.
 
     Raises:
-        AccessDeniedError: the password is wrong.
+        LoginFailedError: the password is wrong.
         ConfigurationError: there is no keytool, or it refused.
     """
-    command = [_find(), "-J-Duser.language=en", "-J-Duser.country=US", *arguments]
+    command = [_find(), *_JVM, *arguments]
     done = subprocess.run(  # noqa: S603 (a program of the JDK, without a shell)
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
@@ -84,7 +108,7 @@ def _run(*arguments: str) -> str:
     said = (done.stdout + done.stderr).strip().partition("\n")[0]
     said = said.removeprefix("keytool error: ").removeprefix("java.io.IOException: ")
     if "password was incorrect" in said or "Integrity check failed" in said:
-        raise AccessDeniedError(
+        raise LoginFailedError(
             "the keystore's password is wrong (or the file is damaged)",
             f"check the password in {arguments[-1]}",
         )

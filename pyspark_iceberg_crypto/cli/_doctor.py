@@ -1,0 +1,61 @@
+"""``doctor``: can this Spark use its master keys, and if not, what is wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose, not_started
+from pyspark_iceberg_crypto.errors import JarMissingError
+
+
+@click.command()
+@click.option("--catalog", default="lake", show_default=True, help="The catalog's name.")
+@click.option(
+    "--key-id",
+    "key_ids",
+    multiple=True,
+    help="A master key to try. Can be repeated. Without any: the key that the catalog gives to new "
+    "tables (table-default.encryption.key-id), if it gives one.",
+)
+@_shared.catalog_conf_option
+@_shared.conf_option
+@_shared.output_option
+def doctor(
+    catalog: str,
+    key_ids: tuple[str, ...],
+    catalog_conf: tuple[str, ...],
+    conf: tuple[str, ...],
+    output: str,
+) -> None:
+    """Check each step from Spark to its master keys, and say how to mend what fails.
+
+    Starts Spark with the catalog as a job would, and has each key wrap and unwrap a random trial key: Java
+    and jars, settings, network, login, permission, key, round trip. Writes nothing and needs no table.
+
+    Exit code: 0 all is well, 1 a step failed, 2 not everything could be checked.
+    """
+    with _shared.errors_told():
+        found = _examine(catalog, key_ids, catalog_conf, conf)
+    if output == "json":
+        _shared.show_json(found.to_dict())
+    else:
+        _shared.show(found)
+    if found.failed:
+        sys.exit(_shared.PROBLEM)
+    sys.exit(_shared.OK if found.complete else _shared.UNCHECKED)
+
+
+def _examine(
+    catalog: str,
+    key_ids: tuple[str, ...],
+    catalog_conf: tuple[str, ...],
+    conf: tuple[str, ...],
+) -> Diagnosis:
+    try:
+        with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
+            return diagnose(spark, catalog, key_ids)
+    except (_shared.SparkNotStartedError, JarMissingError) as error:
+        return not_started(catalog, error)

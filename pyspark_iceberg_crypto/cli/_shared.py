@@ -1,0 +1,126 @@
+"""What the commands have in common: options, exit codes, errors, and a quiet Spark session."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console, RenderableType
+
+from pyspark_iceberg_crypto import _jvm, _quiet, _render
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.session import configure_spark, prepare
+
+OK, PROBLEM, UNCHECKED = 0, 1, 2
+
+conf_option = click.option(
+    "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
+)
+catalog_conf_option = click.option(
+    "--catalog-conf",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. "
+    "Without any, spark-defaults.conf sets up the catalog. Can be repeated.",
+)
+output_option = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+def show(shown: RenderableType, wrap: bool = True) -> None:
+    """Print to standard output.
+
+    Args:
+        shown: what to print.
+        wrap: whether a terminal may break lines. What is no terminal gets them as long as they are.
+    """
+    is_terminal = sys.stdout.isatty()
+    width = None if is_terminal else _render.WIDTH
+    Console(highlight=False, soft_wrap=not (wrap and is_terminal), width=width).print(shown)
+
+
+def show_json(found: Any) -> None:
+    """Print as JSON, which is then all of standard output."""
+    click.echo(json.dumps(found, indent=2))
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """End with code 2 and two lines instead of a stack trace."""
+    try:
+        yield
+    except IcebergCryptoError as error:
+        _fail(error.message, error.hint)
+    except PySparkException as error:
+        _fail(_jvm.first_line(error), "is the catalog set up? see --catalog-conf and --conf")
+    except click.ClickException:
+        raise
+    except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
+        _fail(_jvm.first_line(error), "")
+
+
+def _fail(message: str, hint: str) -> NoReturn:
+    click.echo(click.style("error: ", fg="red") + message, err=True)
+    if hint:
+        click.echo(click.style("hint: ", fg="yellow") + hint, err=True)
+    sys.exit(UNCHECKED)
+
+
+def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, str]:
+    """Read settings of the form KEY=VALUE.
+
+    Raises:
+        ConfigurationError: one has another form.
+    """
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise ConfigurationError(f"{setting!r} is not KEY=VALUE", f"for example {example}")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def session(
+    conf: tuple[str, ...], catalog: str = "", properties: dict[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Run a Spark session whose own output stays in a file, shown only when it did not start."""
+    builder = _quiet.builder("iceberg-crypto")
+    for key, value in pairs(conf).items():
+        builder.config(key, value)
+    if properties:
+        configure_spark(builder, catalog, options=properties)
+    else:
+        prepare(builder)
+    with tempfile.TemporaryDirectory(prefix="iceberg-crypto-") as folder:
+        spark = _start(builder, Path(folder) / "spark.log")
+        try:
+            yield spark
+        finally:
+            _jvm.shut_down(spark)
+
+
+class SparkNotStartedError(IcebergCryptoError):
+    """Spark did not start; what it said is on standard error."""
+
+
+def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
+    try:
+        with _quiet.output_to(log):
+            return builder.getOrCreate()
+    except Exception as error:
+        said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]
+        click.echo("\n".join(said), err=True)
+        raise SparkNotStartedError(
+            f"Spark did not start: {_jvm.first_line(error)}", "see its output above"
+        ) from error

@@ -1,0 +1,68 @@
+"""``verify``, ``inspect`` and ``demo``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.verify import FileInspection, VerifyReport, inspect_file, verify_table
+
+
+@click.command()
+@click.argument("table")
+@click.option("--all-snapshots", is_flag=True, help="Check the files of all snapshots.")
+@_shared.catalog_conf_option
+@_shared.conf_option
+@_shared.output_option
+def verify(
+    table: str,
+    all_snapshots: bool,
+    catalog_conf: tuple[str, ...],
+    conf: tuple[str, ...],
+    output: str,
+) -> None:
+    """Check that every file of TABLE (such as lake.db.t) is encrypted."""
+    with (
+        _shared.errors_told(),
+        _shared.session(conf, _catalog_of(table), _shared.pairs(catalog_conf)) as spark,
+    ):
+        report = verify_table(spark, table, all_snapshots=all_snapshots)
+        _show(report, output)
+    sys.exit(_shared.OK if report.ok else _shared.PROBLEM)
+
+
+@click.command()
+@click.argument("path")
+@_shared.conf_option
+@_shared.output_option
+def inspect(path: str, conf: tuple[str, ...], output: str) -> None:
+    """Tell what the file at PATH is, by its bytes, and how it is encrypted."""
+    with _shared.errors_told(), _shared.session(conf) as spark:
+        found = inspect_file(spark, path)
+        _show(found, output)
+    sys.exit(_shared.OK if found.encrypted else _shared.PROBLEM)
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Keep the folder with the tables and keys.")
+def demo(keep: bool) -> None:
+    """Encrypt 336,776 real flights, prove it, and try to read them without the key."""
+    from pyspark_iceberg_crypto.demo import run
+
+    with _shared.errors_told():
+        run(keep=keep)
+
+
+def _show(found: VerifyReport | FileInspection, output: str) -> None:
+    if output == "json":
+        _shared.show_json(found.to_dict())
+    else:
+        _shared.show(found)
+
+
+def _catalog_of(table: str) -> str:
+    """Return the catalog's name in a table's full name."""
+    parts = table.split(".")
+    return parts[0] if len(parts) > 2 else "spark_catalog"

@@ -1,0 +1,313 @@
+"""What stands between a Spark session and its master keys, step by step, up to a round trip with each key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import RenderableType
+
+from pyspark_iceberg_crypto import _jvm, _render
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    IcebergCryptoError,
+    JarMissingError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    KmsUnavailableError,
+    LoginFailedError,
+)
+from pyspark_iceberg_crypto.kms import BY_TYPE, KmsMetrics, kms_metrics
+
+KMS_TYPE = "encryption.kms-type"
+CACHE_TTL = "encryption.kms.cache.ttl-ms"
+CACHE_TTL_DEFAULT = 3_600_000
+# The library that a KMS type needs in the JVM, and a class of it.
+LIBRARIES = {
+    "aws": ("the AWS SDK", "software.amazon.awssdk.services.kms.KmsClient"),
+    "azure": ("Azure's login library", "com.azure.identity.DefaultAzureCredentialBuilder"),
+    "gcp": ("Google's login library", "com.google.auth.oauth2.GoogleCredentials"),
+}
+# A catalog that encrypts every new table names its key in one of these.
+TABLE_KEYS = ("table-override.encryption.key-id", "table-default.encryption.key-id")
+
+# Spark copies this one into its Hadoop configuration, which goes to executors with every table.
+TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
+
+JAVA, JARS, ENVIRONMENT = "Java and Spark", "jars", "environment"
+CATALOG, CACHE = "catalog", "key cache"
+BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, CATALOG, CACHE)
+SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
+PERMISSION, KEY, ROUND_TRIP = "permission", "key", "round trip"
+# What a call of the KMS goes through. An error's type tells how far it came.
+CHAIN = (SETTINGS, NETWORK, LOGIN, PERMISSION, KEY, ROUND_TRIP)
+ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or the lack of one
+
+
+class Status(str, Enum):
+    """How a step went."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    NOT_REACHED = "not reached"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the examination.
+
+    Attributes:
+        name: what was looked at.
+        status: how it went.
+        detail: what was found, or what is wrong.
+        hint: how to mend it; empty when there is nothing to mend.
+        key_id: the master key that was tried; None where it is not about one key.
+    """
+
+    name: str
+    status: Status
+    detail: str = ""
+    hint: str = ""
+    key_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What an examination found. Prints as text.
+
+    Attributes:
+        catalog: the catalog that was examined.
+        steps: each step, in order.
+    """
+
+    catalog: str
+    steps: list[Step]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no step failed, and at least one key made the round trip."""
+        return not self.failed and self.complete
+
+    @property
+    def failed(self) -> bool:
+        """Whether a step failed."""
+        return any(step.status is Status.FAILED for step in self.steps)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step was reached."""
+        return all(step.status is not Status.NOT_REACHED for step in self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        steps = [{**asdict(step), "status": step.status.value} for step in self.steps]
+        return {"ok": self.ok, "catalog": self.catalog, "steps": steps}
+
+    def __rich__(self) -> RenderableType:
+        return _render.diagnosis(self)
+
+    def __str__(self) -> str:
+        return _render.text(_render.diagnosis(self))
+
+
+def diagnose(spark: SparkSession, catalog: str = "lake", key_ids: Iterable[str] = ()) -> Diagnosis:
+    """Examine the way from a session to its KMS. What is wrong is in the result, not raised.
+
+    Nothing is written: each key wraps and unwraps a random trial key, past the cache. No table is needed.
+
+    Args:
+        spark: a session with the catalog.
+        catalog: the catalog's name.
+        key_ids: the master keys to try; without any, the one that the catalog gives to new tables, if it
+            gives one.
+
+    Raises:
+        NoSessionError: there is no session, or it was stopped.
+        SparkConnectError: the session is a Spark Connect client.
+    """
+    _jvm.require_session(spark)
+    return Diagnosis(catalog, list(_steps(spark, catalog, list(dict.fromkeys(key_ids)))))
+
+
+def not_started(catalog: str, error: IcebergCryptoError) -> Diagnosis:
+    """Tell of a Spark that did not start what there is to tell."""
+    return Diagnosis(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
+
+
+def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Step]:
+    yield Step(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
+    settings = dict(spark.conf.getAll)
+    properties = _catalog_properties(settings, catalog)
+    try:
+        yield _jars(spark, properties.get(KMS_TYPE, "").lower())
+    except IcebergCryptoError as error:
+        yield _failed(JARS, error)
+        yield from _not_reached((*BEFORE_KMS[2:], *CHAIN))
+        return
+    yield _environment(spark, settings, properties)
+    key_ids = key_ids or [properties[name] for name in TABLE_KEYS if name in properties][:1]
+    try:
+        metrics = _load(spark, catalog)
+    except IcebergCryptoError as error:
+        if _step_of(error) not in ASKED:
+            yield _failed(CATALOG, error)
+            yield from _not_reached((CACHE, *CHAIN))
+            return
+        # A KMS that is asked when the catalog is loaded, as a keystore is.
+        yield Step(CATALOG, Status.OK, catalog)
+        yield _cache(properties)
+        yield from _chain(error, None)
+        return
+    yield Step(CATALOG, Status.OK, f"{catalog}, with master keys in {metrics.kms}")
+    yield _cache(properties)
+
+    for key_id in key_ids:
+        yield from _try(spark, catalog, key_id)
+    if not key_ids:
+        for name in CHAIN:
+            told = ("no key was named", "name one: --key-id sales") if name == KEY else ("", "")
+            yield Step(name, Status.NOT_REACHED, *told)
+
+
+def _load(spark: SparkSession, catalog: str) -> KmsMetrics:
+    """Have Spark load the catalog, which makes its KMS client."""
+    try:
+        return kms_metrics(spark, catalog)
+    except _jvm.UNTYPED as error:
+        raise IcebergCryptoError(
+            f"catalog {catalog} cannot be loaded: {_jvm.first_line(error)}",
+            f"check spark.sql.catalog.{catalog}.type, .uri and .warehouse, and that the catalog's "
+            "server can be reached",
+        ) from error
+
+
+def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
+    """Have one key wrap and unwrap."""
+    before = kms_metrics(spark, catalog)
+    try:
+        try:
+            _jvm.call(spark, "checkKey", catalog, key_id)
+        except _jvm.UNTYPED as error:
+            raise IcebergCryptoError(_jvm.first_line(error)) from error
+    except IcebergCryptoError as error:
+        yield from _chain(error, key_id)
+        return
+    after = kms_metrics(spark, catalog)
+    for name in CHAIN[:-1]:
+        yield Step(name, Status.OK, key_id=key_id)
+    took = (
+        f"wrapped in {after.wrap_ms - before.wrap_ms:.0f} ms, "
+        f"unwrapped in {after.unwrap_ms - before.unwrap_ms:.0f} ms"
+    )
+    retries = after.retries - before.retries
+    if retries:
+        yield Step(
+            ROUND_TRIP,
+            Status.WARNING,
+            f"{took}, after {retries} failed {'attempt' if retries == 1 else 'attempts'}",
+            "the KMS answered late, or refused for load: look at its log and its quota",
+            key_id,
+        )
+    else:
+        yield Step(ROUND_TRIP, Status.OK, took, key_id=key_id)
+
+
+def _jars(spark: SparkSession, kms_type: str) -> Step:
+    """Look for our jar, Iceberg's, and what the KMS type needs.
+
+    Raises:
+        JarMissingError: one is missing.
+    """
+    _jvm.require_jars(spark)
+    found = [f"{jar} {version}" for jar, version in _jvm.jar_versions(spark).items()]
+    if kms_type in LIBRARIES:
+        library, class_name = LIBRARIES[kms_type]
+        if not _jvm.has_class(spark, class_name):
+            packages = ",".join(BY_TYPE[kms_type].packages)
+            raise JarMissingError(
+                f"{KMS_TYPE}={kms_type} needs {library}, which is not on Spark's class path (no class "
+                f"{class_name})",
+                f"start Spark with --packages {packages}; configure_spark adds it by itself",
+            )
+        found.append(library)
+    return Step(JARS, Status.OK, ", ".join(found))
+
+
+def _environment(spark: SparkSession, settings: dict[str, str], properties: dict[str, str]) -> Step:
+    """Look for secrets that Spark itself would pass on or show."""
+    found, hints = [], []
+    if _jvm.environment(spark, TRAVELLING_SECRET) is not None:
+        found.append(
+            f"{TRAVELLING_SECRET} is set: Spark copies it into its Hadoop configuration, and tables "
+            "carry that to executors"
+        )
+        hints.append("use a role of the host, or a profile of ~/.aws (AWS_PROFILE)")
+    for name, variable in properties.items():
+        if name.startswith("encryption.kms.") and name.endswith("-env"):
+            setting = f"spark.executorEnv.{variable}"
+            if setting in settings:
+                found.append(
+                    f"{setting} holds a secret: Spark's settings are in its event log and UI"
+                )
+                hints.append(
+                    f"set {variable} in the environment of each executor's host, or use a file"
+                )
+    if found:
+        return Step(ENVIRONMENT, Status.WARNING, "; ".join(found), "; ".join(hints))
+    return Step(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")
+
+
+def _catalog_properties(settings: dict[str, str], catalog: str) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{catalog}."
+    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
+def _cache(properties: dict[str, str]) -> Step:
+    ttl = int(properties.get(CACHE_TTL, CACHE_TTL_DEFAULT))
+    if ttl == 0:
+        return Step(
+            CACHE,
+            Status.WARNING,
+            f"off ({CACHE_TTL}=0): every load of a table asks the KMS, and none works while it is down",
+            "leave the property out: keys then stay in memory for an hour",
+        )
+    return Step(CACHE, Status.OK, f"keys stay in memory for {ttl / 60_000:g} min")
+
+
+def _chain(error: IcebergCryptoError, key_id: str | None) -> Iterator[Step]:
+    """Go through the steps of a key, of which one failed."""
+    at = CHAIN.index(_step_of(error))
+    for number, name in enumerate(CHAIN):
+        if number == at:
+            yield _failed(name, error, key_id)
+        else:
+            yield Step(name, Status.OK if number < at else Status.NOT_REACHED, key_id=key_id)
+
+
+def _step_of(error: IcebergCryptoError) -> str:
+    match error:
+        case ConfigurationError():
+            return SETTINGS
+        case KmsUnavailableError():
+            return NETWORK
+        case LoginFailedError():
+            return LOGIN
+        case AccessDeniedError():  # its parent
+            return PERMISSION
+        case KeyNotFoundError() | KeyDisabledError():
+            return KEY
+        case _:
+            return ROUND_TRIP
+
+
+def _failed(name: str, error: IcebergCryptoError, key_id: str | None = None) -> Step:
+    return Step(name, Status.FAILED, error.message, error.hint, key_id)
+
+
+def _not_reached(names: Sequence[str]) -> list[Step]:
+    return [Step(name, Status.NOT_REACHED) for name in names]

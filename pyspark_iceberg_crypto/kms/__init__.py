@@ -1,0 +1,38 @@
+"""Where master keys are kept, told to a catalog; and what a catalog did with its KMS.
+
+Importing this needs no KMS's client library: each is loaded when a method first needs it.
+"""
+
+from pyspark_iceberg_crypto.kms._aws import AwsKms
+from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms, KmsSettings
+from pyspark_iceberg_crypto.kms._gcp import GcpKms
+from pyspark_iceberg_crypto.kms._keystore import Keystore
+from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
+from pyspark_iceberg_crypto.kms._pkcs11 import Pkcs11
+from pyspark_iceberg_crypto.kms._vault import Vault
+
+__all__ = [
+    "BY_TYPE",
+    "AwsKms",
+    "AzureKeyVault",
+    "GcpKms",
+    "KeyInfo",
+    "Keystore",
+    "Kms",
+    "KmsMetrics",
+    "KmsSettings",
+    "Pkcs11",
+    "Vault",
+    "kms_metrics",
+]
+
+# The classes by their ``encryption.kms-type``.
+BY_TYPE: dict[str, type[Kms]] = {
+    "aws": AwsKms,
+    "azure": AzureKeyVault,
+    "gcp": GcpKms,
+    "keystore": Keystore,
+    "pkcs11": Pkcs11,
+    "vault": Vault,
+}

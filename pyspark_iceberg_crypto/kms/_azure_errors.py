@@ -1,0 +1,129 @@
+"""What the errors of Azure's client libraries mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    KmsUnavailableError,
+    LoginFailedError,
+    NotSupportedError,
+)
+from pyspark_iceberg_crypto.kms._extras import load
+
+_UNUSABLE = {"KeyDisabled", "KeyExpired", "KeyNotYetValid"}
+_NETWORK = {"ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"}
+
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+_NO_NETWORK = re.compile(
+    r"Failed to establish|Connection aborted|Max retries|timed out|HTTP Error: (429|5\d\d)|resolve"
+)
+
+
+@contextmanager
+def typed_errors(vault_url: str, key_id: str) -> Iterator[None]:
+    """Turn the libraries' errors into ours.
+
+    Args:
+        vault_url: the vault, for the text.
+        key_id: the key, for the text.
+    """
+    azure = load("azure.core.exceptions", "azure")
+    problem = f"Azure Key Vault at {vault_url}, key {key_id!r}"
+    try:
+        yield
+    except azure.ClientAuthenticationError as error:
+        raise _login_failed(error, problem) from error
+    except azure.HttpResponseError as error:
+        raise _refused(error, problem) from error
+    except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
+        if _UNTRUSTED in str(error):
+            raise _untrusted(problem) from error
+        raise KmsUnavailableError(
+            f"{problem}: it cannot be reached: {_first_line(error)}",
+            "check the address and the network",
+        ) from error
+
+
+def _login_failed(error: Any, problem: str) -> IcebergCryptoError:
+    """Tell a login that was refused from a login service that was not reached; the library has one error for both."""
+    reason = _login_reason(error)
+    if _UNTRUSTED in str(error):
+        return _untrusted(problem)
+    if _NO_NETWORK.search(reason):
+        return KmsUnavailableError(
+            f"{problem}: the login service cannot be reached or is busy: {reason}",
+            "check the network and AZURE_AUTHORITY_HOST, or try again later",
+        )
+    return LoginFailedError(
+        f"{problem}: login refused: {reason}",
+        "log in (az login), or check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or certificate, and this"
+        " host's clock",
+    )
+
+
+def _untrusted(problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{problem}: a TLS certificate is not trusted, the vault's or the login service's",
+        "check the address; REQUESTS_CA_BUNDLE names a file of certificates to trust",
+    )
+
+
+def _refused(error: Any, problem: str) -> IcebergCryptoError:
+    code, inner, message = _told(error)
+    text = f"{problem}: HTTP {error.status_code} {inner or code} {message}".rstrip()
+    status = error.status_code
+    if status == 404:
+        return KeyNotFoundError(
+            text, "check the name; a deleted key: az keyvault key recover --name ..."
+        )
+    if status == 409:
+        return ConfigurationError(
+            text, "choose another name, or recover the key: az keyvault key recover --name ..."
+        )
+    if status == 429 or status >= 500:
+        return KmsUnavailableError(text, "try again later")
+    if inner in _UNUSABLE:
+        return KeyDisabledError(text, "az keyvault key set-attributes --enabled true ...")
+    if inner in _NETWORK:
+        return AccessDeniedError(text, "allow this host's network in the vault's firewall")
+    if inner == "KeyOperationForbidden":
+        return NotSupportedError(text, "az keyvault key set-attributes --ops wrapKey unwrapKey ...")
+    if status == 403:
+        return AccessDeniedError(
+            text,
+            "this login may not do that: managing keys takes the role 'Key Vault Crypto Officer' (Managed HSM:"
+            " 'Managed HSM Crypto User')",
+        )
+    return ConfigurationError(text, "check the arguments and the vault")
+
+
+def _told(error: Any) -> tuple[str, str, str]:
+    """Return Azure's error code, inner code and message."""
+    told = getattr(error, "error", None)
+    if told is None:
+        return "", "", _first_line(error)
+    inner = told.innererror or {}
+    message = " ".join(str(told.message or "").split())
+    return str(told.code or ""), str(inner.get("code", "")), message
+
+
+def _login_reason(error: BaseException) -> str:
+    """Return what says most in the many lines of a chain of credentials: Entra ID's error, or a credential's."""
+    found = re.search(
+        r"AADSTS\d+[^\r\n]*|\w+Credential: Authentication failed: [^\r\n]*", str(error)
+    )
+    return found[0] if found else _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__

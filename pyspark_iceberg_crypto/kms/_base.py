@@ -1,0 +1,161 @@
+"""What every KMS has in common: its properties for Spark, its keys, and a trial of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, KeyNotFoundError
+from pyspark_iceberg_crypto.kms._extras import MissingExtraError
+
+ENABLED = "enabled"
+
+
+@runtime_checkable
+class KmsSettings(Protocol):
+    """What ``configure_spark(kms=...)`` takes: any object that knows its catalog properties."""
+
+    def properties(self) -> dict[str, str]:
+        """Return the catalog properties that name this KMS. None of them is a secret."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyInfo:
+    """A master key, as its KMS describes it. The key itself stays in the KMS.
+
+    Attributes:
+        key_id: what to write into a table's ``encryption.key-id``.
+        state: "enabled", "disabled", "pending deletion", or the KMS's own word for another state.
+        algorithm: the kind of key, in the KMS's words, such as "aes256-gcm96".
+        version: the version that wraps now.
+        versions: how many versions the key has; None when the KMS does not tell.
+        created: when the key was made, in ISO 8601; None when the KMS does not tell.
+        detail: further facts by their names, such as the key's ARN or path.
+    """
+
+    key_id: str
+    state: str
+    algorithm: str
+    version: str
+    versions: int | None = None
+    created: str | None = None
+    detail: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+class Kms(ABC):
+    """A place where master keys are kept.
+
+    ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
+    need the KMS's own client library, and credentials that may manage keys, which Spark's need not.
+
+    Attributes:
+        extra: what to name in ``pip install 'pyspark-iceberg-crypto[...]'`` for the client library; empty
+            when none is needed.
+        packages: Maven coordinates of jars that Spark needs for this KMS, beside ours.
+    """
+
+    extra: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def properties(self) -> dict[str, str]:
+        """Return the catalog properties that name this KMS. None of them is a secret."""
+
+    @abstractmethod
+    def create_key(self, name: str) -> KeyInfo:
+        """Make a new master key. A key that exists is never overwritten.
+
+        Args:
+            name: the key's name.
+
+        Raises:
+            ConfigurationError: the name is wrong or taken, or the client library is missing.
+            AccessDeniedError: the login failed, or may not create keys.
+            KmsUnavailableError: the KMS cannot be reached.
+        """
+
+    @abstractmethod
+    def list_keys(self) -> list[KeyInfo]:
+        """List the keys that can be a table's master key, by their ids.
+
+        Raises:
+            ConfigurationError: the client library is missing.
+            AccessDeniedError: the login failed, or may not list keys.
+            KmsUnavailableError: the KMS cannot be reached.
+        """
+
+    @abstractmethod
+    def describe_key(self, key_id: str) -> KeyInfo:
+        """Tell what a key is and whether it can be used.
+
+        Raises:
+            KeyNotFoundError: there is no such key.
+            ConfigurationError: the client library is missing.
+            AccessDeniedError: the login failed, or may not look at the key.
+            KmsUnavailableError: the KMS cannot be reached.
+        """
+
+    @abstractmethod
+    def rotate_key(self, key_id: str) -> KeyInfo:
+        """Add a version to a key, under the same id. What older versions wrapped still unwraps.
+
+        Raises:
+            KeyNotFoundError: there is no such key.
+            KeyDisabledError: the key's state forbids it.
+            NotSupportedError: this kind of key cannot be rotated.
+            ConfigurationError: the client library is missing.
+            AccessDeniedError: the login failed, or may not rotate the key.
+            KmsUnavailableError: the KMS cannot be reached.
+        """
+
+    @abstractmethod
+    def driver_policy(self, key_ids: Sequence[str]) -> str:
+        """Return the least-privilege policy that Spark needs for these keys, as text to paste."""
+
+    def check(self, spark: SparkSession, catalog: str = "lake", key_id: str | None = None) -> None:
+        """Have the catalog wrap and unwrap a trial key, as creating and reading a table would.
+
+        Args:
+            spark: a session with the catalog.
+            catalog: the catalog's name.
+            key_id: the master key to try; without it, each enabled key of ``list_keys``.
+
+        Raises:
+            ConfigurationError: without a key_id, and the client library that lists keys is missing.
+            KeyNotFoundError: there is no such key, or no key at all.
+            KeyDisabledError: the key is disabled, or all are.
+            AccessDeniedError: the login failed, or Spark may not use the key.
+            KmsUnavailableError: the catalog cannot reach the KMS.
+            IcebergCryptoError: the key cannot be used; see the error's type.
+        """
+        for name in self._enabled_keys() if key_id is None else [key_id]:
+            _jvm.call(spark, "checkKey", catalog, name)
+
+    def _enabled_keys(self) -> list[str]:
+        name = type(self).__name__
+        try:
+            keys = self.list_keys()
+        except MissingExtraError as error:
+            raise ConfigurationError(
+                f"which key of {name} to check? {error.message}, which would list them",
+                f"name the key: check(spark, key_id='...'); or {error.hint}",
+            ) from error
+        if not keys:
+            raise KeyNotFoundError(f"{name} has no key to check", "make one with create_key")
+        usable = [key.key_id for key in keys if key.state == ENABLED]
+        if not usable:
+            states = ", ".join(f"{key.key_id!r} is {key.state}" for key in keys)
+            raise KeyDisabledError(
+                f"no key of {name} is enabled: {states}", "enable one, or make one with create_key"
+            )
+        return usable

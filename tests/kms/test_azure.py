@@ -1,0 +1,379 @@
+"""The Azure client against the double in servers/azure.py: blobs, key ids, versions, and the vault's refusals."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers.azure import HSM, VAULT, AzureDouble
+from servers.azure_keys import Key
+from servers.azure_login import CLIENT_SECRET
+from servers.azure_world import SCOPE, AzureWorld, asked, flipped
+from servers.jvm import Client, Jvm, start_jvm
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    BadWrappedKeyError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyDisabledError,
+    NotSupportedError,
+)
+from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+
+DEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.azure."
+STORE = {f"{PREFIX}store-key-version": "true"}
+STOCK = "org.apache.iceberg.azure.keymanagement.AzureKeyManagementClient"
+
+
+@pytest.fixture(scope="module")
+def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM on a host with an application's secret, for which the vaults have their real names."""
+    log = tmp_path_factory.mktemp("azure-jvm") / "log"
+    started = start_jvm(log, azure.as_application(), azure.java_options)
+    yield started
+    started.stop()
+    assert "only-for-tests" not in log.read_text()
+
+
+@pytest.fixture
+def double(azure: AzureWorld) -> Iterator[AzureDouble]:
+    double = azure.double
+    yield double
+    double.keys.clear()
+    double.denied.clear()
+    double.damage = None
+
+
+@pytest.fixture
+def key(double: AzureDouble) -> Key:
+    return double.add_key("sales")
+
+
+@pytest.fixture
+def properties(azure: AzureWorld) -> dict[str, str]:
+    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url()}
+
+
+@pytest.fixture
+def client(jvm: Jvm, properties: dict[str, str], azure: AzureWorld) -> Client:
+    made = jvm.client(properties, raw=True)
+    azure.double.requests.clear()
+    return made
+
+
+def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
+    """The error names the KMS, says these words, and has a hint and no secret."""
+    text = str(raised.value)
+    for word in ("Azure", ".azure.net:", *words):
+        assert word in text
+    assert raised.value.hint
+    assert "only-for-tests" not in text
+    assert DEK.decode() not in text
+
+
+@pytest.mark.parametrize("length", [16, 24, 32])
+def test_round_trip(client: Client, key: Key, length: int) -> None:
+    dek = bytes(range(length))
+    blob = client.wrap(dek, "sales")
+    assert len(blob) == 256  # RSA 2048, and nothing else
+    assert client.unwrap(blob, "sales") == dek
+
+
+def test_aes_of_a_managed_hsm(
+    jvm: Jvm, properties: dict[str, str], azure: AzureWorld, double: AzureDouble
+) -> None:
+    double.add_key("hsm", "oct-HSM", 256, HSM)
+    settings = {f"{PREFIX}vault-url": azure.url(HSM), f"{PREFIX}algorithm": "A256KW"}
+    client = jvm.client(properties | settings, raw=True)
+    assert client.text() == f"Azure Managed HSM at {azure.url(HSM)}"
+    blob = client.wrap(DEK, "hsm")
+    assert len(blob) == len(DEK) + 8
+    assert client.unwrap(blob, "hsm") == DEK
+    for place in (0, 9, -1):
+        with pytest.raises(BadWrappedKeyError):
+            client.unwrap(flipped(blob, place), "hsm")
+    with pytest.raises(NotSupportedError, match="17 bytes") as raised:
+        client.wrap(b"x" * 17, "hsm")
+    problem(raised, "'hsm'")
+    double.keys[HSM, "hsm"].rotate()
+    assert client.unwrap(blob, "hsm") == DEK
+
+
+@pytest.mark.parametrize("algorithm", ["RSA-OAEP-256", "RSA-OAEP"])
+@pytest.mark.parametrize(
+    "property_name", [f"{PREFIX}algorithm", "azure.keyvault.key-wrap-algorithm"]
+)
+def test_rsa_oaep(
+    jvm: Jvm, properties: dict[str, str], key: Key, algorithm: str, property_name: str
+) -> None:
+    client = jvm.client(properties | {property_name: algorithm}, raw=True)
+    blob = client.wrap(DEK, "sales")
+    assert key.current.use("kid", "unwrapkey", algorithm, blob) == DEK
+    assert client.unwrap(blob, "sales") == DEK
+
+
+@pytest.fixture(scope="module")
+def stock(jvm: Jvm, azure: AzureWorld) -> Client:
+    return jvm.client({"encryption.kms-impl": STOCK, "azure.keyvault.url": azure.url()}, raw=True)
+
+
+class TestIcebergsOwnClient:
+    """What Iceberg's AzureKeyManagementClient, and so stock Spark or Trino, makes of our blobs and we of its."""
+
+    @pytest.mark.parametrize("version", ["", "/VERSION"])
+    def test_both_ways(self, stock: Client, client: Client, key: Key, version: str) -> None:
+        key_id = "sales" + version.replace("VERSION", key.current.id)
+        assert client.unwrap(stock.wrap(DEK, key_id), key_id) == DEK
+        assert stock.unwrap(client.wrap(DEK, key_id), key_id) == DEK
+
+    def test_the_same_requests_for_a_wrap(
+        self, stock: Client, client: Client, key: Key, azure: AzureWorld
+    ) -> None:
+        """Its own, less the one that gets the key; paths alike to the slash."""
+        azure.proxy.forget()
+        stock.wrap(DEK, "sales")
+        client.wrap(DEK, "sales")
+        paths = [r.partition("?")[0] for r in azure.proxy.requests if "oauth2" not in r]
+        assert paths[-3:] == [
+            "GET /keys/sales/",
+            "POST /keys/sales//wrapkey",
+            "POST /keys/sales//wrapkey",
+        ]
+
+    def test_after_a_rotation(self, stock: Client, client: Client, key: Key) -> None:
+        blob = stock.wrap(DEK, "sales")
+        key.rotate()
+        assert client.unwrap(blob, "sales") == DEK
+        with pytest.raises(Exception, match="The parameter is incorrect"):
+            stock.unwrap(blob, "sales")
+
+    def test_not_with_a_stored_version(
+        self, jvm: Jvm, stock: Client, properties: dict[str, str], key: Key
+    ) -> None:
+        blob = jvm.client(properties | STORE, raw=True).wrap(DEK, "sales")
+        with pytest.raises(Exception, match="The parameter is incorrect"):
+            stock.unwrap(blob, "sales")
+
+
+class TestVersions:
+    """A rotation must not make old tables unreadable."""
+
+    def test_old_blobs_unwrap_and_the_version_is_remembered(
+        self, jvm: Jvm, client: Client, properties: dict[str, str], key: Key, double: AzureDouble
+    ) -> None:
+        first = key.current.id
+        old = client.wrap(DEK, "sales")
+        for _ in range(4):
+            key.rotate()
+        fresh = jvm.client(properties, raw=True)  # as in a new session, which remembers nothing
+        asked(double)
+        assert fresh.unwrap(old, "sales") == DEK
+        seen = asked(double)
+        assert seen[0] == "unwrapkey 400"
+        assert seen[1:3] == ["versions", "versions"]  # two pages
+        assert seen[3:] == [
+            *(f"unwrapkey {version.id} 400" for version in reversed(key.versions[1:])),
+            f"unwrapkey {first}",
+        ]
+        assert fresh.unwrap(old, "sales") == DEK
+        assert asked(double) == [f"unwrapkey {first}"]
+
+        new = fresh.wrap(b"N" * 32, "sales")
+        asked(double)
+        assert fresh.unwrap(new, "sales") == b"N" * 32
+        assert asked(double) == [f"unwrapkey {key.current.id}"]
+        assert fresh.unwrap(old, "sales") == DEK
+        assert asked(double) == [f"unwrapkey {key.current.id} 400", f"unwrapkey {first}"]
+
+    def test_a_copy_that_travelled(self, client: Client, key: Key) -> None:
+        old = client.wrap(DEK, "sales")
+        key.rotate()
+        assert client.travelled().unwrap(old, "sales") == DEK
+
+    def test_current_version_is_asked_first(
+        self, client: Client, key: Key, double: AzureDouble
+    ) -> None:
+        key.rotate()
+        blob = key.current.use("kid", "wrapkey", "RSA-OAEP-256", DEK)
+        assert client.unwrap(blob, "sales") == DEK
+        assert asked(double) == ["unwrapkey"]
+
+    def test_older_version_disabled(self, client: Client, key: Key) -> None:
+        old = client.wrap(DEK, "sales")
+        key.rotate()
+        key.versions[0].enabled = False
+        with pytest.raises(KeyDisabledError, match=key.versions[0].id) as raised:
+            client.unwrap(old, "sales")
+        problem(raised, "'sales'")
+        key.versions[0].enabled = True
+        assert client.unwrap(old, "sales") == DEK
+
+    def test_current_version_disabled(self, client: Client, key: Key) -> None:
+        """What older ones wrapped can be read; nothing new is written."""
+        old = client.wrap(DEK, "sales")
+        key.rotate()
+        new = client.wrap(DEK, "sales")
+        key.current.enabled = False
+        assert client.unwrap(old, "sales") == DEK
+        with pytest.raises(KeyDisabledError):
+            client.unwrap(new, "sales")
+        with pytest.raises(KeyDisabledError):
+            client.wrap(DEK, "sales")
+
+    def test_versions_may_not_be_listed(
+        self, jvm: Jvm, client: Client, properties: dict[str, str], key: Key, double: AzureDouble
+    ) -> None:
+        old = client.wrap(DEK, "sales")
+        key.rotate()
+        double.denied["list"] = "ForbiddenByPolicy"
+        with pytest.raises(AccessDeniedError, match="may not list the older versions") as raised:
+            jvm.client(properties, raw=True).unwrap(old, "sales")
+        problem(raised, "'sales'", "ForbiddenByPolicy")
+        assert "list" in raised.value.hint
+
+    def test_no_more_versions_are_tried_than_allowed(
+        self, jvm: Jvm, client: Client, properties: dict[str, str], key: Key, double: AzureDouble
+    ) -> None:
+        old = client.wrap(DEK, "sales")
+        for _ in range(4):
+            key.rotate()
+        limit = {f"{PREFIX}versions-to-try": "3"}
+        bounded = jvm.client(properties | limit, raw=True)
+        asked(double)
+        with pytest.raises(BadWrappedKeyError, match="of the 5 versions .* 3 were tried") as raised:
+            bounded.unwrap(old, "sales")
+        problem(raised, "'sales'", f"{PREFIX}versions-to-try")
+        assert sum(word.startswith("unwrapkey") for word in asked(double)) == 3
+
+    def test_stored_version(
+        self, jvm: Jvm, properties: dict[str, str], client: Client, key: Key, double: AzureDouble
+    ) -> None:
+        storing = jvm.client(properties | STORE, raw=True)
+        blob = storing.wrap(DEK, "sales")
+        version = key.current.id.encode()
+        head = b"ICWK\x01\x05azure" + bytes(4) + bytes([len(version)]) + version
+        assert blob.startswith(head)
+        assert len(blob) == len(head) + 256
+        for _ in range(2):
+            key.rotate()
+        for reader in (storing, client, client.travelled()):
+            asked(double)
+            assert reader.unwrap(blob, "sales") == DEK
+            assert asked(double) == [f"unwrapkey {version.decode()}"]
+        raw = client.wrap(DEK, "sales")
+        assert storing.unwrap(raw, "sales") == DEK
+
+
+class TestKeyIds:
+    @pytest.mark.parametrize(
+        "form", ["NAME", "NAME/VERSION", "URL/keys/NAME", "URL/keys/NAME/VERSION"]
+    )
+    def test_forms(
+        self, client: Client, azure: AzureWorld, key: Key, double: AzureDouble, form: str
+    ) -> None:
+        version = key.current.id
+        key_id = (
+            form.replace("URL", azure.url()).replace("NAME", "sales").replace("VERSION", version)
+        )
+        blob = client.wrap(DEK, key_id)
+        assert asked(double) == [f"wrapkey {version}" if "VERSION" in form else "wrapkey"]
+        assert client.unwrap(blob, key_id) == DEK
+
+    def test_pinned_version(
+        self, jvm: Jvm, properties: dict[str, str], client: Client, key: Key, double: AzureDouble
+    ) -> None:
+        first = f"sales/{key.current.id}"
+        blob = client.wrap(DEK, first)
+        second = f"sales/{key.rotate().id}"
+        assert client.unwrap(blob, first) == DEK
+        with pytest.raises(BadWrappedKeyError):
+            client.unwrap(blob, second)
+        stored = jvm.client(properties | STORE, raw=True).wrap(DEK, first)
+        asked(double)
+        with pytest.raises(BadWrappedKeyError, match="was wrapped by its version") as raised:
+            client.unwrap(stored, second)
+        problem(raised, first.partition("/")[2], second)
+        assert asked(double) == []
+
+    @pytest.mark.parametrize(
+        "key_id", ["my_key", "", "a/b/c", "../secrets/x", "sales?x=1", "https:// "]
+    )
+    def test_impossible(self, client: Client, double: AzureDouble, key_id: str) -> None:
+        with pytest.raises(ConfigurationError, match="cannot be the id of a key") as raised:
+            client.wrap(DEK, key_id)
+        problem(raised, f"'{key_id}'")
+        assert asked(double) == []
+
+    @pytest.mark.parametrize(
+        "url", ["https://other.vault.azure.net", "https://lake.vault.azure.net"]
+    )
+    def test_other_vault(
+        self, client: Client, azure: AzureWorld, double: AzureDouble, url: str
+    ) -> None:
+        """The last is this vault's name with another port."""
+        with pytest.raises(ConfigurationError, match="in another vault") as raised:
+            client.unwrap(b"x" * 256, f"{url}/keys/sales")
+        problem(raised, url, azure.url())
+        assert asked(double) == []
+
+
+def test_behind_cache_and_retries(jvm: Jvm, properties: dict[str, str], key: Key) -> None:
+    client = jvm.client(properties)
+    client.check("sales")
+    blob = client.wrap(DEK, "sales")
+    assert client.travelled().unwrap(blob, "sales") == DEK
+    assert client.metrics()["retries"] == 0
+
+
+def test_no_secret_travels(
+    jvm: Jvm, properties: dict[str, str], azure: AzureWorld, key: Key
+) -> None:
+    """Nor do Iceberg's properties of the storage, some of which are secrets."""
+    storage = {
+        "adls.auth.shared-key.account.key": "storage-key-only-for-tests",
+        "adls.sas-token.lake": "sas-only-for-tests",
+        "adls.token": "token-only-for-tests",
+    }
+    client = jvm.client(properties | storage)
+    client.check("sales")
+    tokens = list(azure.double.login.tokens)
+    assert tokens
+    for secret in (CLIENT_SECRET, "only-for-tests", *tokens):
+        assert secret.encode() not in client.serialized()
+        assert secret not in client.text()
+
+
+def test_the_double_is_asked_over_tls(
+    azure: AzureWorld, properties: dict[str, str], tmp_path: Path
+) -> None:
+    """A JVM that does not trust the vault's certificate says so, and is not made to try again."""
+    hosts = f"-Djdk.net.hosts.file={azure.hosts}"
+    stranger = start_jvm(tmp_path / "log", azure.as_managed_identity(), [hosts])
+    try:
+        with pytest.raises(ConfigurationError, match="certificate is not trusted") as raised:
+            stranger.client(properties).wrap(DEK, "sales")
+        assert VAULT in str(raised.value)
+    finally:
+        stranger.stop()
+
+
+def test_without_azures_library(properties: dict[str, str], tmp_path: Path) -> None:
+    bare = start_jvm(tmp_path / "log", clouds=False)
+    try:
+        with pytest.raises(ConfigurationError, match="AzureKmsClient needs a library") as raised:
+            bare.client(properties)
+        assert "com/azure/" in raised.value.message
+        (package,) = AzureKeyVault.packages
+        assert package in raised.value.hint
+    finally:
+        bare.stop()
+
+
+def test_properties_of_the_python_class(jvm: Jvm, azure: AzureWorld, key: Key) -> None:
+    here = AzureKeyVault(azure.url(), store_key_version=True)
+    client = jvm.client(here.properties(), raw=True)
+    blob = client.wrap(DEK, "sales")
+    assert blob.startswith(b"ICWK")
+    there = AzureKeyVault(azure.plain_url, token_scope=SCOPE)
+    assert jvm.client(there.properties(), raw=True).unwrap(blob, "sales") == DEK

@@ -1,0 +1,348 @@
+"""The Azure client when the vault, the network or the login fails; against the double in servers/azure.py."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.azure import AzureDouble
+from servers.azure_keys import Key
+from servers.azure_login import IDENTITY_HEADER
+from servers.azure_world import AzureWorld
+from servers.faults import FaultProxy
+from servers.jvm import Client, Jvm, start_jvm
+
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    KmsUnavailableError,
+    LoginFailedError,
+)
+
+DEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.azure."
+QUICK = {
+    "encryption.kms.retry.initial-delay-ms": "10",
+    "encryption.kms.retry.max-delay-ms": "20",
+    "encryption.kms.retry.max-attempts": "3",
+    "encryption.kms.circuit-breaker.failures": "0",
+}
+BUSY = '{"error": {"code": "Throttled", "message": "Request was not processed because too many requests"}}'
+
+
+@pytest.fixture(scope="module")
+def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM on a host with an application's secret."""
+    log = tmp_path_factory.mktemp("azure-jvm") / "log"
+    started = start_jvm(log, azure.as_application(), azure.java_options)
+    yield started
+    started.stop()
+    assert "only-for-tests" not in log.read_text()
+
+
+@pytest.fixture
+def double(azure: AzureWorld) -> Iterator[AzureDouble]:
+    yield azure.double
+    azure.double.keys.clear()
+    azure.double.login.__init__()  # type: ignore[misc]
+
+
+@pytest.fixture(autouse=True)
+def key(double: AzureDouble) -> Key:
+    return double.add_key("sales")
+
+
+@pytest.fixture
+def proxy(azure: AzureWorld) -> Iterator[FaultProxy]:
+    azure.proxy.forget()
+    yield azure.proxy
+    azure.proxy.next.clear()
+    azure.proxy.mode = "pass"
+
+
+@pytest.fixture
+def properties(azure: AzureWorld) -> dict[str, str]:
+    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url(), **QUICK}
+
+
+@pytest.fixture
+def client(jvm: Jvm, properties: dict[str, str]) -> Client:
+    """Logged in already."""
+    made = jvm.client(properties)
+    made.wrap(DEK, "sales")
+    return made
+
+
+def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
+    """The error names the KMS and the key, says these words, and has a hint and no secret."""
+    text = str(raised.value)
+    for word in ("Azure Key Vault at https://lake.vault.azure.net:", "'sales'", *words):
+        assert word in text
+    assert raised.value.hint
+    assert "only-for-tests" not in text
+    assert DEK.decode() not in text
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "down": ("down", "cannot be reached"),
+    "reset": ("reset", "cannot be reached"),
+    "throttled": (("status", 429, {"Retry-After": "1"}, BUSY), "HTTP 429 Throttled"),
+    "broken": (("status", 500, {}, "oops"), "HTTP 500"),
+    "unavailable": (("status", 503, {}, "<html>"), "HTTP 503"),
+}
+
+
+class TestVault:
+    @pytest.mark.parametrize("operation", ["wrap", "unwrap"])
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_unavailable(
+        self, client: Client, proxy: FaultProxy, fault: str, operation: str
+    ) -> None:
+        blob = client.wrap(DEK, "sales")
+        mode, words = FAULTS[fault]
+        fresh = client.travelled() if operation == "wrap" else client
+        proxy.forget()
+        proxy.mode = mode
+        before = client.metrics()["retries"]
+        with pytest.raises(KmsUnavailableError) as raised:
+            if operation == "wrap":
+                fresh.wrap(DEK, "sales")
+            else:
+                fresh.unwrap(blob[:-1] + b"?", "sales")  # one that is not in the cache
+        problem(raised, words)
+        assert client.metrics()["retries"] - before == 2
+        assert len(proxy.requests) == (0 if fault == "down" else 3)
+
+    @pytest.mark.parametrize("fault", ["reset", "throttled", "broken"])
+    def test_recovers(self, client: Client, proxy: FaultProxy, fault: str) -> None:
+        mode, _ = FAULTS[fault]
+        before = client.metrics()["retries"]
+        proxy.forget()
+        proxy.next = [mode, mode]
+        assert client.wrap(DEK, "sales")
+        assert client.metrics()["retries"] - before == 2
+        assert len(proxy.requests) == 3
+
+    def test_cached_keys_are_served_in_an_outage(self, client: Client, proxy: FaultProxy) -> None:
+        blob = client.wrap(DEK, "sales")
+        proxy.mode = "down"
+        assert client.unwrap(blob, "sales") == DEK
+
+    def test_slow(self, client: Client, proxy: FaultProxy) -> None:
+        proxy.mode = "slow"
+        start = time.monotonic()
+        assert client.wrap(DEK, "sales")
+        assert time.monotonic() - start >= 0.2
+        assert client.metrics()["errors"] == 0
+
+    def test_hang(self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy) -> None:
+        limits = {
+            "encryption.kms.call-timeout-ms": "1500",
+            "encryption.kms.retry.max-attempts": "2",
+        }
+        warm(jvm, properties)
+        client = jvm.client(properties | limits)
+        client.wrap(DEK, "sales")
+        proxy.mode = "hang"
+        start = time.monotonic()
+        with pytest.raises(KmsUnavailableError) as raised:
+            client.wrap(DEK, "sales")
+        problem(raised, "1500 ms")
+        assert 3 <= time.monotonic() - start < 15
+
+    @pytest.mark.parametrize("status", [200, 302, 404, 405])
+    def test_no_vault(self, client: Client, proxy: FaultProxy, status: int) -> None:
+        """A proxy's page, say. Tokens do not follow a redirect."""
+        proxy.forget()
+        proxy.mode = ("status", status, {"Location": "https://127.0.0.1/"}, "<html>")
+        with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+            client.wrap(DEK, "sales")
+        problem(raised)
+        assert len(proxy.requests) == 1
+
+    def test_what_a_vault_repeats_of_a_request_is_not_told(
+        self, client: Client, proxy: FaultProxy, double: AzureDouble
+    ) -> None:
+        token = list(double.login.tokens)[-1]
+        value = "MDEyMzQ1Njc4OWFiY2RlZg"  # DEK
+        for secret in (token, value):
+            proxy.mode = (
+                "status",
+                400,
+                {},
+                f'{{"error": {{"code": "BadParameter", "message": "wrong: {secret}"}}}}',
+            )
+            with pytest.raises(ConfigurationError, match="BadParameter") as raised:
+                client.wrap(DEK, "sales")
+            problem(raised)
+            assert secret not in str(raised.value)
+            assert secret not in str(raised.value.__cause__)
+
+    @pytest.mark.parametrize(
+        "link", ["https://evil.example.com/keys/sales/versions?x=1", "http://{}/x?x=1", "?", "::"]
+    )
+    def test_next_page_elsewhere(
+        self, client: Client, proxy: FaultProxy, azure: AzureWorld, link: str
+    ) -> None:
+        """The token goes to no other server."""
+        host = azure.url().removeprefix("https://")
+        page = f'{{"value": [], "nextLink": "{link.format(host)}"}}'
+        proxy.forget()
+        # the version that is remembered, the current one, the list
+        proxy.next = ["pass", "pass", ("status", 200, {}, page)]
+        with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+            client.unwrap(b"x" * 256, "sales")
+        problem(raised)
+        assert len(proxy.requests) == 3
+
+
+class TestToken:
+    def test_one_login_for_many_calls(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
+    ) -> None:
+        client = jvm.client(properties)
+        for _ in range(3):
+            client.wrap(DEK, "sales")
+        assert double.login.granted == 1
+
+    def test_expired_or_revoked(self, client: Client, double: AzureDouble) -> None:
+        """The vault does not accept the token any more: a new one is fetched, once."""
+        before = double.login.granted
+        double.login.revoke()
+        blob = client.wrap(DEK, "sales")
+        assert double.login.granted == before + 1
+        assert client.metrics()["errors"] == 0
+        assert client.unwrap(blob, "sales") == DEK
+
+    def test_soon_to_expire(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
+    ) -> None:
+        """A token that ends within five minutes is not used again."""
+        double.login.lifetime = 200
+        client = jvm.client(properties)
+        client.wrap(DEK, "sales")
+        double.login.lifetime = 3600
+        before = double.login.granted
+        client.wrap(DEK, "sales")
+        client.wrap(DEK, "sales")
+        assert double.login.granted - before in (0, 1)  # MSAL may renew it ahead by itself
+
+    @pytest.mark.parametrize(("clock", "words"), [(600, "not yet valid"), (-7200, "expired")])
+    def test_clock_skew(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, clock: int, words: str
+    ) -> None:
+        double.login.clock = clock
+        with pytest.raises(LoginFailedError, match="does not accept the login") as raised:
+            jvm.client(properties).wrap(DEK, "sales")
+        problem(raised, words, "clock")
+
+    def test_for_another_service(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
+    ) -> None:
+        scope = {f"{PREFIX}token-scope": "https://storage.azure.com/.default"}
+        with pytest.raises(LoginFailedError, match="Invalid audience") as raised:
+            jvm.client(properties | scope).wrap(DEK, "sales")
+        problem(raised)
+
+
+class TestLogin:
+    """The login service fails, before any token."""
+
+    @pytest.mark.parametrize(
+        ("refusal", "hint"),
+        [
+            (("AADSTS7000215", "Invalid client secret provided."), "AZURE_CLIENT_ID"),
+            (("AADSTS7000222", "The provided client secret keys are expired."), "new one"),
+            (
+                ("AADSTS700024", "Client assertion is not within its valid time range."),
+                "clock",
+            ),
+            (("AADSTS700016", "Application was not found in the directory."), "tenant"),
+        ],
+    )
+    def test_refused(
+        self,
+        jvm: Jvm,
+        properties: dict[str, str],
+        double: AzureDouble,
+        proxy: FaultProxy,
+        refusal: tuple[str, str],
+        hint: str,
+    ) -> None:
+        double.login.refusal = refusal
+        with pytest.raises(LoginFailedError, match="login refused") as raised:
+            jvm.client(properties).wrap(DEK, "sales")
+        problem(raised, refusal[0])
+        assert hint in raised.value.hint
+        assert sum("oauth2" in request for request in proxy.requests) == 1, "not tried again"
+
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_unavailable(
+        self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy, fault: str
+    ) -> None:
+        warm(jvm, properties)
+        proxy.forget()
+        proxy.mode = FAULTS[fault][0]
+        client = jvm.client(properties)
+        with pytest.raises(KmsUnavailableError, match="login service") as raised:
+            client.wrap(DEK, "sales")
+        problem(raised)
+        assert client.metrics()["retries"] == 2
+        proxy.mode = "pass"
+        assert client.wrap(DEK, "sales")
+
+    def test_hang(self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy) -> None:
+        limits = {"encryption.kms.call-timeout-ms": "700", "encryption.kms.retry.max-attempts": "2"}
+        warm(jvm, properties)
+        proxy.mode = "hang"
+        start = time.monotonic()
+        with pytest.raises(KmsUnavailableError) as raised:
+            jvm.client(properties | limits).wrap(DEK, "sales")
+        problem(raised)
+        assert time.monotonic() - start < 15
+
+
+class TestOtherCredentials:
+    """Each in a JVM of its own, for the environment says which."""
+
+    @pytest.fixture
+    def start(self, azure: AzureWorld, tmp_path: Path) -> Iterator[Callable[..., Jvm]]:
+        started: list[Jvm] = []
+
+        def start(environment: dict[str, str]) -> Jvm:
+            started.append(start_jvm(tmp_path / "log", environment, azure.java_options))
+            return started[-1]
+
+        yield start
+        for one in started:
+            one.stop()
+
+    def test_managed_identity(
+        self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
+    ) -> None:
+        client = start(azure.as_managed_identity()).client(properties)
+        blob = client.wrap(DEK, "sales")
+        assert client.unwrap(blob, "sales") == DEK
+        assert IDENTITY_HEADER.encode() not in client.serialized()
+
+    def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
+        jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})
+        with pytest.raises(LoginFailedError, match="no Azure credential was found") as raised:
+            jvm.client(properties).wrap(DEK, "sales")
+        problem(raised, "AZURE_CLIENT_ID")
+
+        # A class of the user's own, as Iceberg loads it.
+        other = {"adls.token-credential-provider": "org.example.Absent"}
+        with pytest.raises(ConfigurationError, match=re.escape("org.example.Absent")) as raised2:
+            jvm.client(properties | other).wrap(DEK, "sales")
+        assert "AdlsTokenCredentialProvider" in raised2.value.hint
+        own = "org.apache.iceberg.azure.AdlsTokenCredentialProviders$DefaultTokenCredentialProvider"
+        with pytest.raises(LoginFailedError, match="no Azure credential was found"):
+            jvm.client(properties | {"adls.token-credential-provider": own}).wrap(DEK, "sales")
+
+
+def warm(jvm: Jvm, properties: dict[str, str]) -> None:
+    """Loads Azure's classes, so that what follows is not about that: seconds on a busy machine."""
+    jvm.client(properties).wrap(DEK, "sales")

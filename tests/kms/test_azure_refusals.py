@@ -1,0 +1,276 @@
+"""What the Azure client makes of bad blobs, refusals, and wrong properties; against the double in servers/azure.py."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from servers.azure import AzureDouble
+from servers.azure_keys import DAY, Key
+from servers.azure_world import AzureWorld, asked, flipped
+from servers.jvm import Client, Jvm, start_jvm
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    BadWrappedKeyError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    NotSupportedError,
+)
+
+DEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.azure."
+STORE = {f"{PREFIX}store-key-version": "true"}
+
+
+@pytest.fixture(scope="module")
+def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM on a host with an application's secret, for which the vaults have their real names."""
+    log = tmp_path_factory.mktemp("azure-jvm") / "log"
+    started = start_jvm(log, azure.as_application(), azure.java_options)
+    yield started
+    started.stop()
+    assert "only-for-tests" not in log.read_text()
+
+
+@pytest.fixture
+def double(azure: AzureWorld) -> Iterator[AzureDouble]:
+    double = azure.double
+    yield double
+    double.keys.clear()
+    double.denied.clear()
+    double.damage = None
+
+
+@pytest.fixture
+def key(double: AzureDouble) -> Key:
+    return double.add_key("sales")
+
+
+@pytest.fixture
+def properties(azure: AzureWorld) -> dict[str, str]:
+    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url()}
+
+
+@pytest.fixture
+def client(jvm: Jvm, properties: dict[str, str], azure: AzureWorld) -> Client:
+    made = jvm.client(properties, raw=True)
+    azure.double.requests.clear()
+    return made
+
+
+def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
+    """The error names the KMS, says these words, and has a hint and no secret."""
+    text = str(raised.value)
+    for word in ("Azure", ".azure.net:", *words):
+        assert word in text
+    assert raised.value.hint
+    assert "only-for-tests" not in text
+    assert DEK.decode() not in text
+
+
+class TestBadBlobs:
+    @pytest.mark.parametrize("place", [0, 100, -1])
+    def test_bit_flips(self, client: Client, key: Key, place: int) -> None:
+        with pytest.raises(BadWrappedKeyError) as raised:
+            client.unwrap(flipped(client.wrap(DEK, "sales"), place), "sales")
+        problem(raised, "'sales'", "none of the 1 versions")
+
+    @pytest.mark.parametrize("length", [0, 1, 255])
+    def test_truncated(self, client: Client, key: Key, length: int) -> None:
+        with pytest.raises(BadWrappedKeyError):
+            client.unwrap(client.wrap(DEK, "sales")[:length], "sales")
+
+    def test_of_another_key(self, client: Client, key: Key, double: AzureDouble) -> None:
+        double.add_key("other")
+        with pytest.raises(BadWrappedKeyError) as raised:
+            client.unwrap(client.wrap(DEK, "other"), "sales")
+        problem(raised, "'sales'")
+
+    def test_of_another_kms(self, client: Client, key: Key, double: AzureDouble) -> None:
+        blob = b"ICWK\x01\x05vault" + bytes([0, 0, 0, 1]) + b"body"
+        with pytest.raises(BadWrappedKeyError, match="wrapped by KMS type 'vault'"):
+            client.unwrap(blob, "sales")
+        assert asked(double) == []
+
+    def test_stored_version_damaged(
+        self, jvm: Jvm, properties: dict[str, str], client: Client, key: Key
+    ) -> None:
+        blob = jvm.client(properties | STORE, raw=True).wrap(DEK, "sales")
+        body = blob.index(key.current.id.encode())
+        for damaged in (
+            blob[: body - 1],  # no length
+            blob[: body + 32],  # no key
+            blob[:body] + b"../secrets/other".ljust(32, b"x") + blob[body + 32 :],
+            flipped(blob, -1),
+        ):
+            with pytest.raises(BadWrappedKeyError) as raised:
+                client.unwrap(damaged, "sales")
+            problem(raised, "'sales'")
+        other = blob[:body] + b"0" * 32 + blob[body + 32 :]
+        with pytest.raises(KeyNotFoundError):
+            client.unwrap(other, "sales")
+
+    def test_answers_that_no_vault_gives(
+        self, client: Client, key: Key, double: AzureDouble
+    ) -> None:
+        for damage in (
+            lambda answer: {},
+            lambda answer: answer | {"value": "?"},
+            lambda answer: answer | {"kid": "https://elsewhere/keys/other/0"},
+        ):
+            double.damage = damage
+            with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+                client.wrap(DEK, "sales")
+            problem(raised, "'sales'")
+
+
+class TestRefusals:
+    def test_no_such_key(self, client: Client, double: AzureDouble) -> None:
+        for call in (client.wrap, client.unwrap):
+            with pytest.raises(KeyNotFoundError) as raised:
+                call(DEK, "absent")
+            problem(raised, "'absent'", "create_key")
+
+    def test_deleted_and_recovered(self, client: Client, key: Key) -> None:
+        blob = client.wrap(DEK, "sales")
+        key.deleted = int(time.time())
+        for call in (client.wrap, client.unwrap):
+            with pytest.raises(KeyNotFoundError) as raised:
+                call(blob[:16], "sales")
+            problem(raised, "'sales'", "az keyvault key recover --name sales")
+        key.deleted = None
+        assert client.unwrap(blob, "sales") == DEK
+
+    def test_disabled(self, client: Client, key: Key) -> None:
+        blob = client.wrap(DEK, "sales")
+        key.current.enabled = False
+        for call, data in ((client.wrap, DEK), (client.unwrap, blob)):
+            with pytest.raises(KeyDisabledError) as raised:
+                call(data, "sales")
+            problem(raised, "'sales'", "--enabled true")
+
+    @pytest.mark.parametrize("attribute", ["exp", "nbf"])
+    def test_outside_its_dates(self, client: Client, key: Key, attribute: str) -> None:
+        """It does not wrap, and does unwrap, as Azure has it: so that data can be had back."""
+        blob = client.wrap(DEK, "sales")
+        away = DAY if attribute == "nbf" else -DAY
+        setattr(key.current, attribute, int(time.time()) + away)
+        with pytest.raises(KeyDisabledError, match="not yet valid|expired") as raised:
+            client.wrap(DEK, "sales")
+        problem(raised, "'sales'")
+        assert client.unwrap(blob, "sales") == DEK
+
+    @pytest.mark.parametrize(
+        ("inner", "hint"),
+        [
+            ("ForbiddenByPolicy", "driver_policy"),
+            ("ForbiddenByRbac", "Key Vault Crypto Service Encryption User"),
+            ("AccessDenied", "driver_policy"),
+            ("ForbiddenByFirewall", "firewall"),
+            ("ForbiddenByConnection", "private endpoint"),
+        ],
+    )
+    @pytest.mark.parametrize("operation", ["wrapkey", "unwrapkey"])
+    def test_permission_missing(
+        self, client: Client, key: Key, double: AzureDouble, operation: str, inner: str, hint: str
+    ) -> None:
+        blob = client.wrap(DEK, "sales")
+        double.denied[operation] = inner
+        with pytest.raises(AccessDeniedError, match="may not") as raised:
+            client.wrap(DEK, "sales") if operation == "wrapkey" else client.unwrap(blob, "sales")
+        problem(raised, "'sales'", inner)
+        assert type(raised.value) is AccessDeniedError
+        assert hint in raised.value.hint
+
+    def test_operation_not_among_the_keys(self, client: Client, key: Key) -> None:
+        key.current.ops = ["sign", "verify"]
+        with pytest.raises(NotSupportedError) as raised:
+            client.wrap(DEK, "sales")
+        problem(raised, "'sales'", "--ops wrapKey unwrapKey")
+        with pytest.raises(NotSupportedError):
+            client.unwrap(b"x" * 256, "sales")
+
+    def test_algorithm_does_not_fit(self, jvm: Jvm, properties: dict[str, str], key: Key) -> None:
+        client = jvm.client(properties | {f"{PREFIX}algorithm": "A256KW"}, raw=True)
+        for call in (client.wrap, client.unwrap):
+            with pytest.raises(NotSupportedError, match="incompatible") as raised:
+                call(DEK, "sales")
+            problem(raised, "'sales'", "A256KW", f"{PREFIX}algorithm")
+
+
+class TestProperties:
+    @pytest.mark.parametrize(
+        ("changed", "words"),
+        [
+            ({f"{PREFIX}vault-url": None}, "vault-url is missing"),
+            ({f"{PREFIX}vault-url": "http://lake.vault.azure.net"}, "not the https address"),
+            ({f"{PREFIX}vault-url": "lake.vault.azure.net"}, "not the https address"),
+            (
+                {f"{PREFIX}vault-url": "https://lake.vault.azure.net/keys/sales"},
+                "not the https address",
+            ),
+            ({f"{PREFIX}vault-url": "https://u:p@lake.vault.azure.net"}, "not the https address"),
+            ({f"{PREFIX}vault-url": "https://lake.example.com"}, "none of Azure's own hosts"),
+            (
+                {f"{PREFIX}vault-url": "https://vault.azure.net.evil.org"},
+                "none of Azure's own hosts",
+            ),
+            ({"azure.keyvault.url": "https://other.vault.azure.net"}, "contradict each other"),
+            ({f"{PREFIX}algorithm": "RSA1_5"}, "'RSA1_5'"),
+            ({"azure.keyvault.key-wrap-algorithm": "RSA1_5"}, "key-wrap-algorithm"),
+            ({f"{PREFIX}algorithm": "rsa"}, "'rsa'"),
+            (
+                {f"{PREFIX}algorithm": "RSA-OAEP", "azure.keyvault.key-wrap-algorithm": "A256KW"},
+                "contradict each other",
+            ),
+            ({f"{PREFIX}store-key-version": "yes"}, "neither true nor false"),
+            ({f"{PREFIX}versions-to-try": "0"}, "1 or more"),
+            ({"encryption.kms.call-timeout-ms": "soon"}, "call-timeout-ms"),
+        ],
+    )
+    def test_bad(
+        self, jvm: Jvm, properties: dict[str, str], changed: dict[str, str | None], words: str
+    ) -> None:
+        given = {k: v for k, v in (properties | changed).items() if v is not None}
+        with pytest.raises(ConfigurationError, match=words) as raised:
+            jvm.client(given)
+        assert raised.value.hint
+
+    @pytest.mark.parametrize("same", ["{}", "{}/", "HTTPS://LAKE.vault.azure.net:{port}//"])
+    def test_icebergs_own_names(
+        self, jvm: Jvm, azure: AzureWorld, properties: dict[str, str], key: Key, same: str
+    ) -> None:
+        url = same.format(azure.url(), port=azure.proxy.port)
+        stock = {"azure.keyvault.url": url, "azure.keyvault.key-wrap-algorithm": "RSA-OAEP-256"}
+        alone = {"encryption.kms-type": "azure", **stock}
+        for given in (alone, properties | stock | {f"{PREFIX}algorithm": "RSA-OAEP-256"}):
+            client = jvm.client(given, raw=True)
+            assert client.text() == f"Azure Key Vault at {azure.url()}"
+            assert client.unwrap(client.wrap(DEK, "sales"), "sales") == DEK
+
+    def test_the_port_that_https_has_anyway(self, jvm: Jvm) -> None:
+        """Azure writes it into the links to next pages."""
+        given = {
+            "encryption.kms-type": "azure",
+            f"{PREFIX}vault-url": "https://lake.vault.azure.net:443/",
+            "azure.keyvault.url": "https://lake.vault.azure.net",
+        }
+        assert jvm.client(given).text() == "Azure Key Vault at https://lake.vault.azure.net"
+
+    def test_other_clouds_name_their_scope(self, jvm: Jvm, azure: AzureWorld, key: Key) -> None:
+        given = {
+            "encryption.kms-type": "azure",
+            f"{PREFIX}vault-url": azure.plain_url,
+            f"{PREFIX}token-scope": "https://vault.azure.net/.default",
+        }
+        client = jvm.client(given, raw=True)
+        assert client.unwrap(client.wrap(DEK, "sales"), "sales") == DEK
+
+    def test_nothing_is_asked_at_the_start(
+        self, jvm: Jvm, properties: dict[str, str], azure: AzureWorld
+    ) -> None:
+        azure.proxy.forget()
+        jvm.client(properties)
+        assert azure.proxy.requests == []

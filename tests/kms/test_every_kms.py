@@ -1,0 +1,235 @@
+"""Six KMSs times {key, create, insert, select in a new session, executors, rotate, verify}; and no secret travels.
+
+One program (cluster_program.py) lives a table's life under each KMS, on a cluster of a driver and two
+executors, each a JVM of its own, with tables on a JDBC catalog: in files, and for AWS in object storage. What it
+saw is looked at here.
+"""
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.jars import SPARK_JARS, build_jars, our_jar
+from servers.kms import KINDS, Backend, start
+from servers.programs import run
+
+pytestmark = pytest.mark.slow
+
+SESSIONS_ON_EXECUTORS = 2  # the one of test_executors, and the one that verifies
+LOGGED = """
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %c: %m%n%ex
+logger.ours.name = io.icebergcrypto
+logger.ours.level = trace
+logger.iceberg.name = org.apache.iceberg
+logger.iceberg.level = debug
+logger.amazon.name = software.amazon.awssdk
+logger.amazon.level = debug
+logger.azure.name = com.azure
+logger.azure.level = debug
+"""
+
+
+@dataclass
+class Run:
+    """What the program saw, and what it left behind."""
+
+    seen: dict[str, Any]
+    executors: int
+    backends: dict[str, Backend]
+    folder: Path
+    error_output: str
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    folder = tmp_path_factory.mktemp("every-kms")
+    backends = {kind: start(kind, folder / kind) for kind in KINDS}
+    try:
+        yield live(folder, backends)
+    finally:
+        for backend in backends.values():
+            backend.stop()
+
+
+def live(folder: Path, backends: dict[str, Backend]) -> Run:
+    (folder / "events").mkdir()
+    (folder / "log4j2.properties").write_text(LOGGED)
+    settings = {
+        "conf": conf(folder, backends),
+        "kms": {
+            kind: {
+                "class": backend.kms,
+                "fields": backend.fields,
+                "admin": backend.admin,
+                "key": backend.key,
+                "options": {
+                    "uri": f"jdbc:sqlite:{folder}/{kind}.db",
+                    "jdbc.schema-version": "V1",
+                    "warehouse": str(folder / "warehouse" / kind),
+                    **backend.options,
+                },
+            }
+            for kind, backend in backends.items()
+        },
+    }
+    environment = {k: v for backend in backends.values() for k, v in backend.environment.items()}
+    environment["SPARK_HOME"] = str(spark_home(folder / "spark"))
+    errors = folder / "stderr"
+    program = Path(__file__).with_name("cluster_program.py")
+    command = ["bash", "-c", f'exec "$@" 2> {errors}', "-", sys.executable, str(program)]
+    printed = run(command, folder, environment, given=json.dumps(settings), timeout=900)
+    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
+    seen = json.loads(line.removeprefix("SEEN "))
+    return Run(seen["kms"], seen["executors"], backends, folder, errors.read_text())
+
+
+def spark_home(folder: Path) -> Path:
+    """Spark by another path: a local-cluster's executors work and print below their Spark's folder."""
+    folder.mkdir()
+    for part in SPARK_JARS.parent.iterdir():
+        (folder / part.name).symlink_to(part)
+    return folder
+
+
+def conf(folder: Path, backends: dict[str, Backend]) -> dict[str, str]:
+    jars = [our_jar(), *build_jars("test-jars", "iceberg-spark*.jar"), *build_jars("kms-jars")]
+    java = " ".join(
+        [
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+            *(option for backend in backends.values() for option in backend.java),
+        ]
+    )
+    return {
+        "spark.master": "local-cluster[2,1,768]",
+        "spark.executor.memory": "640m",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java,
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "events").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+
+
+def step(lived: Run, kind: str, name: str) -> Any:
+    outcome = lived.seen[kind].get(name)
+    assert outcome is not None, f"not reached; the last step: {list(lived.seen[kind].items())[-1]}"
+    assert not (isinstance(outcome, dict) and "error" in outcome), outcome["error"]
+    return outcome
+
+
+every_kms = pytest.mark.parametrize("kind", KINDS)
+
+
+def test_executors_are_processes_of_their_own(lived: Run) -> None:
+    assert lived.executors == 2
+
+
+@every_kms
+def test_key(lived: Run, kind: str) -> None:
+    """Made, described, listed, checked from Spark, and its policy told."""
+    seen = step(lived, kind, "key_made")
+    made = seen["made"]
+    key_id = made["key_id"]
+    assert made == seen["described"]
+    assert made["state"] == "enabled"
+    assert key_id in seen["listed"]
+    assert key_id.rpartition("/")[2] in seen["policy"] or made["detail"]["arn"] in seen["policy"]
+
+
+@every_kms
+def test_create(lived: Run, kind: str) -> None:
+    """The trial of the key is one wrap and one unwrap; the one before it was KMS.check's."""
+    assert step(lived, kind, "create") == {"wrap": 2, "unwrap": 2}
+
+
+@every_kms
+def test_insert(lived: Run, kind: str) -> None:
+    """Three inserts wrap one KEK, and unwrap none: it is in the cache."""
+    assert step(lived, kind, "insert") == {"wrap": 3, "unwrap": 2}
+
+
+@every_kms
+def test_select_in_a_new_session(lived: Run, kind: str) -> None:
+    seen = step(lived, kind, "select_in_a_new_session")
+    assert seen == {"ids": list(range(30)), "driver": {"wrap": 0, "unwrap": 1}}
+
+
+@every_kms
+def test_executors(lived: Run, kind: str) -> None:
+    """Metadata tables and expire_snapshots unwrap on executors; the driver asks for nothing more.
+
+    An executor asks once for each KEK in each session, however many tasks it runs.
+    """
+    seen = step(lived, kind, "on_executors")
+    assert (seen["entries"], seen["manifests"], seen["deleted_lists"]) == (6, 6, 2)
+    assert seen["driver"] == {"wrap": 0, "unwrap": 1}
+    count = lived.backends[kind].calls
+    if count is not None:
+        step(lived, kind, "shown")
+        by_executors = count() - lived.seen[kind]["driver_calls"]
+        assert 1 <= by_executors <= lived.executors * SESSIONS_ON_EXECUTORS
+
+
+@every_kms
+def test_rotate(lived: Run, kind: str) -> None:
+    """After a rotation what was written before is read, and more is written."""
+    seen = step(lived, kind, "rotate")
+    made = step(lived, kind, "key_made")["made"]
+    assert seen["rotated"]["key_id"] == made["key_id"]
+    assert seen["rotated"]["version"] != made["version"]
+    assert seen["before"] == list(range(30))
+    assert seen["after"] == list(range(40))
+
+
+@every_kms
+def test_verify(lived: Run, kind: str) -> None:
+    seen = step(lived, kind, "verify")
+    assert seen["ok"]
+    assert {file["magic"] for file in seen["files"]} == {"PARE", "AGS1"}
+    assert all(file["path"].startswith("s3://") == (kind == "aws") for file in seen["files"])
+
+
+@every_kms
+def test_no_secret_travels(lived: Run, kind: str) -> None:
+    """Not in the serialized table, toString, EXPLAIN, the event log, nor any log of driver and executors."""
+    shown = step(lived, kind, "shown")
+    assert kind in "".join(shown["texts"]).lower()
+    places = {"serialized": base64.b64decode(shown["serialized"]), "stderr": b""}
+    places |= {f"text {i}": text.encode() for i, text in enumerate(shown["texts"])}
+    places["stderr"] = lived.error_output.encode()
+    written = [
+        *(lived.folder / "events").rglob("*"),
+        *(lived.folder / "spark" / "work").rglob("std*"),
+    ]
+    places |= {str(path): path.read_bytes() for path in written if path.is_file()}
+    assert any("/work/" in place for place in places)
+    assert any("/events/" in place for place in places)
+    for secret in lived.backends[kind].secrets:
+        for form in forms(secret):
+            assert not [place for place, data in places.items() if form in data]
+
+
+def forms(secret: str) -> list[bytes]:
+    """A secret as it may stand in text, Java's serialization, or a header."""
+    encoded = base64.b64encode(secret.encode()).rstrip(b"=")
+    return [secret.encode(), secret.encode("utf-16-be"), encoded[:-1]]

@@ -1,0 +1,418 @@
+"""The Google Cloud KMS client: logins of every kind, their faults and the network's, and that no secret travels."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from servers.faults import FaultProxy
+from servers.gcp import GcpKmsDouble
+from servers.gcp_login import OWNER, REFRESH_TOKEN, SUBJECT_TOKEN
+from servers.jvm import Jvm, start_jvm
+from servers.tls import TestAuthority, make_authority
+
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    KmsUnavailableError,
+    LoginFailedError,
+)
+from pyspark_iceberg_crypto.kms._gcp import GcpKms
+
+DEK = b"0123456789abcdef"
+ENDPOINT = "encryption.kms.gcp.endpoint"
+FILE = "encryption.kms.gcp.credentials-file"
+TIMEOUT = "encryption.kms.call-timeout-ms"
+QUICK = {
+    "encryption.kms.retry.initial-delay-ms": "10",
+    "encryption.kms.retry.max-delay-ms": "20",
+    "encryption.kms.circuit-breaker.failures": "0",
+}
+Faults = Callable[..., FaultProxy]
+
+
+@pytest.fixture
+def double() -> Iterator[GcpKmsDouble]:
+    started = GcpKmsDouble().start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def properties(double: GcpKmsDouble, tmp_path: Path) -> dict[str, str]:
+    file = double.login.service_account(tmp_path / "account.json")
+    return {"encryption.kms-type": "gcp", ENDPOINT: double.url, FILE: str(file), **QUICK}
+
+
+@pytest.fixture
+def key(double: GcpKmsDouble) -> str:
+    return double.add_key("k1")
+
+
+@pytest.fixture(scope="module")
+def gcloud(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of gcloud's settings, where the application default credentials are looked for."""
+    return tmp_path_factory.mktemp("gcloud")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
+    return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def jvm(
+    gcloud: Path, authority: TestAuthority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Jvm]:
+    """A JVM that finds no credentials of whoever runs the tests, and trusts the tests' authority."""
+    nobody = {
+        "CLOUDSDK_CONFIG": str(gcloud),
+        "NO_GCE_CHECK": "true",
+        "GOOGLE_APPLICATION_CREDENTIALS": "",
+    }
+    started = start_jvm(
+        tmp_path_factory.mktemp("jvm") / "log", nobody, options=authority.java_options
+    )
+    yield started
+    started.stop()
+
+
+def refused(
+    raised: pytest.ExceptionInfo[IcebergCryptoError], key: str, *words: str, file: str = ""
+) -> None:
+    text = str(raised.value)
+    for word in (key, file, *words):
+        assert word in text
+    assert "Google Cloud KMS at http://127.0.0.1:" in text
+    assert raised.value.hint
+    assert "only-for-tests" not in text
+    assert "PRIVATE KEY" not in text
+
+
+def test_the_login_asks_for_cloud_kms_and_no_more(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
+) -> None:
+    jvm.client(properties, raw=True).wrap(DEK, key)
+    (token,) = double.login.tokens.values()
+    assert (token.account, token.scopes) == (OWNER, {"https://www.googleapis.com/auth/cloudkms"})
+
+
+def test_tls(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    authority: TestAuthority,
+    faults: Faults,
+    key: str,
+    tmp_path: Path,
+) -> None:
+    url = faults(double.port, authority.server).url
+    client = jvm.client({**properties, ENDPOINT: url}, raw=True)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+    assert client.text() == f"Google Cloud KMS at {url}"
+    stranger = faults(double.port, make_authority(tmp_path).server).url
+    with pytest.raises(ConfigurationError, match="TLS certificate is not trusted"):
+        jvm.client({**properties, ENDPOINT: stranger}).wrap(DEK, key)
+    file = double.login.service_account(tmp_path / "a.json", token_uri=f"{stranger}/token")
+    with pytest.raises(ConfigurationError, match="TLS certificate is not trusted") as raised:
+        jvm.client({**properties, FILE: str(file)}).wrap(DEK, key)
+    refused(raised, key, "token_uri", file=str(file))
+
+
+def test_authorized_user(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str, tmp_path: Path
+) -> None:
+    file = double.login.authorized_user(tmp_path / "user.json")
+    client = jvm.client({**properties, FILE: str(file)}, raw=True)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+    file.write_text(file.read_text().replace(REFRESH_TOKEN, "only-for-tests-revoked"))
+    with pytest.raises(LoginFailedError) as raised:
+        jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
+    refused(raised, key, "Token has been expired or revoked", "log in again", file=str(file))
+
+
+def test_external_account(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    authority: TestAuthority,
+    faults: Faults,
+    key: str,
+    tmp_path: Path,
+) -> None:
+    """Workload identity federation: the file holds no secret and may be readable by all."""
+    url = faults(double.port, authority.server).url
+    for impersonate in ("", OWNER):
+        file = double.login.external_account(tmp_path / "external.json", url, impersonate)
+        client = jvm.client({**properties, FILE: str(file)}, raw=True)
+        assert client.unwrap(client.wrap(DEK, key), key) == DEK
+    subject = file.with_suffix(".subject")
+    subject.write_text("only-for-tests-wrong")
+    with pytest.raises(LoginFailedError) as raised:
+        jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
+    refused(raised, key, "The subject token is not valid", file=str(file))
+    subject.write_text(SUBJECT_TOKEN)
+
+
+def test_application_default_credentials(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str, gcloud: Path
+) -> None:
+    del properties[FILE]
+    client = jvm.client(properties, raw=True)
+    with pytest.raises(LoginFailedError, match="no application default credentials") as raised:
+        client.wrap(DEK, key)
+    assert "gcloud auth application-default login" in raised.value.hint
+    assert FILE in raised.value.hint
+    double.login.authorized_user(gcloud / "application_default_credentials.json")
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK, "found when they are there"
+    double.login.revoke()
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK, "renewed"
+
+
+def test_a_machine_s_service_account(
+    properties: dict[str, str], double: GcpKmsDouble, key: str, tmp_path: Path
+) -> None:
+    """On Google's machines, GKE and Dataproc the metadata server gives tokens."""
+    del properties[FILE]
+    environment = {
+        "CLOUDSDK_CONFIG": str(tmp_path),
+        "GCE_METADATA_HOST": f"127.0.0.1:{double.port}",
+        "GOOGLE_APPLICATION_CREDENTIALS": "",
+        "NO_GCE_CHECK": "",
+    }
+    machine = start_jvm(tmp_path / "log", environment)
+    try:
+        client = machine.client(properties, raw=True)
+        assert client.unwrap(client.wrap(DEK, key), key) == DEK
+        double.login.revoke()
+        client.wrap(DEK, key)
+        assert double.login.logins == 2
+    finally:
+        machine.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        (None, 0, "does not exist"),
+        ("", 0o600, 'has no "type"'),
+        ("only-for-tests", 0o600, 'has no "type"'),
+        ('{"type": only-for-tests', 0o600, "it is not JSON"),
+        ('{"private_key": "only-for-tests"}', 0o600, 'has no "type"'),
+        ('{"type": "unheard_of"}', 0o600, "has no credentials"),
+        ('{"type": "service_account"}', 0o600, "has no credentials"),
+        ('{"type": "service_account", "private_key": "only-for-tests"}', 0o600, "has no cred"),
+        ('{"type": "service_account", "private_key": "x"}', 0o640, "is open to others"),
+        ('{"type": "authorized_user", "refresh_token": "x"}', 0o604, "is open to others"),
+        (
+            '{"type": "impersonated_service_account", "source_credentials": {"refresh_token": "x"}}',
+            0o644,
+            "is open to others",
+        ),
+    ],
+)
+def test_bad_credentials_files(
+    jvm: Jvm,
+    properties: dict[str, str],
+    key: str,
+    tmp_path: Path,
+    content: str | None,
+    mode: int,
+    says: str,
+) -> None:
+    file = tmp_path / "bad.json"
+    if content is not None:
+        file.write_text(content)
+        file.chmod(mode)
+    client = jvm.client({**properties, FILE: str(file)}, raw=True)
+    with pytest.raises(ConfigurationError, match=says) as raised:
+        client.wrap(DEK, key)
+    assert str(file) in str(raised.value)
+    assert FILE in str(raised.value)
+    assert raised.value.hint
+    assert "only-for-tests" not in str(raised.value)
+
+
+def test_a_service_account_s_broken_private_key_is_not_shown(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str, tmp_path: Path
+) -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\nonly-for-tests\n-----END PRIVATE KEY-----\n"
+    file = double.login.service_account(tmp_path / "broken.json", private_key=pem)
+    with pytest.raises(ConfigurationError, match="has no credentials") as raised:
+        jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
+    assert "only-for-tests" not in str(raised.value)
+    assert "only-for-tests" not in jvm.log.read_text()
+
+
+def test_a_revoked_token_is_renewed_once(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
+) -> None:
+    client = jvm.client(properties, raw=True)
+    blob = client.wrap(DEK, key)
+    double.login.revoke()
+    assert client.unwrap(blob, key) == DEK
+    assert double.login.logins == 2
+
+
+def test_an_expired_token_is_renewed(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
+) -> None:
+    double.login.lifetime = 1
+    client = jvm.client(properties, raw=True)
+    blob = client.wrap(DEK, key)
+    time.sleep(1.1)
+    assert client.unwrap(blob, key) == DEK
+    assert double.login.logins == 2
+
+
+def test_a_login_that_is_never_accepted(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, faults: Faults, key: str
+) -> None:
+    proxy = faults(double.port)
+    error = {
+        "code": 401,
+        "message": "Request had invalid credentials.",
+        "status": "UNAUTHENTICATED",
+    }
+    proxy.mode = ("status", 401, {}, json.dumps({"error": error}))
+    client = jvm.client({**properties, ENDPOINT: proxy.url})
+    with pytest.raises(LoginFailedError) as raised:
+        client.wrap(DEK, key)
+    refused(raised, key, "refuses the login", "Log in again")
+    assert len(proxy.requests) == 2, "one renewal, and no retry"
+
+
+def test_a_deleted_account_key_and_its_replacement(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
+) -> None:
+    client = jvm.client(properties, raw=True)
+    blob = client.wrap(DEK, key)
+    double.login.delete_key()
+    double.login.revoke()
+    for _ in range(2):
+        with pytest.raises(LoginFailedError) as raised:
+            client.unwrap(blob, key)
+        refused(raised, key, "Invalid JWT Signature", "new credentials file", file=properties[FILE])
+    double.login.service_account(Path(properties[FILE]))
+    assert client.unwrap(blob, key) == DEK, "the file is read again"
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_clock_skew(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str, hours: int
+) -> None:
+    double.login.clock_skew = hours * 3600
+    with pytest.raises(LoginFailedError) as raised:
+        jvm.client(properties).wrap(DEK, key)
+    refused(raised, key, "iat and exp", "clock", file=properties[FILE])
+    assert double.login.logins == 1, "a refusal is not tried again"
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("down", "cannot be reached"),
+        ("hang", "did not finish within 700 ms"),
+        ("reset", "Cloud KMS"),
+        (("status", 503, {}, "<html>busy</html>"), "answers HTTP 503"),
+        (("status", 429, {}, "{}"), "answers HTTP 429"),
+    ],
+)
+def test_faults_of_the_login_server(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    faults: Faults,
+    key: str,
+    tmp_path: Path,
+    fault: object,
+    says: str,
+) -> None:
+    proxy = faults(double.port)
+    proxy.mode = fault  # type: ignore[assignment]
+    file = double.login.service_account(tmp_path / "a.json", token_uri=f"{proxy.url}/token")
+    client = jvm.client({**properties, FILE: str(file), TIMEOUT: "700"}, raw=True)
+    start = time.monotonic()
+    with pytest.raises(KmsUnavailableError) as raised:
+        client.wrap(DEK, key)
+    refused(raised, key, says)
+    assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("down", "cannot be reached"),
+        ("hang", "did not answer within 700 ms"),
+        ("reset", "cannot be reached"),
+        (("status", 429, {}, '{"error": {"status": "RESOURCE_EXHAUSTED"}}'), "HTTP 429"),
+        (("status", 500, {}, '{"error": {"status": "INTERNAL"}}'), "HTTP 500"),
+        (("status", 503, {}, '{"error": {"status": "UNAVAILABLE"}}'), "HTTP 503"),
+    ],
+)
+def test_faults_of_the_network(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    faults: Faults,
+    key: str,
+    fault: object,
+    says: str,
+) -> None:
+    proxy = faults(double.port)
+    given = {**properties, ENDPOINT: proxy.url, TIMEOUT: "700"}
+    raw = jvm.client(given, raw=True)
+    raw.wrap(DEK, key)
+    proxy.forget()
+    proxy.mode = fault  # type: ignore[assignment]
+    start = time.monotonic()
+    with pytest.raises(KmsUnavailableError) as raised:
+        raw.wrap(DEK, key)
+    assert time.monotonic() - start < 3
+    assert says in str(raised.value)
+    assert "Google Cloud KMS at http://127.0.0.1:" in str(raised.value)
+    assert len(proxy.requests) == (fault != "down"), "the client itself does not try again"
+
+    if fault in ("hang", "down"):
+        proxy.mode = "pass"
+    else:
+        proxy.next, proxy.mode = [proxy.mode] * 2, "pass"
+    client = jvm.client(given)
+    client.check(key)
+    assert client.metrics()["retries"] == (0 if fault in ("hang", "down") else 2)
+
+
+def test_no_secret_travels(
+    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
+) -> None:
+    token_as_property = {"gcp.oauth2.token": "property-only-for-tests"}
+    for raw in (True, False):
+        client = jvm.client({**properties, **token_as_property}, raw=raw)
+        blob = client.wrap(DEK, key)  # it has logged in by now
+        (token, *_) = double.login.tokens
+        content = json.loads(Path(properties[FILE]).read_text())
+        pem = content["private_key"].splitlines()
+        secrets = [token, pem[1], pem[-2], base64.b64decode(pem[1]), "only-for-tests", DEK]
+        seen = client.serialized()
+        for secret in secrets:
+            assert (secret if isinstance(secret, bytes) else secret.encode()) not in seen
+        assert properties[FILE].encode() in seen, "the reference travels"
+        assert client.text() == f"Google Cloud KMS at {double.url}"
+        assert client.travelled().unwrap(blob, key) == DEK
+    log = jvm.log.read_text()
+    assert "only-for-tests" not in log
+    assert pem[1] not in log
+
+
+def test_without_google_s_library(properties: dict[str, str], tmp_path: Path) -> None:
+    bare = start_jvm(tmp_path / "log", clouds=False)
+    try:
+        with pytest.raises(ConfigurationError, match="GcpKmsClient needs a library") as raised:
+            bare.client(properties)
+        assert "com/google/auth/oauth2/GoogleCredentials" in raised.value.message
+        (package,) = GcpKms.packages
+        assert package in raised.value.hint
+    finally:
+        bare.stop()

@@ -1,0 +1,141 @@
+"""Tables while their KMS is away, slow or the wrong one. On a real Vault behind a proxy that fails."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers.faults import FaultProxy
+from servers.files import everything_below
+from servers.lake import Lake
+from servers.vault import VaultServer
+
+QUICK = {
+    "encryption.kms.retry.max-attempts": "2",
+    "encryption.kms.retry.initial-delay-ms": "10",
+    "encryption.kms.retry.max-delay-ms": "20",
+    "encryption.kms.call-timeout-ms": "2000",
+    "encryption.kms.circuit-breaker.failures": "0",
+    "cache-enabled": "false",  # every statement loads its table anew
+}
+NO_CACHE = {"encryption.kms.cache.ttl-ms": "0"}
+
+
+@pytest.fixture
+def proxy(vault: VaultServer) -> Iterator[FaultProxy]:
+    started = FaultProxy(vault.port).start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def options(vault: VaultServer, proxy: FaultProxy, tmp_path: Path) -> dict[str, str]:
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text(vault.root)
+    return {
+        "encryption.kms-type": "vault",
+        "encryption.kms.vault.address": proxy.url,
+        "encryption.kms.vault.token-file": str(token),
+        **QUICK,
+    }
+
+
+@pytest.fixture
+def lake(hadoop: Lake, options: dict[str, str]) -> Lake:  # one catalog is enough here
+    keystore = [key for key in hadoop.world.ours("hadoop") if ".keystore." in key]
+    return hadoop.with_options(options, without=keystore)
+
+
+@pytest.fixture
+def key(vault: VaultServer) -> str:
+    return vault.make_key()
+
+
+def new_session(lake: Lake, options: dict[str, str]) -> Lake:
+    keystore = [key for key in lake.world.ours("hadoop") if ".keystore." in key]
+    return lake.with_options(options, without=keystore)
+
+
+def test_what_is_known_goes_on(lake: Lake, key: str, proxy: FaultProxy) -> None:
+    """In an outage shorter than the cache's time to live, known tables are read and written."""
+    table = lake.create(key=key)
+    lake.insert(table, range(3))
+    proxy.mode = "down"
+    assert lake.ids(table) == [0, 1, 2]
+    lake.insert(table, [3])
+    lake.run(f"DELETE FROM {table} WHERE id = 0")
+    assert lake.ids(table) == [1, 2, 3]
+    assert lake.value(f"SELECT count(*) FROM {table}.snapshots") == 3
+
+
+@pytest.mark.parametrize("mode", ["down", "hang"])
+def test_a_new_session_says_what_is_wrong_and_recovers(
+    lake: Lake, key: str, proxy: FaultProxy, options: dict[str, str], mode: str
+) -> None:
+    table = lake.create(key=key)
+    lake.insert(table, range(3))
+    other = new_session(lake, {**options, "encryption.kms.call-timeout-ms": "300"})
+    proxy.mode = mode  # type: ignore[assignment]
+    error = other.refused(f"SELECT * FROM {other.table()}", "Vault", other.table(), "hint:")
+    assert "KmsUnavailableException" in error
+    proxy.mode = "pass"
+    assert other.ids(other.table()) == [0, 1, 2]
+
+
+def test_nothing_is_left_of_a_write_whose_kms_went_away(
+    lake: Lake, key: str, proxy: FaultProxy
+) -> None:
+    """The first INSERT's commit wraps the table's KEK: data files are there when that fails, and go away."""
+    table = lake.create(key=key)
+    before = everything_below(lake.warehouse)
+    proxy.mode = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
+    insert = f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ 3L, 'x', 'p'"
+    error = lake.refused(insert, "Vault", "sealed", table)
+    assert "KmsUnavailableException" in error
+    assert [r for r in proxy.requests if f"/encrypt/{key}" in r]
+    proxy.mode = "pass"
+    assert everything_below(lake.warehouse) == before
+    lake.insert(table, [4])
+    assert lake.ids(table) == [4]
+
+
+def test_nothing_is_written_when_the_table_cannot_be_opened(
+    lake: Lake, key: str, proxy: FaultProxy, options: dict[str, str]
+) -> None:
+    """Without a cache a later INSERT asks once, before it writes."""
+    other = new_session(lake, {**options, **NO_CACHE})
+    table = other.create(key=key)
+    other.insert(table, [1])
+    proxy.forget()
+    other.insert(table, [2])
+    assert len(proxy.requests) == 1
+    proxy.mode = "down"
+    other.refused(f"INSERT INTO {table} VALUES (3, 'x', 'p')", "Vault", table)
+    proxy.mode = "pass"
+    assert other.ids(table) == [1, 2]
+
+
+def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: FaultProxy) -> None:
+    proxy.mode = "down"
+    create = f"CREATE TABLE {lake.table()} (id INT) USING iceberg"
+    lake.refused(f"{create} TBLPROPERTIES ('encryption.key-id'='{key}')", "Vault", key)
+    proxy.mode = "pass"
+    lake.refused(f"{create} TBLPROPERTIES ('encryption.key-id'='no-such-key')", "no-such-key")
+    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+
+
+def test_a_slow_kms_is_waited_for(lake: Lake, key: str, proxy: FaultProxy) -> None:
+    proxy.mode = "slow"
+    table = lake.create(key=key)
+    lake.insert(table, [1])
+    assert lake.ids(table) == [1]
+
+
+def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) -> None:
+    """A table that Vault's key encrypts, in a catalog with a keystore."""
+    table = lake.create(key=key)
+    lake.insert(table, [1])
+    stranger = hadoop.with_options({})
+    stranger.namespace = lake.namespace
+    text = stranger.refused(f"SELECT * FROM {stranger.table()}", "vault", "keystore", key)
+    assert "BadWrappedKeyException" in text

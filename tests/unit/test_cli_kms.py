@@ -1,0 +1,171 @@
+"""The commands that manage keys, on a double of a KMS."""
+
+import inspect
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+from doubles import DoubleKms
+
+from pyspark_iceberg_crypto import cli, errors
+from pyspark_iceberg_crypto.kms import BY_TYPE
+
+DOUBLE = ("--kms", "double", "--address", "https://kms")
+
+
+@pytest.fixture(autouse=True)
+def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(BY_TYPE, "double", DoubleKms)
+    DoubleKms.keys.clear()
+    yield
+    DoubleKms.keys.clear()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["kms", *arguments])
+
+
+def test_a_new_key_comes_with_what_spark_needs() -> None:
+    result = run("create-key", *DOUBLE, "sales")
+    assert result.exit_code == 0
+    for line in (
+        "✓ created sales",
+        "spark.sql.catalog.lake.encryption.kms-type=double",
+        "spark.sql.catalog.lake.encryption.kms.double.address=https://kms",
+        "spark.jars.packages=org.double:double-bundle:1.0",
+        "CREATE TABLE lake.db.t (...) TBLPROPERTIES ('encryption.key-id'='sales')",
+        "# for Spark's driver",
+        "allow sales",
+    ):
+        assert line in result.stdout.splitlines()
+
+
+def test_a_new_key_as_json() -> None:
+    found = json.loads(run("create-key", *DOUBLE, "sales", "--output", "json").stdout)
+    assert found["key"]["key_id"] == "sales"
+    assert found["properties"]["encryption.kms-type"] == "double"
+    assert found["policy"].startswith("# for Spark's driver")
+
+
+def test_a_new_key_is_told_even_if_its_policy_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> str:
+        raise errors.AccessDeniedError("may not describe it", "ask for the right")
+
+    monkeypatch.setattr(DoubleKms, "driver_policy", refuse)
+    result = run("create-key", *DOUBLE, "sales")
+    assert result.exit_code == 0
+    assert "✓ created sales" in result.stdout
+    assert "# not known: may not describe it\n# hint: ask for the right" in result.stdout
+
+
+def test_options_are_the_fields_and_the_methods_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[DoubleKms] = []
+    create = DoubleKms.create_key
+
+    def spy(self: DoubleKms, name: str, **settings: object) -> object:
+        made.append(self)
+        return create(self, name, **settings)  # type: ignore[arg-type]
+
+    spy.__signature__ = inspect.signature(create)  # type: ignore[attr-defined]
+    monkeypatch.setattr(DoubleKms, "create_key", spy)
+    settings = ("--token-env", "T", "--timeout", "3", "--no-plain", "--bits", "128", "--label", "x")
+    context = ("--context", "team=hr", "--context", "eq=a=b")
+    result = run("create-key", *DOUBLE, *settings, *context, "hr", "--output", "json")
+    assert json.loads(result.stdout)["key"]["algorithm"] == "aes128"
+    assert json.loads(result.stdout)["key"]["detail"] == {"label": "x"}
+    assert made == [DoubleKms("https://kms", "T", {"team": "hr", "eq": "a=b"}, 3, False)]
+
+
+def test_help_shows_the_options_of_the_kms_that_is_named() -> None:
+    shown = " ".join(run("create-key", "--kms=double", "--help").output.split())
+    assert "--address TEXT Where it is, such as https://kms. [required]" in shown
+    assert "--token-env TEXT The environment variable that holds the token." in shown
+    assert "--context NAME=VALUE What to bind each key to." in shown
+    assert "--timeout INTEGER Seconds. [default: 10]" in shown
+    assert "--plain / --no-plain Whether to do without." in shown
+    assert "--bits INTEGER Its length in bits. [default: 256]" in shown
+
+
+def test_help_without_a_kms() -> None:
+    shown = run("create-key", "--help").output
+    assert "--kms [" in shown
+    assert "--address" not in shown
+
+
+def test_options_of_create_key_are_not_those_of_other_commands() -> None:
+    assert "--bits" not in run("list-keys", "--kms", "double", "--help").output
+
+
+def test_list_describe_rotate() -> None:
+    assert run("list-keys", *DOUBLE).stdout == "no keys\n"
+    for name in ("b", "a"):
+        run("create-key", *DOUBLE, name)
+    listed = run("list-keys", *DOUBLE).stdout
+    assert listed.index(" a ") < listed.index(" b ") if " a " in listed else "a" in listed
+    keys = json.loads(run("list-keys", *DOUBLE, "--output", "json").stdout)
+    assert [key["key_id"] for key in keys] == ["a", "b"]
+    assert "versions 2" in " ".join(run("rotate-key", *DOUBLE, "a").stdout.split())
+    found = json.loads(run("describe-key", *DOUBLE, "a", "--output", "json").stdout)
+    assert (found["version"], found["versions"]) == ("2", 2)
+
+
+def test_the_policy_of_several_keys() -> None:
+    result = run("policy", *DOUBLE, "a", "b")
+    assert result.stdout == "# for Spark's driver\nallow a\nallow b\n"
+    found = json.loads(run("policy", *DOUBLE, "a", "--output", "json").stdout)
+    assert found["policy"] == "# for Spark's driver\nallow a"
+
+
+def test_an_error_is_two_lines_and_code_2() -> None:
+    run("create-key", *DOUBLE, "sales")
+    result = run("create-key", *DOUBLE, "sales")
+    assert result.exit_code == 2
+    assert result.stderr == "error: https://kms has a key 'sales' already\nhint: choose another\n"
+    assert result.stdout == ""
+
+
+def test_a_context_of_another_form_is_refused() -> None:
+    result = run("list-keys", *DOUBLE, "--context", "team")
+    assert result.exit_code == 2
+    assert "error: 'team' is not KEY=VALUE\nhint: for example --context" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("list-keys",), "Missing option '--kms'"),
+        (("list-keys", "--address", "x"), "Missing option '--kms'"),
+        (("list-keys", "--kms", "hsm9000", "--address", "x"), "'hsm9000' is not one of"),
+        (("list-keys", "--kms"), "Missing option '--kms'"),
+        (("list-keys", "--kms", "double"), "Missing option '--address'"),
+        (("list-keys", *DOUBLE, "--region", "x"), "No such option"),
+        (("create-key", *DOUBLE), "Missing argument 'NAME'"),
+        (("policy", *DOUBLE), "Missing argument 'KEY_IDS"),
+        (("create-key", *DOUBLE, "--bits", "many", "k"), "'many' is not a valid integer"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_2(arguments: tuple[str, ...], says: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("name", sorted(BY_TYPE))
+def test_every_kms_explains_every_option(name: str) -> None:
+    for command in ("create-key", "list-keys"):
+        lines = run(command, "--kms", name, "--help").output.splitlines()
+        bare = [line for line in lines if line.startswith("  --") and len(line.split()) < 3]
+        following = [lines[lines.index(line) + 1] for line in bare]
+        assert all(line.startswith(" " * 10) for line in following), bare
+
+
+def test_a_missing_client_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: DoubleKms) -> None:
+        raise errors.ConfigurationError("no 'hvac'", "pip install 'pyspark-iceberg-crypto[vault]'")
+
+    monkeypatch.setattr(DoubleKms, "list_keys", missing)
+    result = run("list-keys", *DOUBLE)
+    assert (result.exit_code, "pip install" in result.stderr) == (2, True)

@@ -1,0 +1,115 @@
+"""What all KMSs have in common: the trial of keys, the counters, client libraries that are missing."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from doubles import DoubleKms
+
+import pyspark_iceberg_crypto
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    Kms,
+    kms,
+)
+from pyspark_iceberg_crypto.kms import _extras
+
+STORE = DoubleKms("https://kms")
+SPARK: Any = "a session"
+
+
+@pytest.fixture(autouse=True)
+def no_keys() -> Iterator[None]:
+    DoubleKms.keys.clear()
+    yield
+    DoubleKms.keys.clear()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What the JVM was asked."""
+    seen: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: seen.append(args))
+    return seen
+
+
+def test_check_tries_the_named_key(calls: list[tuple[Any, ...]]) -> None:
+    STORE.check(SPARK, catalog="prod", key_id="not-listed")
+    assert calls == [(SPARK, "checkKey", "prod", "not-listed")]
+
+
+def test_check_tries_each_enabled_key(calls: list[tuple[Any, ...]]) -> None:
+    for name in ("a", "b", "c"):
+        STORE.create_key(name)
+    DoubleKms.keys["b"] = replace(DoubleKms.keys["b"], state="pending deletion")
+    STORE.check(SPARK)
+    assert calls == [(SPARK, "checkKey", "lake", "a"), (SPARK, "checkKey", "lake", "c")]
+
+
+def test_check_of_a_kms_without_keys(calls: list[tuple[Any, ...]]) -> None:
+    with pytest.raises(KeyNotFoundError, match="DoubleKms has no key to check"):
+        STORE.check(SPARK)
+    assert calls == []
+
+
+def test_check_when_every_key_is_disabled(calls: list[tuple[Any, ...]]) -> None:
+    DoubleKms.keys["a"] = replace(STORE.create_key("a"), state="disabled")
+    with pytest.raises(KeyDisabledError, match="'a' is disabled"):
+        STORE.check(SPARK)
+    assert calls == []
+
+
+def test_check_without_the_client_library_asks_for_a_key_id(
+    monkeypatch: pytest.MonkeyPatch, calls: list[tuple[Any, ...]]
+) -> None:
+    monkeypatch.setattr(DoubleKms, "list_keys", lambda _: _extras.load("no_such.thing", "double"))
+    with pytest.raises(ConfigurationError, match="which key of DoubleKms to check") as caught:
+        STORE.check(SPARK)
+    assert "'no_such.thing' is not installed" in caught.value.message
+    assert "key_id='...'" in caught.value.hint
+    assert "pip install 'pyspark-iceberg-crypto[double]'" in caught.value.hint
+    STORE.check(SPARK, key_id="k1")
+    assert len(calls) == 1
+
+
+def test_load_gives_the_module() -> None:
+    assert _extras.load("json.decoder", "x").JSONDecoder is json.JSONDecoder
+
+
+def test_load_does_not_hide_what_a_library_itself_lacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    (tmp_path / "broken_library.py").write_text("import its_own_dependency\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="its_own_dependency"):
+        _extras.load("broken_library", "double")
+
+
+def test_importing_the_package_loads_no_client_library() -> None:
+    libraries = ("hvac", "boto3", "google.cloud.kms", "azure.identity", "azure.keyvault.keys")
+    program = (
+        "import sys, pyspark_iceberg_crypto\n"
+        f"print([name for name in {libraries!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_every_kms_type_has_its_class() -> None:
+    assert all(issubclass(made, Kms) for made in kms.BY_TYPE.values())
+    assert {made.__name__ for made in kms.BY_TYPE.values()} <= set(pyspark_iceberg_crypto.__all__)
+
+
+def test_a_kms_must_have_all_its_methods() -> None:
+    class Half(Kms):
+        def properties(self) -> dict[str, str]:
+            return {}
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()  # type: ignore[abstract]
