@@ -269,6 +269,7 @@ def vault_binary() -> Path:
 
 def _build(program: Path) -> None:
     go = find_go([shutil.which("go"), Path(sys.executable).with_name("go")])
+    print(f"building Vault, once: some minutes, into {program}", file=sys.__stderr__)
     with tempfile.TemporaryDirectory(prefix=".vault-", dir=program.parent) as folder:
         unfinished = Path(folder) / "vault"
         done = subprocess.run(

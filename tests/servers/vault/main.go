@@ -1,6 +1,8 @@
 // The Vault of the tests: the real core with its transit engine and AppRole login, everything in memory. It
 // starts uninitialised, as every Vault does; the tests initialise and unseal it over its API. It listens on
 // 127.0.0.1 only, writes "ADDRESS\n" to standard output, and ends when its standard input does.
+//
+// Vault's licence (BUSL 1.1) allows use in tests; no binary of it is kept in this tree or shipped.
 package main
 
 import (
