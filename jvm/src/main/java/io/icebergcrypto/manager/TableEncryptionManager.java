@@ -8,12 +8,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.StreamSupport;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.io.InputFile;
 
 /**
  * A table's encryption manager that many threads may use and that learns the keys of later commits.
@@ -91,6 +95,31 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
 
     return true;
+  }
+
+  /**
+   * The file as an AES GCM stream or, for Parquet, as it is stored. Reading throws {@link
+   * io.icebergcrypto.TamperedException}, which names table and file, where storage has fewer or
+   * more bytes than the table's metadata says, or others. No request is made for it.
+   */
+  @Override
+  public NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted) {
+    return decrypt(encrypted, new OpenFile());
+  }
+
+  @Override
+  public Iterable<InputFile> decrypt(Iterable<EncryptedInputFile> encrypted) {
+    OpenFile openFile = new OpenFile(); // a reader asks for all of its files at once
+    return () ->
+        StreamSupport.stream(encrypted.spliterator(), false)
+            .map(file -> (InputFile) decrypt(file, openFile))
+            .iterator();
+  }
+
+  private NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted, OpenFile openFile) {
+    return encrypted instanceof NativeEncryptionInputFile decrypted
+        ? decrypted
+        : new DecryptedInputFile(tableName, encrypted, super::decrypt, openFile);
   }
 
   /** All keys that this manager knows, those of uncommitted manifest lists included. */
