@@ -98,6 +98,7 @@ public final class EncryptedCatalog
       encryptionRequired();
       plaintextStatistics();
       plaintextFiles();
+      exposesKeyMetadata();
       Map<String, String> behind = propertiesBehind();
       this.managers = newManagerFactory();
       this.reporter = SharedMetricsReporter.load(properties);
@@ -210,6 +211,12 @@ public final class EncryptedCatalog
   public boolean plaintextStatistics() {
     return EncryptionProperties.choice(
         properties, EncryptionProperties.STATISTICS, "refuse", "plaintext");
+  }
+
+  /** Whether a SQL user may read data keys in metadata tables. */
+  public boolean exposesKeyMetadata() {
+    return EncryptionProperties.choice(
+        properties, EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
   }
 
   private boolean plaintextFiles() {

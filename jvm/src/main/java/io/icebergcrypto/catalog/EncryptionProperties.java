@@ -40,6 +40,9 @@ final class EncryptionProperties {
   /** Catalog property: refuse (default) or allow. */
   static final String PLAINTEXT_FILES = "encryption.plaintext-files";
 
+  /** Catalog property: true shows data keys to whoever reads metadata tables. */
+  static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}

@@ -84,17 +84,17 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   @Override
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    return checkPath(ident, super.loadTable(ident));
+    return forUser(ident, super.loadTable(ident));
   }
 
   @Override
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    return checkPath(ident, super.loadTable(ident, version));
+    return forUser(ident, super.loadTable(ident, version));
   }
 
   @Override
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
-    return checkPath(ident, super.loadTable(ident, timestamp));
+    return forUser(ident, super.loadTable(ident, timestamp));
   }
 
   @Override
@@ -135,6 +135,12 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     }
 
     return super.purgeTable(ident);
+  }
+
+  /** A loaded table as Spark's users get it. */
+  private Table forUser(Identifier ident, Table table) {
+    Table checked = checkPath(ident, table);
+    return encrypted.exposesKeyMetadata() ? checked : MetadataTableWithoutKeys.hide(checked);
   }
 
   /** Iceberg loads a table by its path past every catalog: it would write plaintext. */
