@@ -10,8 +10,6 @@ import java.security.SecureRandom;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -29,27 +27,12 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class CachingKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
-  /**
-   * What the copies of one id share in this JVM: the client, with its login and connections; the
-   * cache, the counters and the circuit breaker.
-   */
-  private record Local(
-      KeyManagementClient client, KeyCache cache, KmsMetrics metrics, Resilience resilience) {
-
-    static Local of(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
-      KmsMetrics metrics = new KmsMetrics();
-      return new Local(client, new KeyCache(ttlMs), metrics, new Resilience(limits, metrics));
-    }
-  }
-
-  private static final ConcurrentMap<String, Local> LOCALS = new ConcurrentHashMap<>();
-
   private final KeyManagementClient client;
   private final long ttlMs;
   private final Resilience.Limits limits;
   private final String id;
 
-  private transient volatile Local local;
+  private transient volatile LocalKms local;
 
   CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
     this.client = client;
@@ -72,7 +55,7 @@ public final class CachingKmsClient implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    Local here = local();
+    LocalKms here = local();
     return here.cache()
         .get(
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
@@ -131,10 +114,7 @@ public final class CachingKmsClient implements KeyManagementClient {
   /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
   @Override
   public void close() {
-    Local here = local();
-    here.cache().close();
-    LOCALS.remove(id);
-    here.client().close();
+    local().close(id);
   }
 
   @Override
@@ -142,14 +122,20 @@ public final class CachingKmsClient implements KeyManagementClient {
     return client.toString();
   }
 
-  private Local local() {
-    Local here = local;
-    if (here == null) {
-      here = LOCALS.computeIfAbsent(id, ignored -> Local.of(client, ttlMs, limits));
-      local = here;
+  /** What happens by itself after a while. */
+  void closeIfIdle(long idleMs) {
+    local.closeIfIdle(id, idleMs);
+  }
+
+  LocalKms local() {
+    LocalKms here = local;
+    if (here == null || here.isClosed()) {
+      KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();
+      here = LocalKms.of(id, client, ttlMs, limits, metrics);
+      this.local = here;
     }
 
-    return here;
+    return here.use();
   }
 
   private ByteBuffer callWrap(ByteBuffer key, String wrappingKeyId) {
@@ -171,7 +157,7 @@ public final class CachingKmsClient implements KeyManagementClient {
   /** Calls the KMS; each attempt counts as a call, with its time. */
   private <T> T call(
       Supplier<T> operation, String what, String wrappingKeyId, LongConsumer countCall) {
-    Local here = local();
+    LocalKms here = local();
     Supplier<T> attempt =
         () -> {
           long start = System.nanoTime();

@@ -4,6 +4,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import java.io.IOException;
@@ -22,15 +23,22 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.security.cert.CertPathBuilderException;
+import java.security.cert.CertPathValidatorException;
 import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLHandshakeException;
+import javax.net.ssl.SSLPeerUnverifiedException;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
@@ -61,7 +69,7 @@ final class JsonHttp {
    * Makes one that connects when it is asked.
    *
    * @param kms how errors name the KMS, such as "Vault at https://vault:8200"
-   * @param timeoutMs for a connection and for a whole answer, each, in milliseconds
+   * @param timeoutMs for a connection and a whole answer, in milliseconds
    * @param caFile PEM certificates that are trusted instead of Java's own; or null
    * @throws InvalidConfigurationException when the file has no certificates
    */
@@ -103,35 +111,70 @@ final class JsonHttp {
             .header("Content-Type", "application/json")
             .header("Accept", "application/json");
     headers.forEach(request::header);
+    CompletableFuture<HttpResponse<String>> answer =
+        client.sendAsync(request.build(), BodyHandlers.ofString(StandardCharsets.UTF_8));
     try {
-      HttpResponse<String> response =
-          client.send(request.build(), BodyHandlers.ofString(StandardCharsets.UTF_8));
+      // the request's own time-out ends with the answer's headers, and a body may stall
+      HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
       return new Answer(response.statusCode(), object(response.body()), firstOf(response));
-    } catch (HttpTimeoutException e) {
-      throw new KmsUnavailableException(
-          String.format("%s did not answer within %d ms", kms, timeout.toMillis()),
-          "Check the network and the KMS's load; "
-              + KmsProperties.CALL_TIMEOUT_MS
-              + " sets the time.",
-          e);
-    } catch (SSLHandshakeException e) {
-      throw new InvalidConfigurationException(
-          String.format("%s: its TLS certificate is not trusted: %s", kms, e.getMessage()),
-          "Check the address, and trust the KMS's certificate authority (a private one: the"
-              + " ca-file property, or Java's trust store).",
-          e);
-    } catch (IOException e) {
-      throw new KmsUnavailableException(
-          String.format("%s cannot be reached: %s", kms, reason(e)),
-          "Check the address, that the KMS runs, and the network between it and this host.",
-          e);
+    } catch (TimeoutException e) {
+      throw tooSlow(e);
+    } catch (ExecutionException e) {
+      throw failed(e.getCause());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new KmsUnavailableException(
           String.format("%s: the call was interrupted", kms),
           "The query was cancelled, or the call took too long: " + KmsProperties.CALL_TIMEOUT_MS,
           e);
+    } finally {
+      answer.cancel(true);
     }
+  }
+
+  private IcebergCryptoException failed(Throwable cause) {
+    if (cause instanceof HttpTimeoutException) {
+      return tooSlow(cause);
+    }
+
+    if (isUntrusted(cause)) {
+      return new InvalidConfigurationException(
+          String.format("%s: its TLS certificate is not trusted: %s", kms, cause.getMessage()),
+          "Check the address, and trust the KMS's certificate authority (a private one: the"
+              + " ca-file property, or Java's trust store).",
+          cause);
+    }
+
+    return new KmsUnavailableException(
+        String.format("%s cannot be reached: %s", kms, reason(cause)),
+        "Check the address, that the KMS runs, and the network between it and this host.",
+        cause);
+  }
+
+  private KmsUnavailableException tooSlow(Throwable cause) {
+    return new KmsUnavailableException(
+        String.format("%s did not answer within %d ms", kms, timeout.toMillis()),
+        "Check the network and the KMS's load; "
+            + KmsProperties.CALL_TIMEOUT_MS
+            + " sets the time.",
+        cause);
+  }
+
+  /**
+   * Whether a connection failed because of the server's certificate, which no further attempt
+   * mends. A handshake also fails when the server goes away in the middle of it.
+   */
+  static boolean isUntrusted(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof CertificateException
+          || cause instanceof CertPathValidatorException
+          || cause instanceof CertPathBuilderException
+          || cause instanceof SSLPeerUnverifiedException) {
+        return true;
+      }
+    }
+
+    return false;
   }
 
   private static JsonObject object(String body) {
@@ -152,8 +195,8 @@ final class JsonHttp {
     return first;
   }
 
-  /** An IOException's own words; a refused connection has none. */
-  private static String reason(IOException e) {
+  /** A failure's own words; a refused connection has none. */
+  private static String reason(Throwable e) {
     for (Throwable cause = e; cause != null; cause = cause.getCause()) {
       if (cause.getMessage() != null) {
         return cause.getMessage();

@@ -1,11 +1,13 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.KmsUnavailableException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
@@ -98,7 +100,9 @@ final class KeyCache {
       unwrapped = copyOf(load.get());
     } catch (Throwable e) {
       entries.remove(key, entry);
-      entry.completeExceptionally(e);
+      // a cancelled task says nothing of the key: who waits for it asks again
+      entry.completeExceptionally(
+          Thread.currentThread().isInterrupted() ? new CancellationException() : e);
       throw e;
     }
 
@@ -114,16 +118,28 @@ final class KeyCache {
     return answer;
   }
 
-  /** A copy of the entry's key, waiting for it if need be; null when it has just been wiped. */
+  /**
+   * A copy of the entry's key, waiting for it if need be; null when it has just been wiped, or who
+   * loaded it was cancelled.
+   */
   private byte[] copyOfEntry(CacheKey key, CompletableFuture<byte[]> entry) {
     byte[] shared;
     try {
-      shared = entry.join();
-    } catch (CompletionException e) {
+      shared = entry.get();
+    } catch (CancellationException e) {
+      return null;
+    } catch (ExecutionException e) {
       if (e.getCause() instanceof RuntimeException cause) {
         throw cause;
       }
-      throw e;
+      throw new IllegalStateException(e.getCause());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KmsUnavailableException(
+          String.format(
+              "Waiting for a key wrapped under '%s' was interrupted", key.wrappingKeyId()),
+          "The query or task was cancelled.",
+          e);
     }
 
     synchronized (entry) {

@@ -1,8 +1,8 @@
 package io.icebergcrypto.kms;
 
 import dev.failsafe.CircuitBreaker;
-import dev.failsafe.CircuitBreakerOpenException;
 import dev.failsafe.Failsafe;
+import dev.failsafe.FailsafeException;
 import dev.failsafe.FailsafeExecutor;
 import dev.failsafe.Policy;
 import dev.failsafe.RetryPolicy;
@@ -73,15 +73,8 @@ final class Resilience {
 
   Resilience(Limits limits, KmsMetrics metrics) {
     this.limits = limits;
-    List<Policy<Object>> policies = new ArrayList<>(); // from the outermost to the innermost
-    // Outermost: it counts calls, not attempts. Otherwise a blip that meets many tasks at once
-    // would
-    // open it before any of them has tried again.
     this.breaker = limits.breakerFailures() == 0 ? null : breaker(limits);
-    if (breaker != null) {
-      policies.add(breaker);
-    }
-
+    List<Policy<Object>> policies = new ArrayList<>(); // from the outermost to the innermost
     policies.add(Timeout.builder(Duration.ofMillis(limits.deadlineMs())).withInterrupt().build());
     policies.add(retry(limits, metrics));
     policies.add(
@@ -98,29 +91,70 @@ final class Resilience {
    * @throws KmsUnavailableException when no attempt came through
    */
   <T> T call(Supplier<T> attempt, String kms, String keyId) {
-    try {
-      return executor.get(attempt::get);
-    } catch (CircuitBreakerOpenException e) {
-      throw new KmsUnavailableException(
-          String.format(
-              "%s was not asked for key '%s': its last %d calls failed, and it is left alone for"
-                  + " %d ms more",
-              kms, keyId, limits.breakerFailures(), breaker.getRemainingDelay().toMillis()),
-          "Check that the KMS runs and can be reached; `iceberg-crypto doctor` tells what is wrong."
-              + " Keys in the cache are still served.",
-          e);
-    } catch (TimeoutExceededException e) {
-      throw new KmsUnavailableException(
-          String.format(
-              "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)",
-              kms, keyId, limits.callTimeoutMs(), limits.deadlineMs()),
-          "Check the KMS's load and the network; the times are "
-              + KmsProperties.CALL_TIMEOUT_MS
-              + " and "
-              + KmsProperties.RETRY_TIMEOUT_MS
-              + ".",
-          e);
+    if (breaker != null && !breaker.tryAcquirePermit()) {
+      throw leftAlone(kms, keyId);
     }
+
+    try {
+      T answer = executor.get(attempt::get);
+      answered();
+      return answer;
+    } catch (KmsUnavailableException e) {
+      unavailable();
+      throw e;
+    } catch (TimeoutExceededException e) {
+      unavailable();
+      throw tooSlow(kms, keyId, e);
+    } catch (FailsafeException e) {
+      unavailable(); // interrupted while it waited for the next attempt
+      throw new KmsUnavailableException(
+          String.format("%s: the call for key '%s' was interrupted", kms, keyId),
+          "The query or task was cancelled.",
+          e);
+    } catch (RuntimeException | Error e) {
+      answered();
+      throw e;
+    }
+  }
+
+  /** The KMS answered, be it with a refusal. */
+  private void answered() {
+    if (breaker != null) {
+      breaker.recordSuccess();
+    }
+  }
+
+  /**
+   * No answer came. Where the thread was interrupted that says nothing of the KMS; but a trial of
+   * the half-open circuit must have an outcome.
+   */
+  private void unavailable() {
+    if (breaker != null && (breaker.isHalfOpen() || !Thread.currentThread().isInterrupted())) {
+      breaker.recordFailure();
+    }
+  }
+
+  private KmsUnavailableException leftAlone(String kms, String keyId) {
+    return new KmsUnavailableException(
+        String.format(
+            "%s was not asked for key '%s': its last %d calls failed, and it is left alone for"
+                + " %d ms more",
+            kms, keyId, limits.breakerFailures(), breaker.getRemainingDelay().toMillis()),
+        "Check that the KMS runs and can be reached; `iceberg-crypto doctor` tells what is wrong."
+            + " Keys in the cache are still served.");
+  }
+
+  private KmsUnavailableException tooSlow(String kms, String keyId, TimeoutExceededException e) {
+    return new KmsUnavailableException(
+        String.format(
+            "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)",
+            kms, keyId, limits.callTimeoutMs(), limits.deadlineMs()),
+        "Check the KMS's load and the network; the times are "
+            + KmsProperties.CALL_TIMEOUT_MS
+            + " and "
+            + KmsProperties.RETRY_TIMEOUT_MS
+            + ".",
+        e);
   }
 
   /**
@@ -148,16 +182,21 @@ final class Resilience {
     return builder.build();
   }
 
+  /**
+   * It counts calls, not attempts: otherwise a blip that meets many tasks at once would open it
+   * before any of them has tried again. Half open, it lets one call through.
+   */
   private static CircuitBreaker<Object> breaker(Limits limits) {
     return CircuitBreaker.builder()
-        .handleIf(Resilience::isTransient)
         .withFailureThreshold(limits.breakerFailures())
+        .withSuccessThreshold(1)
         .withDelay(Duration.ofMillis(limits.breakerDelayMs()))
         .build();
   }
 
+  /** Whether to try again. Not for a thread that somebody else interrupted: its task is over. */
   private static boolean isTransient(Throwable failure) {
-    return failure instanceof KmsUnavailableException
-        || failure instanceof TimeoutExceededException;
+    return failure instanceof TimeoutExceededException
+        || (failure instanceof KmsUnavailableException && !Thread.currentThread().isInterrupted());
   }
 }

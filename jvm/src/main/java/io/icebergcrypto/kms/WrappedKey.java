@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.NotSupportedException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -59,8 +60,10 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
    * @param kms the KMS that is asked to unwrap it
    * @param keyId the master key's id, for the error
    * @throws BadWrappedKeyException when another KMS wrapped it, or it is no wrapped key
+   * @throws NotSupportedException when a later version of this project wrapped it
    */
   static WrappedKey parse(ByteBuffer blob, String kms, String keyId) {
+    refuseLaterLayout(blob, keyId);
     String wrapper =
         kmsOf(blob)
             .orElseThrow(
@@ -123,8 +126,10 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
    * Refuses a blob with a header, for a KMS whose blobs have none.
    *
    * @throws BadWrappedKeyException when the blob has a header
+   * @throws NotSupportedException when it has one of a later version of this project
    */
   static void refuseHeader(ByteBuffer blob, String kms, String keyId) {
+    refuseLaterLayout(blob, keyId);
     kmsOf(blob)
         .ifPresent(
             wrapper -> {
@@ -136,6 +141,25 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
   @Override
   public String toString() {
     return String.format("key wrapped by %s, version %d, %d bytes", kms, keyVersion, body.length);
+  }
+
+  /** A blob that was made by chance or by another KMS starts so in one of 2^32 cases. */
+  private static void refuseLaterLayout(ByteBuffer blob, String keyId) {
+    ByteBuffer bytes = blob.duplicate();
+    if (bytes.remaining() < NAME) {
+      return;
+    }
+
+    byte[] magic = new byte[MAGIC.length];
+    bytes.get(magic);
+    int layout = Byte.toUnsignedInt(bytes.get());
+    if (Arrays.equals(magic, MAGIC) && layout > LAYOUT) {
+      throw new NotSupportedException(
+          String.format(
+              "A key wrapped under '%s' has layout %d, and this version knows layout %d",
+              keyId, layout, LAYOUT),
+          "A later version of iceberg-crypto wrapped it: update the jar here.");
+    }
   }
 
   private static BadWrappedKeyException otherKms(String wrapper, String kms, String keyId) {

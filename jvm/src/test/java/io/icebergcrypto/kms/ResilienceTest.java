@@ -10,7 +10,11 @@ import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.junit.jupiter.api.BeforeEach;
@@ -198,6 +202,154 @@ class ResilienceTest {
     sleep(450);
     assertThat(unwrap(client).remaining()).isEqualTo(16);
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
+  }
+
+  @Test
+  void theHalfOpenCircuitLetsOneCallThrough() {
+    failFirst(Integer.MAX_VALUE);
+    CachingKmsClient client =
+        client(
+            KmsProperties.RETRY_MAX_ATTEMPTS, "1",
+            KmsProperties.BREAKER_FAILURES, "3",
+            KmsProperties.BREAKER_DELAY_MS, "200");
+    for (int i = 0; i < 10; i++) {
+      assertThatThrownBy(() -> unwrap(client)).isInstanceOf(KmsUnavailableException.class);
+    }
+    assertThat(CALLS).hasValue(3);
+    sleep(250);
+    for (int i = 0; i < 10; i++) {
+      assertThatThrownBy(() -> unwrap(client)).isInstanceOf(KmsUnavailableException.class);
+    }
+    assertThat(CALLS).hasValue(4);
+  }
+
+  @Test
+  void aCallThatEndsByItsTimeIsMadeAgainWhateverItDoesWithTheInterrupt() {
+    answer =
+        () -> {
+          if (CALLS.get() == 1) {
+            try {
+              Thread.sleep(60_000);
+            } catch (InterruptedException e) {
+              Thread.currentThread().interrupt();
+              throw down();
+            }
+          }
+          return ByteBuffer.wrap(new byte[16]);
+        };
+    assertThat(unwrap(client(KmsProperties.CALL_TIMEOUT_MS, "100")).remaining()).isEqualTo(16);
+    assertThat(CALLS).hasValue(2);
+    assertThat(Thread.interrupted()).isFalse();
+  }
+
+  @Test
+  void aCancelledTaskDoesNotFailTheOthers() throws Exception {
+    CountDownLatch cancelled = new CountDownLatch(1);
+    answer =
+        () -> {
+          if (CALLS.get() == 1) {
+            try {
+              Thread.sleep(60_000);
+            } catch (InterruptedException e) {
+              Thread.currentThread().interrupt();
+              cancelled.countDown();
+              throw down();
+            }
+          }
+          return ByteBuffer.wrap(new byte[16]);
+        };
+    CachingKmsClient client = client(KmsProperties.CALL_TIMEOUT_MS, "60000");
+    AtomicReference<Throwable> first = new AtomicReference<>();
+    Thread task =
+        new Thread(
+            () -> {
+              try {
+                unwrap(client);
+              } catch (RuntimeException e) {
+                first.set(e);
+              }
+            });
+    task.start();
+    while (CALLS.get() == 0) {
+      sleep(5);
+    }
+    FutureTask<ByteBuffer> other = new FutureTask<>(() -> unwrap(client));
+    new Thread(other).start();
+    sleep(100); // now it waits for the first one's answer
+    task.interrupt();
+    assertThat(other.get(20, TimeUnit.SECONDS).remaining()).isEqualTo(16);
+    task.join(20_000);
+    assertThat(cancelled.getCount()).isZero();
+    assertThat(first.get()).isInstanceOf(KmsUnavailableException.class);
+    assertThat(CALLS).hasValue(2); // the cancelled one is not made again
+    assertThat(client.snapshot()).containsEntry("circuit", "closed");
+  }
+
+  @Test
+  void aCancelledTaskStopsWaiting() throws Exception {
+    CountDownLatch gate = new CountDownLatch(1);
+    answer =
+        () -> {
+          try {
+            gate.await();
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+          return ByteBuffer.wrap(new byte[16]);
+        };
+    CachingKmsClient client = client();
+    Thread loader = new Thread(() -> unwrap(client));
+    loader.start();
+    while (CALLS.get() == 0) {
+      sleep(5);
+    }
+    FutureTask<ByteBuffer> waiter = new FutureTask<>(() -> unwrap(client));
+    Thread waiting = new Thread(waiter);
+    waiting.start();
+    sleep(100);
+    waiting.interrupt();
+    assertThatThrownBy(() -> waiter.get(5, TimeUnit.SECONDS))
+        .hasCauseInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("interrupted");
+    gate.countDown();
+    loader.join();
+  }
+
+  @Test
+  void aCancelledTaskDoesNotWaitForTheNextAttempt() throws Exception {
+    failFirst(Integer.MAX_VALUE);
+    CachingKmsClient client =
+        client(
+            KmsProperties.RETRY_INITIAL_DELAY_MS, "20000",
+            KmsProperties.RETRY_MAX_DELAY_MS, "20000");
+    FutureTask<ByteBuffer> work = new FutureTask<>(() -> unwrap(client));
+    Thread task = new Thread(work);
+    task.start();
+    while (CALLS.get() == 0) {
+      sleep(5);
+    }
+    sleep(100);
+    task.interrupt();
+    assertThatThrownBy(() -> work.get(10, TimeUnit.SECONDS))
+        .hasCauseInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("'k' was interrupted");
+  }
+
+  @Test
+  void whatIsNotUsedIsClosedAndComesBack() {
+    CachingKmsClient client = client();
+    unwrap(client);
+    LocalKms local = client.local();
+    int before = LocalKms.count();
+    local.closeIfIdle("no matter", 60_000);
+    assertThat(local.isClosed()).isFalse();
+    sleep(5);
+    client.closeIfIdle(1);
+    assertThat(local.isClosed()).isTrue();
+    assertThat(LocalKms.count()).isEqualTo(before - 1);
+    unwrap(client);
+    assertThat(CALLS).hasValue(2);
+    assertThat(client.metrics().unwrapCalls()).isEqualTo(2); // goes on counting
   }
 
   @Test

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.NotSupportedException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Random;
@@ -46,6 +47,20 @@ class WrappedKeyTest {
   }
 
   @Test
+  void aLaterLayoutAsksForAnUpdate() {
+    byte[] later = new WrappedKey("vault", 1, BODY).encode().array();
+    later[4] = 2;
+    for (String kms : new String[] {"vault", "keystore"}) {
+      assertThatThrownBy(() -> WrappedKey.parse(ByteBuffer.wrap(later), kms, "k"))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContaining("layout 2")
+          .hasMessageContaining("update the jar");
+    }
+    assertThatThrownBy(() -> WrappedKey.refuseHeader(ByteBuffer.wrap(later), "aws", "k"))
+        .isInstanceOf(NotSupportedException.class);
+  }
+
+  @Test
   void everythingElseIsRefused() {
     byte[] whole = new WrappedKey("vault", 1, BODY).encode().array();
     Random random = new Random(20261121);
@@ -55,7 +70,8 @@ class WrappedKeyTest {
         bytes = new byte[random.nextInt(40)];
         random.nextBytes(bytes);
       } else {
-        bytes[random.nextInt(11)] ^= (byte) (1 << random.nextInt(8)); // magic, layout or name
+        int place = random.nextInt(10);
+        bytes[place < 4 ? place : place + 1] ^= (byte) (1 << random.nextInt(8)); // magic or name
       }
       ByteBuffer blob = ByteBuffer.wrap(bytes);
       assertThatThrownBy(() -> WrappedKey.parse(blob, "vault", "k"))

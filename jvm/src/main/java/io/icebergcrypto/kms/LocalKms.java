@@ -1,0 +1,114 @@
+package io.icebergcrypto.kms;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * What all copies of one catalog's client share in this JVM: the client, with its login and
+ * connections; the cache, the counters and the circuit breaker.
+ *
+ * <p>Spark closes no catalog, and executors are told of no end. So what was not used for as long as
+ * keys may be kept, and ten minutes at least, is closed and forgotten; who comes back to it makes
+ * it anew.
+ */
+final class LocalKms {
+  private static final long IDLE_MIN_MS = 600_000L;
+  private static final ConcurrentMap<String, LocalKms> BY_ID = new ConcurrentHashMap<>();
+
+  private final KeyManagementClient client;
+  private final KeyCache cache;
+  private final KmsMetrics metrics;
+  private final Resilience resilience;
+  private volatile long usedNanos = System.nanoTime();
+  private volatile boolean closed = false;
+
+  private LocalKms(
+      KeyManagementClient client, long ttlMs, Resilience.Limits limits, KmsMetrics metrics) {
+    this.client = client;
+    this.cache = new KeyCache(ttlMs);
+    this.metrics = metrics;
+    this.resilience = new Resilience(limits, metrics);
+  }
+
+  /**
+   * The one of an id in this JVM, made from the given where there is none.
+   *
+   * @param metrics go on from a predecessor that was closed
+   */
+  static LocalKms of(
+      String id,
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      KmsMetrics metrics) {
+    return BY_ID.computeIfAbsent(
+        id,
+        ignored -> {
+          LocalKms made = new LocalKms(client, ttlMs, limits, metrics);
+          made.closeWhenIdle(id, Math.max(ttlMs, IDLE_MIN_MS));
+          return made;
+        });
+  }
+
+  /** How many there are in this JVM. */
+  static int count() {
+    return BY_ID.size();
+  }
+
+  KeyManagementClient client() {
+    return client;
+  }
+
+  KeyCache cache() {
+    return cache;
+  }
+
+  KmsMetrics metrics() {
+    return metrics;
+  }
+
+  Resilience resilience() {
+    return resilience;
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  LocalKms use() {
+    this.usedNanos = System.nanoTime();
+    return this;
+  }
+
+  /** Overwrites the keys, closes the client, and makes way for another of this id. */
+  void close(String id) {
+    this.closed = true;
+    BY_ID.remove(id, this);
+    cache.close();
+    client.close();
+  }
+
+  private void closeWhenIdle(String id, long idleMs) {
+    CompletableFuture.delayedExecutor(idleMs, TimeUnit.MILLISECONDS)
+        .execute(() -> closeIfIdle(id, idleMs));
+  }
+
+  void closeIfIdle(String id, long idleMs) {
+    if (closed) {
+      return;
+    }
+
+    if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - usedNanos) < idleMs) {
+      closeWhenIdle(id, idleMs);
+    } else if (client.getClass().getPackageName().equals(LocalKms.class.getPackageName())) {
+      close(id); // ours start again when they are used again
+    } else {
+      this.closed = true;
+      BY_ID.remove(id, this);
+      cache.close();
+    }
+  }
+}
