@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
@@ -15,6 +16,7 @@ from pyspark_iceberg_crypto.kms._extras import load
 
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
+_LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 _ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
 
 _LOGIN = {
@@ -59,13 +61,14 @@ class AwsKms(Kms):
 
     Attributes:
         region: the region that the keys are in; default: AWS_REGION's, or the profile's.
-        endpoint: a URL instead of the region's public one, such as a VPC endpoint's.
+        endpoint: a URL instead of the region's public one, such as a VPC endpoint's. Plain http is for this
+            machine only, as keys are in what is sent.
         encryption_context: names and values that every wrapped key is bound to. Only clients with the same
             context can then unwrap: stock Iceberg and other engines cannot.
         profile: the profile of ~/.aws that sets keys up; Spark does not use it.
 
     Raises:
-        ConfigurationError: an argument is empty.
+        ConfigurationError: an argument is empty, or the endpoint is http of another machine.
     """
 
     extra: ClassVar[str] = "aws"
@@ -81,6 +84,8 @@ class AwsKms(Kms):
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise errors.ConfigurationError(f"AwsKms's {name} is empty", "leave it out")
+        if self.endpoint:
+            _require_encrypted(self.endpoint)
         for name, value in self.encryption_context.items():
             if not name.strip() or not value.strip():
                 raise errors.ConfigurationError(
@@ -365,3 +370,16 @@ def _hidden(key: Mapping[str, str], aliases: Sequence[str]) -> KeyInfo:
         version="current",
         detail={"arn": key["KeyArn"]},
     )
+
+
+def _require_encrypted(endpoint: str) -> None:
+    try:
+        parts = urlsplit(endpoint)
+        host = parts.hostname or ""
+    except ValueError:
+        return  # no URL: boto3 and Spark say so
+    if parts.scheme == "http" and not _LOOPBACK.fullmatch(host):
+        raise errors.ConfigurationError(
+            f"AwsKms's endpoint is http, which would send keys to {host} in plaintext",
+            "use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1])",
+        )

@@ -32,7 +32,7 @@ class Keystore(Kms):
     Attributes:
         path: the keystore file.
         password_env: the name of the environment variable that holds the password.
-        password_file: instead, a file whose first line is the password.
+        password_file: instead, a file that holds the password, on one line.
 
     Raises:
         ConfigurationError: not exactly one of password_env and password_file is given.
@@ -70,7 +70,7 @@ class Keystore(Kms):
             path: the file to make; its folder must exist.
             keys: the names (key ids) of the keys.
             password_env: the environment variable that holds the password.
-            password_file: instead, a file whose first line is the password.
+            password_file: instead, a file that holds the password, on one line.
             key_bits: 128, 192 or 256.
 
         Raises:

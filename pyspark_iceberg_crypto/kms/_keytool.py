@@ -38,8 +38,8 @@ class Password:
         """Check that there is a password in the variable or file.
 
         Raises:
-            ConfigurationError: there is none, it cannot be a keystore's password, or others may read the
-                file.
+            ConfigurationError: there is none, it cannot be a keystore's password, its file has more than one
+                line, or others may read it.
         """
         if env is not None:
             secret, where, found = os.environ.get(env), f"the environment variable {env}", env
@@ -49,12 +49,17 @@ class Password:
             where, found, option = f"the file {path}", str(path), "-storepass:file"
             try:
                 require_private(path, "the keystore's password file")
-                secret = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+                secret, *more = path.read_text(encoding="utf-8").splitlines() or [""]
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigurationError(
                     f"the keystore's password cannot be read from {where}: {error}",
-                    "write the password into it, as its first line",
+                    "write the password into it",
                 ) from error
+            if any(line.strip() for line in more):
+                raise ConfigurationError(
+                    f"the keystore's password file has more than one line: {path}",
+                    "write the password into it and nothing else; Spark's side refuses it otherwise",
+                )
         if not secret:
             raise ConfigurationError(
                 f"the keystore's password is missing: {where} is not set or empty",

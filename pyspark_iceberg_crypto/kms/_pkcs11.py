@@ -104,6 +104,9 @@ class Pkcs11(Kms):
     def list_keys(self) -> list[KeyInfo]:
         """List the AES keys of the token, by their ids.
 
+        A key that can be extracted, or that could be once, is not "enabled": its state is "can be extracted",
+        and ``check`` without a key's name leaves it out. Spark itself uses it if the token keeps it sensitive.
+
         Raises:
             ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
             LoginFailedError: the pin is wrong or locked.
@@ -202,10 +205,14 @@ class Pkcs11(Kms):
 
     def _info(self, key_id: str, versions: list[int], keys: dict[str, TokenKey]) -> KeyInfo:
         newest = keys[_versions.entry(key_id, versions[-1])]
-        usable = {"encrypt", "decrypt"} <= set(newest.usage.split(", "))
+        state = ENABLED
+        if not {"encrypt", "decrypt"} <= set(newest.usage.split(", ")):
+            state = "not for encryption and decryption"
+        elif "never extractable" not in newest.access.split(", "):
+            state = "can be extracted"
         return KeyInfo(
             key_id=key_id,
-            state=ENABLED if usable else "not for encryption and decryption",
+            state=state,
             algorithm=f"AES-{newest.bits}",
             version=str(versions[-1]),
             versions=len(versions),

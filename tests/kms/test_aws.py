@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from servers.aws import ACCOUNT, REGION, AwsServer
-from servers.faults import FaultProxy
+from servers.faults import FaultProxy, Status
 from servers.jvm import ENVIRONMENT, Client, Jvm, start_jvm
 
 from pyspark_iceberg_crypto import errors
@@ -260,7 +260,8 @@ def test_no_credential_travels(jvm: Jvm, client: Client, moto: AwsServer) -> Non
 
 def test_text_says_where(jvm: Jvm) -> None:
     assert jvm.client({"encryption.kms-type": "aws"}).text() == "AWS KMS"
-    assert jvm.client(ours("http://h:1")).text() == "AWS KMS at http://h:1"
+    assert jvm.client(ours("https://h:1")).text() == "AWS KMS at https://h:1"
+    assert jvm.client(ours("http://[::1]:1")).text() == "AWS KMS at http://[::1]:1"
     named = {"encryption.kms-type": "aws", "client.region": "eu-west-1"}
     assert jvm.client(named).text() == "AWS KMS in eu-west-1"
 
@@ -304,8 +305,19 @@ def test_bad_properties_are_refused_at_the_start(jvm: Jvm, name: str) -> None:
     assert SECRET not in str(caught.value) + str(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("name", ["kms.endpoint", "encryption.kms.aws.endpoint"])
+@pytest.mark.parametrize("host", ["kms.example.com", "10.0.0.1:8080", "127.0.0.1.example.com"])
+def test_plain_http_stays_on_this_machine(jvm: Jvm, name: str, host: str) -> None:
+    """Or a key would be sent in the clear."""
+    with pytest.raises(errors.ConfigurationError, match="would send keys in plaintext") as caught:
+        jvm.client({"encryption.kms-type": "aws", name: f"http://{host}"})
+    assert name in caught.value.message
+    assert "https" in caught.value.hint
+    assert jvm.client({"encryption.kms-type": "aws", name: f"https://{host}"})
+
+
 def test_asymmetric_keys_have_no_context(jvm: Jvm) -> None:
-    properties = ours("http://h:1", **CONTEXT) | {
+    properties = ours("https://h:1", **CONTEXT) | {
         "kms.encryption-algorithm-spec": "RSAES_OAEP_SHA_1"
     }
     with pytest.raises(errors.ConfigurationError, match="has no encryption context"):
@@ -313,7 +325,9 @@ def test_asymmetric_keys_have_no_context(jvm: Jvm) -> None:
 
 
 def test_no_region(jvm: Jvm) -> None:
-    client = jvm.client({"encryption.kms-type": "aws", "encryption.kms.aws.endpoint": "http://h:1"})
+    client = jvm.client(
+        {"encryption.kms-type": "aws", "encryption.kms.aws.endpoint": "https://h:1"}
+    )
     with pytest.raises(errors.ConfigurationError, match="no region is set") as caught:
         client.wrap(KEY, "alias/orders")
     assert "encryption.kms.aws.region" in caught.value.hint
@@ -382,6 +396,72 @@ def test_role_that_may_not_be_assumed(role_jvm: Jvm, sts: FaultProxy) -> None:
         sts.mode = "pass"
 
 
+ECHO = (
+    "The request signature we calculated does not match the signature you provided. The Canonical String for "
+    "this request should have been 'POST x-amz-security-token:session-token-31415926'"
+)
+
+
+def sts_refuses(code: str, status: int, message: str = ECHO) -> Status:
+    body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+    return ("status", status, {"Content-Type": "text/xml"}, body)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["SignatureDoesNotMatch", "InvalidClientTokenId", "ExpiredToken", "IncompleteSignature", "Odd"],
+)
+def test_echo_of_a_request_for_a_role_is_not_told(
+    role_jvm: Jvm, sts: FaultProxy, code: str
+) -> None:
+    sts.mode = sts_refuses(code, 403)
+    try:
+        with pytest.raises(errors.LoginFailedError, match="login refused by AWS's Sts") as caught:
+            role_jvm.client(ROLE).wrap(KEY, "alias/orders")
+    finally:
+        sts.mode = "pass"
+    assert code in caught.value.message
+    assert "session-token" not in f"{caught.value} {caught.value.__cause__}"
+    assert "session-token" not in role_jvm.log.read_text()
+
+
+def test_wrong_clock_is_told_for_a_role_too(role_jvm: Jvm, sts: FaultProxy) -> None:
+    sts.mode = sts_refuses("SignatureDoesNotMatch", 403, "Signature expired: 2026 is now earlier")
+    try:
+        with pytest.raises(errors.LoginFailedError, match="differ too much") as caught:
+            role_jvm.client(ROLE).wrap(KEY, "alias/orders")
+    finally:
+        sts.mode = "pass"
+    assert "clock" in caught.value.hint
+
+
+def test_echo_in_a_chain_of_providers_is_not_told(sts: FaultProxy, tmp_path: Path) -> None:
+    """The chain of the SDK quotes what STS answered to a profile with a role."""
+    config = tmp_path / "config"
+    config.write_text(
+        f"[default]\nrole_arn = arn:aws:iam::{ACCOUNT}:role/spark\nsource_profile = source\n"
+        f"region = {REGION}\n[profile source]\naws_access_key_id = AKIAONLYFORTESTS0002\n"
+        "aws_secret_access_key = only-for-tests\naws_session_token = session-token-31415926\n"
+    )
+    environment = {
+        "AWS_ENDPOINT_URL_STS": sts.url,
+        "AWS_CONFIG_FILE": str(config),
+        "AWS_ACCESS_KEY_ID": "",
+        "AWS_SECRET_ACCESS_KEY": "",
+    }
+    started = start_jvm(tmp_path / "log", environment)
+    sts.mode = sts_refuses("SignatureDoesNotMatch", 403)
+    try:
+        with pytest.raises(errors.LoginFailedError, match="login refused") as caught:
+            started.client(ours("https://127.0.0.1:1")).wrap(KEY, "alias/orders")
+        told = f"{caught.value} {caught.value.__cause__}"  # asks the JVM
+    finally:
+        sts.mode = "pass"
+        started.stop()
+    assert "session-token" not in told
+    assert "session-token" not in (tmp_path / "log").read_text()
+
+
 @pytest.mark.parametrize(
     "setting", [{"kms.endpoint": "http://127.0.0.1:1"}, {"encryption.kms.aws.region": "eu-west-1"}]
 )
@@ -397,7 +477,7 @@ def test_library_is_missing(tmp_path: Path) -> None:
     bare = start_jvm(tmp_path / "log", clouds=False)
     try:
         with pytest.raises(errors.ConfigurationError, match="library") as caught:
-            bare.client(ours("http://h:1"))
+            bare.client(ours("https://h:1"))
         assert "org.apache.iceberg:iceberg-aws-bundle:1.12.0" in caught.value.hint
     finally:
         bare.stop()

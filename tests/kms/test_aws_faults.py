@@ -5,15 +5,18 @@ of the real service (protocol: JSON 1.1; codes: KMS API reference and its common
 """
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 from servers.aws import REGION, AwsServer
-from servers.faults import FaultProxy, Status
+from servers.faults import FaultProxy, Status, reset
 from servers.jvm import ENVIRONMENT, Client, Jvm
 from servers.tls import make_authority
 
@@ -80,8 +83,8 @@ def test_down(bench: Bench) -> None:
 
 
 def test_host_that_is_not(bench: Bench) -> None:
-    client = bench.client(raw=True, **{"aws.endpoint": "http://kms.invalid:1"})
-    with pytest.raises(errors.KmsUnavailableError, match=r"http://kms.invalid:1.*UnknownHost"):
+    client = bench.client(raw=True, **{"aws.endpoint": "https://kms.invalid:1"})
+    with pytest.raises(errors.KmsUnavailableError, match=r"https://kms.invalid:1.*UnknownHost"):
         client.wrap(KEY, bench.key)
 
 
@@ -246,6 +249,30 @@ def test_wrong_clock_for_good(bench: Bench, fault: Status) -> None:
     assert "clock" in error.hint
     assert "differ too much" in error.message
     assert len(bench.proxy.requests) <= 2
+
+
+@pytest.mark.parametrize("by_reset", [False, True])
+def test_connection_that_ends_in_the_tls_handshake(bench: Bench, by_reset: bool) -> None:
+    """As when a load balancer restarts: no certificate was seen, so it is tried again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            with suppress(OSError):  # the listener is closed
+                while True:
+                    connection, _ = listener.accept()
+                    connection.recv(4096)
+                    if by_reset:
+                        reset(connection)
+                    connection.close()
+
+        threading.Thread(target=refuse, daemon=True).start()
+        endpoint = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        client = bench.client(**{"aws.endpoint": endpoint, "retry.max_attempts": "2"})
+        with pytest.raises(errors.KmsUnavailableError, match="cannot be reached") as caught:
+            client.wrap(KEY, bench.key)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert endpoint in caught.value.message
+    assert client.metrics()["retries"] == 1
 
 
 def test_untrusted_certificate(

@@ -232,3 +232,12 @@ def test_without_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
         AwsKms(region=REGION).list_keys()
     assert "pyspark-iceberg-crypto[aws]" in caught.value.hint
     assert AwsKms(region=REGION).properties()["encryption.kms-type"] == "aws"
+
+
+@pytest.mark.parametrize("host", ["kms.example.com", "10.0.0.1:80", "127.0.0.1.example.com"])
+def test_plain_http_stays_on_this_machine(host: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match="would send keys to .* in plaintext"):
+        AwsKms(region=REGION, endpoint=f"http://{host}")
+    assert AwsKms(region=REGION, endpoint=f"https://{host}").endpoint
+    for here in ("localhost", "127.0.0.1", "[::1]:8080"):
+        assert AwsKms(region=REGION, endpoint=f"http://{here}").endpoint

@@ -344,6 +344,21 @@ def test_no_secret_travels(
         assert secret not in client.text()
 
 
+@pytest.mark.parametrize("name", ["client-secret", "sasToken", "password"])
+def test_a_secret_for_the_credential_provider_is_refused(
+    jvm: Jvm, properties: dict[str, str], name: str
+) -> None:
+    """It would travel. The names of files and variables may."""
+    provider = "adls.token-credential-provider"
+    settings = properties | {provider: "com.acme.Provider"}
+    with pytest.raises(ConfigurationError, match="would show a secret") as raised:
+        jvm.client(settings | {f"{provider}.{name}": CLIENT_SECRET})
+    assert f"{provider}.{name}" in raised.value.message
+    assert "only-for-tests" not in str(raised.value)
+    named = jvm.client(settings | {f"{provider}.{name}-file": "/etc/acme"})
+    assert b"/etc/acme" in named.serialized()
+
+
 def test_the_double_is_asked_over_tls(
     azure: AzureWorld, properties: dict[str, str], tmp_path: Path
 ) -> None:

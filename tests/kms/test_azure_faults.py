@@ -152,6 +152,27 @@ class TestVault:
         problem(raised, "1500 ms")
         assert 3 <= time.monotonic() - start < 15
 
+    def test_a_search_goes_on_where_the_last_attempt_ended(
+        self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy, key: Key
+    ) -> None:
+        """Nine versions and two other requests of 200 ms each do not fit into one call's 1.5 s."""
+        blob = jvm.client(properties, raw=True).wrap(DEK, "sales")
+        for _ in range(8):
+            key.rotate()
+        limits = {
+            "encryption.kms.call-timeout-ms": "1500",
+            "encryption.kms.retry.max-attempts": "4",
+        }
+        client = jvm.client(properties | limits)
+        client.wrap(DEK, "sales")  # logged in
+        proxy.forget()
+        proxy.mode = "slow"
+        assert client.unwrap(blob, "sales") == DEK
+        assert client.metrics()["retries"] >= 1
+        asked = [path.split("/")[-2] for path in proxy.requests if "unwrapkey" in path]
+        older = [version.id for version in key.versions[1:-1]]
+        assert all(asked.count(version) <= 2 for version in older)  # twice: cut short in between
+
     @pytest.mark.parametrize("status", [200, 302, 404, 405])
     def test_no_vault(self, client: Client, proxy: FaultProxy, status: int) -> None:
         """A proxy's page, say. Tokens do not follow a redirect."""

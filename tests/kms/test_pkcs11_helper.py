@@ -96,8 +96,20 @@ def test_list_and_describe(hsm: SoftHsm) -> None:
         "readable": ("1", 1, "AES-128"),
     }
     assert "extractable" in kms.describe_key("readable").detail["access"]
+    states = {key.key_id: key.state for key in kms.list_keys()}
+    assert states.pop("readable") == "can be extracted"
+    assert set(states.values()) == {"enabled"}
     by_slot = token(hsm, "x", token_label=None, slot=hex(hsm.slots["stocked"]))
     assert {key.key_id for key in by_slot.list_keys()} == set(keys)
+
+
+def test_a_sensitive_key_that_can_be_extracted_is_told(hsm: SoftHsm) -> None:
+    """Java cannot see it: the token keeps its value, and yet lets it be wrapped and taken away."""
+    hsm.make_key("more", "loose", "--sensitive", "--private", "--extractable")
+    found = token(hsm, "more").describe_key("loose")
+    assert found.detail["access"].startswith("sensitive")
+    assert found.state == "can be extracted"
+    hsm.tool("more", "--delete-object", "--type", "secrkey", "--label", "loose")
 
 
 def test_the_value_of_a_readable_key_is_not_told(hsm: SoftHsm) -> None:

@@ -93,9 +93,9 @@ def test_rotation_in_vault_leaves_older_keys_readable(
     first = client.wrap(DEK, key)
     for _ in range(2):
         vault.rotate_key(key)
-    rewrapped = client.wrap(client.unwrap(first, key), key)
-    assert rewrapped.startswith(HEADER + (3).to_bytes(4, "big") + b"vault:v3:")
-    assert client.unwrap(first, key) == client.unwrap(rewrapped, key) == DEK
+    newer = client.wrap(DEK, key)
+    assert newer.startswith(HEADER + (3).to_bytes(4, "big") + b"vault:v3:")
+    assert client.unwrap(first, key) == client.unwrap(newer, key) == DEK
 
 
 def test_version_below_the_minimum(vault: VaultServer, client: Client, key: str) -> None:
@@ -118,8 +118,10 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(client: Client, key: str, bit: 
     for position in range(len(blob)):
         altered = bytearray(blob)
         altered[position] ^= bit
-        with pytest.raises(BadWrappedKeyError) as raised:
+        with pytest.raises((BadWrappedKeyError, NotSupportedError)) as raised:
             client.unwrap(bytes(altered), key)
+        later = altered[len(b"ICWK")] > 1  # the layout, which a later version may well have
+        assert type(raised.value) is (NotSupportedError if later else BadWrappedKeyError)
         assert f"'{key}'" in str(raised.value)
         assert raised.value.hint
 
@@ -164,7 +166,6 @@ def test_blob_shown_under_another_name(vault: VaultServer, client: Client, key: 
     [
         (b"ICWK\x01\x08keystore" + bytes(40), "was wrapped by KMS type 'keystore'"),
         (b"\x01\x02\x02\x00" + bytes(150), "was not wrapped by KMS type vault"),
-        (b"ICWK\x02\x05vault" + bytes(40), "was not wrapped by KMS type vault"),
     ],
 )
 def test_blob_of_another_kms(client: Client, key: str, blob: bytes, words: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from servers.faults import FaultProxy, Mode
-from servers.jvm import Client, Jvm
+from servers.jvm import Client, Jvm, start_jvm
 from servers.tls import TestAuthority, make_authority
 from servers.vault import VaultServer, start_vault
 
@@ -287,6 +287,48 @@ def test_token_is_not_sent_on_from_https_to_http(
         client.unwrap(blob, key)
     problem(raised, key, "does not answer as a Vault does")
     assert plain.requests == []
+
+
+def test_token_is_not_sent_on_to_another_host_by_http(
+    jvm: Jvm, login: dict[str, str], proxy: FaultProxy, key: str
+) -> None:
+    """Not with the very first request, which looks at the token, either."""
+    client = jvm.client(login, raw=True)
+    blob = client.wrap(DEK, key)
+    proxy.mode = (
+        "status",
+        307,
+        {"Location": f"http://192.0.2.2:8200/v1/transit/decrypt/{key}"},
+        "",
+    )
+    for asked in (client, jvm.client(login, raw=True)):
+        with pytest.raises(ConfigurationError) as raised:
+            asked.unwrap(blob, key)
+        problem(raised, key, "sends on to 192.0.2.2 by http", "allow-http")
+
+
+def test_http_to_another_host_when_that_is_allowed(
+    vault: VaultServer,
+    login: dict[str, str],
+    proxy: FaultProxy,
+    key: str,
+    tmp_path: Path,
+) -> None:
+    """The other host is this one, by a name that Java takes from a hosts file."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 active.vault.test\n")
+    own_jvm = start_jvm(tmp_path / "log", options=[f"-Djdk.net.hosts.file={hosts}"])
+    try:
+        allowed = own_jvm.client({**login, f"{PREFIX}allow-http": "true"}, raw=True)
+        strict = own_jvm.client(login, raw=True)
+        blob = allowed.wrap(DEK, key)
+        location = f"http://active.vault.test:{vault.port}/v1/transit/decrypt/{key}"
+        proxy.mode = ("status", 307, {"Location": location}, "")
+        assert allowed.unwrap(blob, key) == DEK
+        with pytest.raises(ConfigurationError, match=r"sends on to active\.vault\.test by http"):
+            strict.unwrap(blob, key)
+    finally:
+        own_jvm.stop()
 
 
 def test_private_authority(

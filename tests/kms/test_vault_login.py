@@ -120,7 +120,7 @@ def test_token_file_that_changes_during_the_call(
     [
         (None, ConfigurationError, "does not exist"),
         ("", ConfigurationError, "is empty"),
-        ("hvs.one\nhvs.two", ConfigurationError, "has characters that no secret"),
+        ("hvs.one\nhvs.two", ConfigurationError, "more than one line"),
         ("hvs.\u00e4\u00e4", ConfigurationError, "has characters that no secret"),
     ],
 )
@@ -198,15 +198,66 @@ def test_closed_client_renews_no_more(
         client.wrap(DEK, key)
 
 
+def test_closed_client_starts_again(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+) -> None:
+    client = jvm.client(vault.approle_login(secret, policy), raw=True)
+    blob = client.wrap(DEK, key)
+    for _ in range(2):
+        client.close()
+        assert client.unwrap(blob, key) == DEK
+    client.close()
+
+
+def test_client_that_nobody_holds_renews_no_more(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    """Spark closes no catalog, so the garbage collector ends the renewals."""
+    client = jvm.client(
+        vault.token_login(secret, policy, address=proxy.url, ttl="3s", period="3s"), raw=True
+    )
+    client.wrap(DEK, key)
+    weakly = jvm.view.java.lang.ref.WeakReference(client.java)
+    jvm.gateway.detach(client.java)
+    jvm.view.System.gc()
+    assert weakly.get() is None
+    proxy.forget()
+    time.sleep(3)
+    assert proxy.requests == []
+
+
+def test_renewal_whose_answer_stalls_keeps_no_other_waiting(
+    jvm: Jvm,
+    vault: VaultServer,
+    policy: str,
+    key: str,
+    tmp_path: Path,
+    faults: Callable[..., FaultProxy],
+) -> None:
+    """One thread renews for all catalogs of a JVM."""
+    stalling, well = faults(vault.port), faults(vault.port)
+    clients = []
+    for name, proxy in (("stalling", stalling), ("well", well)):
+        login = vault.token_login(tmp_path / name, policy, address=proxy.url, ttl="6s", period="6s")
+        login["encryption.kms.call-timeout-ms"] = "500"
+        clients.append(jvm.client(login, raw=True))
+        clients[-1].wrap(DEK, key)
+    stalling.mode = ("status", 200, {"Content-Length": "1000"}, "{")
+    wait_for(lambda: RENEWAL in stalling.requests)
+    wait_for(lambda: RENEWAL in well.requests, 3)
+    for client in clients:
+        client.close()
+
+
 def test_approle_logs_in_once(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
-    client = jvm.client(vault.approle_login(secret, policy, address=proxy.url), raw=True)
-    blob = client.wrap(DEK, key)
+    """Once a JVM: the catalog's client and what arrives there of it share one login."""
+    client = jvm.client(vault.approle_login(secret, policy, address=proxy.url))
     elsewhere = client.travelled()
     with ThreadPoolExecutor(8) as pool:
-        unwrapped = pool.map(lambda copy: copy.unwrap(blob, key), [client, elsewhere] * 8)
-        assert set(unwrapped) == {DEK}
+        wrapped = pool.map(lambda copy: copy.wrap(DEK, key), [client, elsewhere] * 8)
+        assert {client.unwrap(blob, key) for blob in wrapped} == {DEK}
     assert proxy.requests.count(LOGIN) == 1
     assert "x-vault-token" not in proxy.headers[proxy.requests.index(LOGIN)]
 
@@ -268,6 +319,26 @@ def test_approle_that_vault_does_not_know(
     )
 
 
+def test_refused_secret_id_is_not_tried_with_every_call(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    """Vault locks a role out after some; a new secret id is tried at once."""
+    login = vault.approle_login(secret, policy, address=proxy.url)
+    good = secret.read_text()
+    write_secret(secret, "wrong-only-for-tests")
+    told = set()
+    for client in [jvm.client(login, raw=True), jvm.client(login, raw=True)] * 2:
+        with pytest.raises(LoginFailedError) as raised:
+            client.wrap(DEK, key)
+        refused(raised, key, "wrong-only-for-tests", "invalid role or secret ID", "after 60 s")
+        told.add(str(raised.value))
+    assert len(told) == 1
+    assert proxy.requests == [LOGIN]
+    write_secret(secret, good.strip())
+    jvm.client(login, raw=True).wrap(DEK, key)
+    assert proxy.requests.count(LOGIN) == 2
+
+
 def test_approle_whose_secret_id_is_used_up(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
@@ -302,23 +373,38 @@ def test_approle_elsewhere_with_the_secret_id_in_a_variable(
 def test_policy_that_an_approle_lacks(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
-    """Logging in again, in case the role has gained a policy, does not hide the reason."""
+    """It does not log in again for that: the secret id may be used once here."""
     login = vault.approle_login(secret, policy, address=proxy.url, secret_id_num_uses=1)
     client = jvm.client(login, raw=True)
     client.wrap(DEK, key)
     other = vault.make_key()
-    with pytest.raises(AccessDeniedError) as raised:
-        client.wrap(DEK, other)
-    assert type(raised.value) is AccessDeniedError
-    assert "may not encrypt" in str(raised.value)
-    assert proxy.requests.count(LOGIN) == 2
-    client.wrap(DEK, key)  # the first token is still in use
+    for _ in range(3):
+        with pytest.raises(AccessDeniedError) as raised:
+            client.wrap(DEK, other)
+        assert type(raised.value) is AccessDeniedError
+        assert "may not encrypt" in str(raised.value)
+    assert proxy.requests.count(LOGIN) == 1
+    client.wrap(DEK, key)
+
+
+def test_policy_that_an_approle_lacks_whose_token_may_not_look_at_itself(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    login = vault.approle_login(secret, policy, address=proxy.url, token_no_default_policy=True)
+    client = jvm.client(login, raw=True)
+    client.wrap(DEK, key)
+    other = vault.make_key()
+    for _ in range(3):
+        with pytest.raises(AccessDeniedError, match="may not encrypt"):
+            client.wrap(DEK, other)
+    assert proxy.requests.count(LOGIN) == 1
 
 
 def test_policy_that_an_approle_gains(
-    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
-    login = vault.approle_login(secret, "default")
+    """Vault gives it to the role's next token."""
+    login = vault.approle_login(secret, "default", address=proxy.url)
     client = jvm.client(login, raw=True)
     with pytest.raises(AccessDeniedError):
         client.wrap(DEK, key)
@@ -326,6 +412,7 @@ def test_policy_that_an_approle_gains(
         found = vault.call("GET", f"auth/approle/role/{role}/role-id")["data"]["role_id"]
         if found == login[f"{PREFIX}role-id"]:
             vault.call("POST", f"auth/approle/role/{role}", {"token_policies": [policy]})
+    vault.revoke(proxy.headers[-1]["x-vault-token"])
     client.wrap(DEK, key)
 
 

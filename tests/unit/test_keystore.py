@@ -46,6 +46,19 @@ def test_create_makes_a_private_pkcs12_file_with_the_keys(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [path], "nothing but the keystore is left"
 
 
+@pytest.mark.parametrize("more", ["# of the lake\n", "\n \nx", "\r\nx"])
+def test_a_password_file_of_more_than_one_line_is_refused(tmp_path: Path, more: str) -> None:
+    """Spark's side would take all of it."""
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(f"{SECRET}\n{more}")
+    with pytest.raises(ConfigurationError, match="more than one line") as caught:
+        Keystore.create(tmp_path / "k.p12", ["k1"], password_file=secret)
+    assert str(secret) in caught.value.message
+    assert SECRET not in str(caught.value)
+    assert not (tmp_path / "k.p12").exists()
+
+
 @pytest.mark.parametrize("bits", [128, 192])
 def test_a_password_file_and_a_key_size(tmp_path: Path, bits: int) -> None:
     secret = tmp_path / "password"

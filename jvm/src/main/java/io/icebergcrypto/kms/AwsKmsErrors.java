@@ -10,9 +10,10 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import java.io.IOException;
+import java.util.Locale;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import javax.net.ssl.SSLHandshakeException;
 import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
 import software.amazon.awssdk.awscore.exception.AwsServiceException;
 import software.amazon.awssdk.core.exception.AbortedException;
@@ -30,6 +31,22 @@ import software.amazon.awssdk.core.exception.SdkClientException;
 record AwsKmsErrors(AwsKmsSettings settings) {
   private static final Pattern KEY_ARN =
       Pattern.compile("arn:[^:]+:kms:(?<region>[^:]+):[0-9]*:(?:key|alias)/(?<name>.+)");
+
+  /** What any service answers to a login that it refuses, without "Exception" at the end. */
+  private static final Set<String> LOGIN_REFUSED =
+      Set.of(
+          "UnrecognizedClient",
+          "InvalidClientTokenId",
+          "ExpiredToken",
+          "MissingAuthenticationToken",
+          "IncompleteSignature",
+          "InvalidSignature",
+          "SignatureDoesNotMatch",
+          "RequestExpired",
+          "RequestTimeTooSkewed",
+          "NotAuthorized",
+          "OptInRequired");
+
   private static final Pattern KEY_ID = Pattern.compile("(?:mrk-)?[0-9a-f-]{32,36}");
 
   /**
@@ -55,12 +72,19 @@ record AwsKmsErrors(AwsKmsSettings settings) {
       AwsServiceException answer, String problem, String what, String keyId) {
     AwsErrorDetails details = answer.awsErrorDetails();
     String code = details == null || details.errorCode() == null ? "" : details.errorCode();
-    String said = problem + ": " + words(answer, code);
-    if (details != null && details.serviceName() != null && !details.serviceName().equals("Kms")) {
-      return notLoggedIn(answer, code, said);
+    String service = details == null ? null : details.serviceName();
+    String kind = code.replaceFirst("Exception$", "");
+    boolean byKms = service == null || service.equals("Kms");
+    if (LOGIN_REFUSED.contains(kind)) {
+      return loginRefused(answer, code, problem, byKms ? "" : " by AWS's " + service);
     }
 
-    switch (code.replaceFirst("Exception$", "")) {
+    String said = problem + ": " + words(answer, code);
+    if (!byKms) {
+      return notLoggedIn(answer, code, problem, said);
+    }
+
+    switch (kind) {
       case "NotFound", "InvalidArn":
         return new KeyNotFoundException(said, whereToLook(keyId), answer);
       case "Disabled":
@@ -98,18 +122,6 @@ record AwsKmsErrors(AwsKmsSettings settings) {
             answer);
       case "Validation":
         return notValid(answer, said, what, keyId);
-      case "UnrecognizedClient",
-      "InvalidClientTokenId",
-      "ExpiredToken",
-      "MissingAuthenticationToken",
-      "IncompleteSignature",
-      "InvalidSignature",
-      "SignatureDoesNotMatch",
-      "RequestExpired",
-      "RequestTimeTooSkewed",
-      "NotAuthorized",
-      "OptInRequired":
-        return loginRefused(answer, code, problem);
       default:
         return isTransient(answer, code)
             ? new KmsUnavailableException(
@@ -119,18 +131,26 @@ record AwsKmsErrors(AwsKmsSettings settings) {
     }
   }
 
-  /** Another service than KMS answered: STS or SSO, which credentials come from. */
+  /**
+   * Another service than KMS answered: STS or SSO, which credentials come from. What it says of a
+   * permission is told; of other refusals only the code is, as they may repeat what they were sent.
+   */
   private static IcebergCryptoException notLoggedIn(
-      AwsServiceException answer, String code, String said) {
+      AwsServiceException answer, String code, String problem, String said) {
     String service = answer.awsErrorDetails().serviceName();
-    return isTransient(answer, code)
-        ? new KmsUnavailableException(
-            said, "AWS's " + service + ", which gives the login, is not well: try later.", answer)
-        : new LoginFailedException(
-            said + ": login refused by AWS's " + service,
-            "Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume"
-                + " it, or log in again (aws sso login).",
-            answer);
+    if (isTransient(answer, code)) {
+      return new KmsUnavailableException(
+          String.format("%s: AWS's %s answers %s", problem, service, shortly(answer, code)),
+          "AWS's " + service + ", which gives the login, is not well: try later.");
+    }
+
+    String refused = ": login refused by AWS's " + service;
+    String hint =
+        "Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, or"
+            + " log in again (aws sso login).";
+    return code.startsWith("AccessDenied")
+        ? new LoginFailedException(said + refused, hint, answer)
+        : new LoginFailedException(problem + refused + ", " + shortly(answer, code), hint);
   }
 
   private static boolean isTransient(AwsServiceException answer, String code) {
@@ -162,8 +182,8 @@ record AwsKmsErrors(AwsKmsSettings settings) {
    * nothing of such an answer is told, and it is no cause.
    */
   private static IcebergCryptoException loginRefused(
-      AwsServiceException answer, String code, String problem) {
-    String said = String.format("%s: login refused (%s)", problem, code);
+      AwsServiceException answer, String code, String problem, String by) {
+    String said = String.format("%s: login refused%s (%s)", problem, by, code);
     String message = answer.awsErrorDetails().errorMessage();
     if (answer.isClockSkewException()
         || code.startsWith("RequestExpired")
@@ -184,6 +204,13 @@ record AwsKmsErrors(AwsKmsSettings settings) {
 
   private IcebergCryptoException notAnswered(SdkClientException failure, String problem) {
     String message = String.valueOf(failure.getMessage());
+    if (repeatsARequest(failure)) {
+      return new LoginFailedException(
+          problem + ": login refused, as the signature of a request for credentials is wrong",
+          "Check the secrets of the profile, variables or role that credentials are asked for with,"
+              + " and this host's clock.");
+    }
+
     if (failure instanceof ApiCallTimeoutException
         || failure instanceof ApiCallAttemptTimeoutException) {
       return new KmsUnavailableException(
@@ -208,16 +235,16 @@ record AwsKmsErrors(AwsKmsSettings settings) {
           failure);
     }
 
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof SSLHandshakeException) {
-        return new InvalidConfigurationException(
-            problem + ": its TLS certificate is not trusted: " + cause.getMessage(),
-            "Check "
-                + AwsKmsSettings.ENDPOINT
-                + ", and add a private authority to Java's trust store.",
-            failure);
-      }
+    if (JsonHttp.isUntrusted(failure)) {
+      return new InvalidConfigurationException(
+          problem + ": its TLS certificate is not trusted: " + message,
+          "Check "
+              + AwsKmsSettings.ENDPOINT
+              + ", and add a private authority to Java's trust store.",
+          failure);
+    }
 
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
       if (cause.getClass().getName().contains(".jackson.")) { // its message may quote the answer
         return new KmsUnavailableException(
             problem + ": its answer was cut off, or is not one of AWS KMS",
@@ -244,8 +271,24 @@ record AwsKmsErrors(AwsKmsSettings settings) {
             failure);
   }
 
+  /** A chain of credentials providers quotes what STS answered to each. */
+  private static boolean repeatsARequest(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      String said = String.valueOf(cause.getMessage()).toLowerCase(Locale.ROOT);
+      if (said.contains("canonical string") || said.contains("x-amz-security-token")) {
+        return true;
+      }
+    }
+
+    return false;
+  }
+
+  private static String shortly(AwsServiceException answer, String code) {
+    return code.isEmpty() ? "HTTP " + answer.statusCode() : code;
+  }
+
   private static String words(AwsServiceException answer, String code) {
-    StringBuilder words = new StringBuilder(code.isEmpty() ? "HTTP " + answer.statusCode() : code);
+    StringBuilder words = new StringBuilder(shortly(answer, code));
     AwsErrorDetails details = answer.awsErrorDetails();
     if (details != null && details.errorMessage() != null && !details.errorMessage().isBlank()) {
       words.append(", ").append(details.errorMessage());

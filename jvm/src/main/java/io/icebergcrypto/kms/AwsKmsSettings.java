@@ -7,7 +7,6 @@ import java.net.URISyntaxException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -43,9 +42,6 @@ record AwsKmsSettings(
   private static final String PROXY = "http-client.proxy-endpoint";
   private static final String ROLE_TAGS = "client.assume-role.tags.";
   private static final List<String> ICEBERGS = List.of("client.", "http-client.", "kms.");
-  private static final Set<String> SECRETS =
-      Set.of(
-          "secret", "password", "passphrase", "token", "key", "pin", "credential", "credentials");
 
   /**
    * Reads the properties.
@@ -72,7 +68,8 @@ record AwsKmsSettings(
     }
 
     if (endpoint != null) {
-      requireUrl(settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT, endpoint);
+      String property = settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT;
+      requireEncrypted(property, endpoint, requireUrl(property, endpoint));
       kept.put(ICEBERG_ENDPOINT, endpoint);
     }
 
@@ -166,17 +163,13 @@ record AwsKmsSettings(
 
   /** The properties travel: one that is called as a secret is may not be among them. */
   private static void refuseSecret(Settings settings, String name) {
-    String lastWord =
-        name.substring(name.lastIndexOf('.') + 1)
-            .replaceFirst("^.*(?:[-_]|(?<=[a-z])(?=[A-Z]))", "")
-            .toLowerCase(Locale.ROOT);
-    if (SECRETS.contains(lastWord) && !name.startsWith(ROLE_TAGS)) {
+    if (Settings.isCalledAsASecret(name) && !name.startsWith(ROLE_TAGS)) {
       settings.refuseSecret(
           name, "a property that the credentials provider takes for it (" + name + "-file, say)");
     }
   }
 
-  private static void requireUrl(String property, String value) {
+  private static URI requireUrl(String property, String value) {
     URI uri;
     try {
       uri = new URI(value);
@@ -194,6 +187,18 @@ record AwsKmsSettings(
       throw new InvalidConfigurationException(
           String.format("Property %s is not a URL: '%s'", property, value),
           "Give one such as https://kms.eu-central-1.amazonaws.com.");
+    }
+
+    return uri;
+  }
+
+  /** Keys are in what KMS is sent and answers: they leave this machine by TLS only. */
+  private static void requireEncrypted(String property, String value, URI uri) {
+    if (uri.getScheme().equals("http") && !VaultConfig.isLoopback(uri.getHost())) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s is http, which would send keys in plaintext: %s", property, value),
+          "Use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1]).");
     }
   }
 }

@@ -178,6 +178,16 @@ record AzureConfig(
         "Keep one of the two; " + stock + " is Iceberg's own name for it.");
   }
 
+  /** The properties travel: one that is called as a secret is may not be among them. */
+  private static void refuseSecret(Map<String, String> properties, String property) {
+    if (Settings.isCalledAsASecret(property)) {
+      new Settings(properties)
+          .refuseSecret(
+              property,
+              "a property that the credential provider takes for it (" + property + "-file, say)");
+    }
+  }
+
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
   private static Map<String, String> credential(Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
@@ -186,6 +196,7 @@ record AzureConfig(
           (property, value) -> {
             if (property.equals(CREDENTIAL_PROVIDER)
                 || property.startsWith(CREDENTIAL_PROVIDER + ".")) {
+              refuseSecret(properties, property);
               found.put(property, value);
             }
           });

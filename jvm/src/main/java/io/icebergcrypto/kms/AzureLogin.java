@@ -25,7 +25,6 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import javax.net.ssl.SSLHandshakeException;
 import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
 
 /**
@@ -192,14 +191,14 @@ final class AzureLogin {
           e);
     }
 
-    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-      if (cause instanceof SSLHandshakeException) {
-        return new InvalidConfigurationException(
-            problem(keyId, "the login service's TLS certificate is not trusted: " + text),
-            "Check AZURE_AUTHORITY_HOST and Java's trust store.",
-            e);
-      }
+    if (JsonHttp.isUntrusted(e)) {
+      return new InvalidConfigurationException(
+          problem(keyId, "the login service's TLS certificate is not trusted: " + text),
+          "Check AZURE_AUTHORITY_HOST and Java's trust store.",
+          e);
+    }
 
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
       if (cause instanceof InterruptedException) {
         Thread.currentThread().interrupt();
         return unavailable(keyId, "the login was interrupted", e);

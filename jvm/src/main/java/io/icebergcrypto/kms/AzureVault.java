@@ -54,10 +54,18 @@ final class AzureVault {
    */
   record Version(String id, boolean enabled, long created) {}
 
+  /** A key's versions, page by page, as far as they have been listed. */
+  static final class Listing {
+    private final List<Version> found = new ArrayList<>();
+    private URI next;
+    private int pages;
+  }
+
   private final AzureConfig config;
   private final AzureLogin login;
   private final JsonHttp http;
   private final ConcurrentMap<String, List<String>> worked = new ConcurrentHashMap<>();
+  private final AzureSearches searches = new AzureSearches();
 
   AzureVault(AzureConfig config) {
     this.config = config;
@@ -75,12 +83,16 @@ final class AzureVault {
     return use("unwrapkey", wrapped, by);
   }
 
-  /** The versions of a key, in no order. Needs the permission to list. */
-  List<Version> versions(AzureKeyId key) {
-    List<Version> found = new ArrayList<>();
-    URI page = uri("/keys/" + key.name() + "/versions");
-    for (int pages = 0; page != null && pages < MOST_PAGES; pages++) {
+  /**
+   * The versions of a key, in no order. Needs the permission to list.
+   *
+   * @param listing what was listed already; what is listed now is added to it
+   */
+  List<Version> versions(AzureKeyId key, Listing listing) {
+    URI page = listing.pages == 0 ? uri("/keys/" + key.name() + "/versions") : listing.next;
+    while (page != null && listing.pages < MOST_PAGES) {
       JsonObject body = ask(page, null, new AzureErrors(config, key, "versions"));
+      List<Version> found = new ArrayList<>();
       if (body.get("value") instanceof JsonArray values) {
         for (JsonElement value : values) {
           found.add(version(value, key));
@@ -88,9 +100,17 @@ final class AzureVault {
       }
 
       page = next(body, key);
+      listing.next = page;
+      listing.found.addAll(found);
+      listing.pages++;
     }
 
-    return found;
+    return new ArrayList<>(listing.found);
+  }
+
+  /** Searches that were cut short. */
+  AzureSearches searches() {
+    return searches;
   }
 
   /** The versions of a key that unwrapped something, the latest first. */

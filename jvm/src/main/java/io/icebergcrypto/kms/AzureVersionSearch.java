@@ -5,6 +5,7 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -19,7 +20,8 @@ import java.util.Set;
  *
  * <p>The order: versions that worked in this JVM; the current one; then all enabled ones, the
  * newest first. RSA-OAEP and AES key wrap both detect a wrong key, so a version that unwraps is the
- * right one.
+ * right one. What a search has found out before the vault became unavailable, or a call's time was
+ * over, the next one for the same wrapped key need not ask again ({@link AzureSearches}).
  */
 final class AzureVersionSearch {
   private final AzureVault vault;
@@ -27,6 +29,7 @@ final class AzureVersionSearch {
   private final byte[] wrapped;
   private final AzureKeyId key;
   private final Set<String> tried = new HashSet<>();
+  private AzureSearches.Search search;
 
   /** Why those that were tried did not unwrap, in that order. */
   private final List<IcebergCryptoException> refusals = new ArrayList<>();
@@ -45,10 +48,25 @@ final class AzureVersionSearch {
    * @throws BadWrappedKeyException when no version unwraps it
    * @throws KeyDisabledException when no enabled one does, and others are disabled
    * @throws AccessDeniedException when the current version does not, and others cannot be listed
+   * @throws KmsUnavailableException when the vault, or this call's time, came to an end before
    */
   byte[] run() {
+    search = vault.searches().resume(key, wrapped);
+    tried.addAll(search.wrong());
+    try {
+      return find();
+    } catch (IcebergCryptoException e) {
+      if (e instanceof KmsUnavailableException || Thread.currentThread().isInterrupted()) {
+        vault.searches().keep(key, wrapped, search);
+      }
+
+      throw e;
+    }
+  }
+
+  private byte[] find() {
     for (String version : vault.worked(key.name())) {
-      byte[] found = attempt(version);
+      byte[] found = tried.contains(version) ? null : attempt(version);
       if (found != null) {
         return found;
       }
@@ -85,7 +103,13 @@ final class AzureVersionSearch {
       AzureVault.Result result = vault.unwrap(wrapped, key.at(version));
       vault.itWorked(key.name(), result.version());
       return result.bytes();
-    } catch (BadWrappedKeyException | KeyDisabledException | NotSupportedException e) {
+    } catch (BadWrappedKeyException e) {
+      if (!version.isEmpty()) { // the current version is another one after a rotation
+        search.wrong().add(version);
+      }
+
+      refusals.add(e);
+    } catch (KeyDisabledException | NotSupportedException e) {
       refusals.add(e);
     } catch (KeyNotFoundException e) {
       if (version.isEmpty()) {
@@ -100,7 +124,7 @@ final class AzureVersionSearch {
 
   private List<AzureVault.Version> versions() {
     try {
-      return vault.versions(key);
+      return vault.versions(key, search.listing());
     } catch (AccessDeniedException e) {
       for (IcebergCryptoException refusal : refusals) {
         if (!(refusal instanceof BadWrappedKeyException)) {

@@ -204,7 +204,7 @@ final class GcpCredentials {
           "Check the path on this host; executors need the file too.",
           e);
     } catch (IOException e) {
-      return SecretSource.file(file, fileProperty).read(); // throws, and knows why
+      return SecretSource.file(file, fileProperty).readText(); // throws, and knows why
     }
 
     if (!content.has("type")) {
@@ -214,7 +214,7 @@ final class GcpCredentials {
     boolean secret =
         Stream.concat(Stream.of(content), sourceOf(content))
             .anyMatch(part -> SECRETS.stream().anyMatch(part::has));
-    return secret ? SecretSource.file(file, fileProperty).read() : content.toString();
+    return secret ? SecretSource.file(file, fileProperty).readText() : content.toString();
   }
 
   /** The credentials within, of which an impersonated service account's are made. */

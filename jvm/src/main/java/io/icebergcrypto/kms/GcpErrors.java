@@ -20,7 +20,6 @@ import java.net.SocketException;
 import java.net.UnknownHostException;
 import java.util.Set;
 import javax.net.ssl.SSLException;
-import javax.net.ssl.SSLHandshakeException;
 
 /**
  * What Google's refusals mean: those of Cloud KMS, which are {@code google.rpc.Status} in JSON, and
@@ -183,7 +182,7 @@ record GcpErrors(String kms, String keyId) {
         return loginAnswered(kms, keyId, source, answer);
       }
 
-      if (each instanceof SSLHandshakeException) {
+      if (JsonHttp.isUntrusted(each)) {
         return new InvalidConfigurationException(
             String.format(
                 "%s: Google's login for key '%s': its TLS certificate is not trusted: %s",

@@ -18,8 +18,9 @@ import javax.crypto.spec.GCMParameterSpec;
 
 /**
  * A token after login: its keys by label, as they were when it was looked at, and AES-GCM with
- * them. Keys are handles; they never leave the token. A session that the token has ended stays
- * ended: {@link Pkcs11Token} makes another.
+ * them. Keys are handles, and those that the token shows in plaintext are refused. Whether a
+ * sensitive key can be taken out wrapped (CKA_EXTRACTABLE) SunPKCS11 does not tell. A session that
+ * the token has ended stays ended: {@link Pkcs11Token} makes another.
  */
 final class Pkcs11Session {
   static final int NONCE_LENGTH = 12;

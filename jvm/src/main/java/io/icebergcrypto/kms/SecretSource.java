@@ -82,13 +82,30 @@ final class SecretSource implements Serializable {
   }
 
   /**
-   * Reads the secret anew, without white space around it.
+   * Reads the secret anew, without white space around it: a password, pin or token.
    *
-   * @throws InvalidConfigurationException when there is none, or others than the owner may read or
-   *     change the file
+   * @throws InvalidConfigurationException when there is none, it has more than one line, or others
+   *     than the owner may read or change the file
    * @throws AccessDeniedException when this user may not read the file
    */
   String read() {
+    String secret = readText();
+    if (secret.lines().skip(1).findAny().isPresent()) {
+      throw new InvalidConfigurationException(
+          String.format("The %s, which %s names, has more than one line", this, property),
+          "Put the secret into it and nothing else; a comment would be taken for a part of it.");
+    }
+
+    return secret;
+  }
+
+  /**
+   * Reads a secret that may have any number of lines, such as a file of credentials.
+   *
+   * @throws InvalidConfigurationException as {@link #read} does, but for the lines
+   * @throws AccessDeniedException when this user may not read the file
+   */
+  String readText() {
     String secret = variable != null ? readVariable() : readFile();
     if (secret.isEmpty()) {
       throw new InvalidConfigurationException(

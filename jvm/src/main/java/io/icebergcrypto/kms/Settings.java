@@ -1,7 +1,9 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -9,6 +11,10 @@ import java.util.TreeMap;
  * secret.
  */
 final class Settings {
+  private static final Set<String> SECRETS =
+      Set.of(
+          "secret", "password", "passphrase", "token", "key", "pin", "credential", "credentials");
+
   private final Map<String, String> properties;
 
   Settings(Map<String, String> properties) {
@@ -116,6 +122,19 @@ final class Settings {
           }
         });
     return found;
+  }
+
+  /**
+   * Whether a property's name says that it holds a secret: its last word is one for a secret, as in
+   * {@code x.client-secret} and {@code x.apiToken}, but not in {@code x.token-file}.
+   */
+  static boolean isCalledAsASecret(String property) {
+    String lastWord =
+        property
+            .substring(property.lastIndexOf('.') + 1)
+            .replaceFirst("^.*(?:[-_]|(?<=[a-z])(?=[A-Z]))", "")
+            .toLowerCase(Locale.ROOT);
+    return SECRETS.contains(lastWord);
   }
 
   /**

@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
  * References only, so that it may travel.
  *
  * @param address such as {@code https://vault:8200}, without a slash at its end
+ * @param allowHttp whether plain http may leave this machine
  * @param namespace an Enterprise namespace, or null
  * @param mount the path of the transit engine, without slashes around it
  * @param caFile PEM certificates that are trusted instead of Java's own, or null
@@ -22,6 +23,7 @@ import java.util.regex.Pattern;
  */
 record VaultConfig(
     String address,
+    boolean allowHttp,
     String namespace,
     String mount,
     String caFile,
@@ -79,6 +81,7 @@ record VaultConfig(
 
     return new VaultConfig(
         address(settings),
+        settings.flag(ALLOW_HTTP, false),
         path(settings, NAMESPACE, null),
         path(settings, TRANSIT_MOUNT, "transit"),
         settings.optional(CA_FILE),
@@ -161,7 +164,8 @@ record VaultConfig(
         "Give Vault's URL, such as https://vault.example.com:8200.");
   }
 
-  private static boolean isLoopback(String host) {
+  /** Whether a URL's host is this machine. */
+  static boolean isLoopback(String host) {
     return host.equals("localhost") || host.equals("[::1]") || host.matches("127(\\.\\d{1,3}){3}");
   }
 

@@ -159,8 +159,8 @@ final class VaultErrors {
                   + " min_decryption_version is above it",
               config, keyId),
           String.format(
-              "Lower it: vault write %s/keys/%s/config min_decryption_version=N. Raise it only"
-                  + " after the tables were rotated to newer versions.",
+              "Lower it: vault write %s/keys/%s/config min_decryption_version=N. Tables"
+                  + " need every version that wrapped their keys.",
               config.mount(), keyId));
     }
 

@@ -135,9 +135,22 @@ final class VaultHttp {
       throw notVault(answer);
     }
 
-    boolean downgrade = "https".equals(asked.getScheme()) && !"https".equals(active.getScheme());
-    if (downgrade || active.getHost() == null || active.equals(asked)) {
+    boolean plain = "http".equalsIgnoreCase(active.getScheme());
+    boolean downgrade = plain && "https".equalsIgnoreCase(asked.getScheme());
+    boolean known = plain || "https".equalsIgnoreCase(active.getScheme());
+    if (downgrade || !known || active.getHost() == null || active.equals(asked)) {
       throw notVault(answer);
+    }
+
+    if (plain && !VaultConfig.isLoopback(active.getHost()) && !config.allowHttp()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s sends on to %s by http, which would send tokens and keys there in plaintext",
+              config, active.getHost()),
+          String.format(
+              "Give the active server's https address as %s, or set %s=true if something else"
+                  + " encrypts the connection.",
+              VaultConfig.ADDRESS, VaultConfig.ALLOW_HTTP));
     }
 
     return body == null ? http.get(active, headers) : http.post(active, headers, body);

@@ -14,9 +14,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Map;
-import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.regex.Matcher;
@@ -59,7 +56,7 @@ public final class VaultKmsClient implements KeyManagementClient {
   private static final Pattern KEY_NAME = Pattern.compile("\\w(([\\w.-]+)?\\w)?");
   private static final Pattern CIPHERTEXT = Pattern.compile("vault:v([1-9]\\d{0,8}):(\\S+)");
 
-  /** What copies of one client in one JVM share: connections and the login. */
+  /** Connections and the login; it goes with the client. */
   private record Session(VaultHttp http, VaultLogin login, AtomicBoolean proven) {
     static Session of(VaultConfig config) {
       VaultHttp http = new VaultHttp(config);
@@ -67,10 +64,8 @@ public final class VaultKmsClient implements KeyManagementClient {
     }
   }
 
-  private static final ConcurrentMap<String, Session> SESSIONS = new ConcurrentHashMap<>();
-
   private VaultConfig config;
-  private String id;
+  private transient Session session;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
   public VaultKmsClient() {}
@@ -84,7 +79,6 @@ public final class VaultKmsClient implements KeyManagementClient {
   @Override
   public void initialize(Map<String, String> properties) {
     this.config = VaultConfig.read(properties);
-    this.id = UUID.randomUUID().toString();
   }
 
   /**
@@ -156,14 +150,15 @@ public final class VaultKmsClient implements KeyManagementClient {
         });
   }
 
-  /** Closes the login in this JVM; a token that AppRole made ends by itself. */
+  /**
+   * Ends the renewals, as the garbage collector does for a client that nobody holds; a token that
+   * AppRole made ends by itself. Another call connects and logs in again.
+   */
   @Override
-  public void close() {
-    if (id != null) {
-      Session session = SESSIONS.remove(id);
-      if (session != null) {
-        session.login().close();
-      }
+  public synchronized void close() {
+    if (session != null) {
+      session.login().close();
+      this.session = null;
     }
   }
 
@@ -175,10 +170,18 @@ public final class VaultKmsClient implements KeyManagementClient {
 
   private ByteBuffer call(String keyId, Function<Session, ByteBuffer> operation) {
     try {
-      return operation.apply(SESSIONS.computeIfAbsent(id, ignored -> Session.of(config)));
+      return operation.apply(session());
     } catch (KmsUnavailableException | AccessDeniedException | InvalidConfigurationException e) {
       throw e.problem().contains("'" + keyId + "'") ? e : new VaultErrors(config).about(keyId, e);
     }
+  }
+
+  private synchronized Session session() {
+    if (session == null) {
+      this.session = Session.of(config);
+    }
+
+    return session;
   }
 
   /** Asks, and once more when there is another token than the one that Vault refused. */

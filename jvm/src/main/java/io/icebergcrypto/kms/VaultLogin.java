@@ -26,6 +26,7 @@ final class VaultLogin {
   private static final Logger LOG = LoggerFactory.getLogger(VaultLogin.class);
   static final String LOOKUP = "auth/token/lookup-self";
   private static final String RENEW = "auth/token/renew-self";
+  private static final Duration FRESH = Duration.ofSeconds(60);
   private static final Duration SHORTEST_RENEWAL = Duration.ofSeconds(1);
 
   /** One thread a JVM, only there when a token is to be renewed. */
@@ -49,13 +50,23 @@ final class VaultLogin {
   /**
    * A token in use.
    *
-   * @param endNanos when it ends, by System.nanoTime(); null when it does not, or when that is not
-   *     known
+   * @param startNanos when it was got, by System.nanoTime()
+   * @param endNanos when it ends; null when it does not, or when that is not known
    */
-  private record Held(String token, Long endNanos) {
+  private record Held(String token, long startNanos, Long endNanos) {
     static Held of(String token, long seconds) {
+      return of(token, System.nanoTime(), seconds);
+    }
+
+    static Held of(String token, long startNanos, long seconds) {
       return new Held(
-          token, seconds <= 0 ? null : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds));
+          token,
+          startNanos,
+          seconds <= 0 ? null : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds));
+    }
+
+    boolean isFresh() {
+      return System.nanoTime() - startNanos < FRESH.toNanos();
     }
 
     boolean ended() {
@@ -101,7 +112,8 @@ final class VaultLogin {
   }
 
   /**
-   * Looks for another token after Vault refused one.
+   * Looks for another token after Vault refused one. AppRole logs in only when the token itself is
+   * no good: each login leaves a token in Vault and may use up the secret id.
    *
    * @param refused the token
    * @param dead whether Vault said that it is no token any more; when not, the token may be good
@@ -113,10 +125,14 @@ final class VaultLogin {
       return !token().equals(refused);
     }
 
+    Held now = held.get();
+    boolean replacedAlready = now != null && !now.token().equals(refused);
+    if (!dead && !replacedAlready && isGood(refused, now)) {
+      return false;
+    }
+
     try {
-      Held now = held.get();
-      return !(now == null || now.token().equals(refused) ? locked(() -> login(now)) : now.token())
-          .equals(refused);
+      return !(replacedAlready ? now.token() : locked(() -> login(now))).equals(refused);
     } catch (LoginFailedException e) {
       if (dead) {
         throw e;
@@ -125,7 +141,15 @@ final class VaultLogin {
     }
   }
 
-  /** Stops the renewals. The token ends by itself. */
+  /**
+   * Whether a new login would bring nothing. A token that may not look at itself counts as good
+   * while it is fresh.
+   */
+  private boolean isGood(String token, Held now) {
+    return http.get(LOOKUP, token).status() == 200 || now != null && now.isFresh();
+  }
+
+  /** Stops the renewals, and makes none any more. The token ends by itself. */
   void close() {
     this.closed = true;
     held.set(null);
@@ -180,14 +204,25 @@ final class VaultLogin {
     }
 
     VaultConfig.AppRole role = config.appRole();
+    String secretId = checked(role.secretId().read());
+    VaultRefusals.told(config, secretId)
+        .ifPresent(
+            told -> {
+              throw loginRefused(told);
+            });
+
     JsonObject body = new JsonObject();
     body.addProperty("role_id", role.roleId());
-    body.addProperty("secret_id", checked(role.secretId().read()));
+    body.addProperty("secret_id", secretId);
     JsonHttp.Answer answer = http.post("auth/" + role.mount() + "/login", null, body);
     JsonObject auth = VaultHttp.object(answer.body(), "auth");
     String token = answer.status() == 200 ? VaultHttp.text(auth, "client_token") : "";
     if (token.isEmpty()) {
-      throw loginRefused(answer);
+      if (answer.status() >= 400) {
+        VaultRefusals.remember(config, secretId, VaultHttp.told(answer));
+      }
+
+      throw loginRefused(VaultHttp.told(answer));
     }
 
     Held made = Held.of(checked(token), VaultHttp.number(auth, "lease_duration"));
@@ -200,17 +235,15 @@ final class VaultLogin {
   }
 
   /** Vault says 400 for a bad secret, and 403 for a login method that is not there. */
-  private IcebergCryptoException loginRefused(JsonHttp.Answer answer) {
+  private IcebergCryptoException loginRefused(String told) {
     String mount = "auth/" + config.appRole().mount();
     return new LoginFailedException(
-        String.format(
-            "%s: login refused at %s for the %s %s",
-            config, mount, config.login(), VaultHttp.told(answer)),
+        String.format("%s: login refused at %s for the %s %s", config, mount, config.login(), told),
         String.format(
             "Check the role id, and that the secret id is of this role and neither expired nor used"
                 + " up (a new one: vault write -f %s/role/NAME/secret-id). If AppRole is not at %s,"
-                + " set %s.",
-            mount, mount, VaultConfig.APPROLE_MOUNT));
+                + " set %s. The same secret id is tried again after %d s, another one at once.",
+            mount, mount, VaultConfig.APPROLE_MOUNT, VaultRefusals.PAUSE.toSeconds()));
   }
 
   private void scheduleRenewal(Held token) {
@@ -220,13 +253,15 @@ final class VaultLogin {
 
     Duration delay = token.left().multipliedBy(2).dividedBy(3);
     if (delay.compareTo(SHORTEST_RENEWAL) >= 0) {
-      // the thread must not keep alive what nobody else holds
+      // the thread must not keep alive what nobody else holds, nor a token in memory
       WeakReference<VaultLogin> self = new WeakReference<>(this);
+      WeakReference<Held> due = new WeakReference<>(token);
       Renewals.THREAD.schedule(
           () -> {
             VaultLogin login = self.get();
-            if (login != null && !login.closed && login.held.get() == token) {
-              login.renew(token);
+            Held then = due.get();
+            if (login != null && !login.closed && then != null && login.held.get() == then) {
+              login.renew(then);
             }
           },
           delay.toMillis(),
@@ -244,7 +279,8 @@ final class VaultLogin {
         return;
       }
 
-      renewed = Held.of(token.token(), VaultHttp.number(auth, "lease_duration"));
+      renewed =
+          Held.of(token.token(), token.startNanos(), VaultHttp.number(auth, "lease_duration"));
     } catch (KmsUnavailableException e) {
       LOG.warn("{}: the {} is not renewed yet: {}", config, config.login(), e.problem());
     } catch (RuntimeException e) {

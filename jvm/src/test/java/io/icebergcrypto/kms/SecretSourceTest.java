@@ -78,6 +78,21 @@ class SecretSourceTest {
         .isInstanceOf(InvalidConfigurationException.class);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"hush\n# a comment", "hush\r\nhush\r\n", "hush\n\nhush"})
+  void aSecretOfMoreThanOneLineIsRefused(String text) throws Exception {
+    Path file = secret(text, "rw-------");
+    SecretSource source = SecretSource.file(file.toString(), "the.property");
+    assertThatThrownBy(source::read)
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(file.toString())
+        .hasMessageContaining("the.property")
+        .hasMessageContaining("more than one line")
+        .message()
+        .doesNotContain("hush");
+    assertThat(source.readText()).isEqualTo(text.strip());
+  }
+
   @Test
   void whatIsMissingIsNamed() throws Exception {
     assertThatThrownBy(() -> SecretSource.required(settings("x", "y"), "a-env", "a-file"))
