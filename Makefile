@@ -46,8 +46,9 @@ test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (
 	$(VENV)/bin/pytest $(ARGS)
 
 .PHONY: soak
-soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog
+soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; flip 500 bits a file
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*WritersTest"
+	ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 
 .PHONY: lint
 lint: $(INSTALLED) ## Check style and types of Python and Java

@@ -1,0 +1,134 @@
+"""Attacks on the files of a table, over every catalog and format: the rows are right, or a typed error names the file.
+
+docs/tamper.md says which attack is noticed by what; this is where that is checked. Every fourth attack on each
+table, so that four tables of a format have had them all; `make soak` makes all of them on all, and 500 flips a file.
+"""
+
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from servers.lake import Lake
+from servers.world import KINDS, ON_STOCK, World
+
+from tamper.attacks import ATTACKS, FLIP, module_starts
+from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, replaced, scan
+
+FLIPS = int(os.environ.get("ICEBERG_CRYPTO_FLIPS", "0"))
+CAMPAIGN = FLIPS > 0
+SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "20261121"))
+DOCUMENT = Path(__file__).parents[2] / "docs" / "tamper.md"
+FORMATS = ("parquet", "avro")
+UNCACHED = {"cache-enabled": "false", "rest-table-cache.max-entries": "0"}
+
+pytestmark = pytest.mark.skipif(ON_STOCK, reason="stock Iceberg has its own test of this")
+
+
+def documented() -> dict[tuple[str, str], set[str]]:
+    """What docs/tamper.md says notices an attack (row) on a file kind (column); nothing where it cannot be done."""
+    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    head = next(row for row in cells if row[0] == "attack")
+    return {
+        (row[0], column): set() if cell == "-" else set(re.split(r", | or ", cell))
+        for row in cells
+        if row[0] in ATTACKS
+        for column, cell in zip(head[1:], row[1:], strict=True)
+    }
+
+
+DOCUMENTED = documented()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet(spark: SparkSession) -> Iterator[None]:
+    """Hundreds of stack traces that are meant to be; and delete files are read anew every time."""
+    spark.sparkContext.setLogLevel("OFF")
+    spark.conf.set("spark.sql.iceberg.executor-cache.enabled", "false")
+    yield
+    spark.conf.unset("spark.sql.iceberg.executor-cache.enabled")
+    spark.sparkContext.setLogLevel("ERROR")
+
+
+@pytest.fixture(
+    scope="module", params=[(kind, form) for kind in KINDS for form in FORMATS], ids="-".join
+)
+def victim(request: pytest.FixtureRequest, spark: SparkSession, world: World) -> Victim:
+    kind, file_format = request.param
+    lake = Lake(spark, world, kind, f"enc_{kind}").with_options(UNCACHED)
+    return make_victim(lake, file_format)
+
+
+def test_the_document_has_every_attack() -> None:
+    columns = {"Parquet data", "Avro data", *FILE_KINDS[1:]}
+    assert set(DOCUMENTED) == {(attack, column) for attack in ATTACKS for column in columns}
+
+
+def chosen(victim: Victim) -> list[str]:
+    """FLIP and every fourth of the rest, the others on the next tables."""
+    turn = KINDS.index(victim.lake.kind) + FORMATS.index(victim.format)
+    return [a for i, a in enumerate(ATTACKS) if CAMPAIGN or a == FLIP or i % 4 == turn % 4]
+
+
+@pytest.mark.parametrize("kind", FILE_KINDS)
+def test_attacks(victim: Victim, kind: str) -> None:
+    column = f"{victim.format.capitalize()} data" if kind == "data" else kind
+    rng = random.Random(f"{SEED}-{victim.lake.kind}-{victim.format}-{kind}")
+    problems = []
+    for attack in chosen(victim):
+        for number in range(FLIPS if CAMPAIGN and attack == FLIP else 1):
+            where = f"{attack} (number {number}, seed {SEED}) on the {column}"
+            try:
+                noticed = victim.attack(kind, attack, rng)
+            except AssertionError as e:
+                problems.append(f"{where}: {e}")
+                continue
+            expected = DOCUMENTED[attack, column]
+            if noticed not in expected if noticed else expected:
+                problems.append(f"{where}: {noticed}, but docs/tamper.md says {expected}")
+    assert victim.scan() == victim.answer, "the file that was put back does not read"
+    assert not problems, f"{len(problems)} attacks:\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("kind", FILE_KINDS)
+def test_a_file_that_is_gone_is_named(victim: Victim, kind: str) -> None:
+    target = victim.targets[kind]
+    away = target.rename(target.with_name("away"))
+    try:
+        with pytest.raises(Exception, match=re.escape(target.name)):
+            victim.scan()
+    finally:
+        away.rename(target)
+
+
+def test_a_length_of_gigabytes_ends_no_jvm(spark: SparkSession, world: World) -> None:
+    """Parquet allocates it, and Spark would end the JVM, this test run's, for the OutOfMemoryError."""
+    lake = Lake(spark, world, "hadoop", "enc_hadoop").with_options(UNCACHED)
+    victim = make_victim(lake, "parquet")
+    target = victim.targets["data"]
+    file = target.read_bytes()
+    start = module_starts(file)[0]
+    with replaced(target, file[:start] + b"\xff\xff\xff\x7f" + file[start + 4 :]):
+        assert outcome(victim, target) == "Parquet"
+    assert victim.scan() == victim.answer
+
+
+def test_stock_iceberg_returns_fewer_rows(spark: SparkSession, world: World) -> None:
+    """The control: the very same file, through stock Iceberg's Hive catalog and ours."""
+    lake = Lake(spark, world, "hive", "enc_hive").with_options(UNCACHED)
+    victim = make_victim(lake, "avro")
+    stock = lake.table("t", "stock_hive")
+    assert scan(lake, stock) == victim.answer
+    target = victim.targets["data"]
+    whole = target.read_bytes()
+    for cut in (whole[: len(whole) // 2], whole[: 8 + (1 << 20) + 28]):
+        with replaced(target, cut):
+            assert 0 < scan(lake, stock)[0] < victim.answer[0]
+            assert outcome(victim, target) == "length"
+    with replaced(target, whole + b"more"):
+        assert scan(lake, stock) == victim.answer
+        assert outcome(victim, target) == "length"
