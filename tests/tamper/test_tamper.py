@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from servers.lake import Lake
 from servers.world import KINDS, ON_STOCK, World
 
-from tamper.attacks import ATTACKS, FLIP, module_starts
+from tamper.attacks import ATTACKS, FLIP
 from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, replaced, scan
 
 FLIPS = int(os.environ.get("ICEBERG_CRYPTO_FLIPS", "0"))
@@ -103,18 +103,6 @@ def test_a_file_that_is_gone_is_named(victim: Victim, kind: str) -> None:
             victim.scan()
     finally:
         away.rename(target)
-
-
-def test_a_length_of_gigabytes_ends_no_jvm(spark: SparkSession, world: World) -> None:
-    """Parquet allocates it, and Spark would end the JVM, this test run's, for the OutOfMemoryError."""
-    lake = Lake(spark, world, "hadoop", "enc_hadoop").with_options(UNCACHED)
-    victim = make_victim(lake, "parquet")
-    target = victim.targets["data"]
-    file = target.read_bytes()
-    start = module_starts(file)[0]
-    with replaced(target, file[:start] + b"\xff\xff\xff\x7f" + file[start + 4 :]):
-        assert outcome(victim, target) == "Parquet"
-    assert victim.scan() == victim.answer
 
 
 def test_stock_iceberg_returns_fewer_rows(spark: SparkSession, world: World) -> None:

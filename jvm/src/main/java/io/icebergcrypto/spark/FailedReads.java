@@ -5,7 +5,6 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.manager.OpenFile;
 import java.security.GeneralSecurityException;
 import org.apache.spark.TaskContext;
-import org.apache.spark.util.TaskCompletionListener;
 import org.apache.spark.util.TaskFailureListener;
 
 /**
@@ -28,52 +27,21 @@ public final class FailedReads implements OpenFile.Watcher {
   public void watch(OpenFile file) {
     TaskContext task = TaskContext.get();
     if (task != null) {
-      Reading reading = new Reading(file);
-      task.addTaskFailureListener(reading);
-      task.addTaskCompletionListener(reading);
+      TaskFailureListener listener = (context, error) -> explain(file, error);
+      task.addTaskFailureListener(listener);
     }
   }
 
-  /** One reader of a task. */
-  private static final class Reading implements TaskFailureListener, TaskCompletionListener {
-    private final OpenFile file;
-    private IcebergCryptoException insteadOfOutOfMemory;
-
-    private Reading(OpenFile file) {
-      this.file = file;
-    }
-
-    @Override
-    public void onTaskFailure(TaskContext context, Throwable error) {
-      Throwable failure = parquetFailure(error);
-      if (failure == null) {
-        return;
-      }
-
-      IcebergCryptoException explanation =
+  private static void explain(OpenFile file, Throwable error) {
+    Throwable failure = parquetFailure(error);
+    if (failure != null) {
+      error.addSuppressed(
           new TamperedException(
                   String.format(
                       "%s is not what was written: Parquet cannot decrypt it (%s: %s)",
                       file.location(), failure.getClass().getSimpleName(), failure.getMessage()),
                   HINT)
-              .inTable(file.table());
-      if (failure instanceof OutOfMemoryError) {
-        this.insteadOfOutOfMemory = explanation;
-      } else {
-        error.addSuppressed(explanation);
-      }
-    }
-
-    /**
-     * Parquet allocates what a length in the file says before it looks further, so that a few bytes
-     * can ask for gigabytes. Spark ends the whole JVM for that. An exception from here takes the
-     * error's place: one task fails, the memory asked for was never had.
-     */
-    @Override
-    public void onTaskCompletion(TaskContext context) {
-      if (insteadOfOutOfMemory != null) {
-        throw insteadOfOutOfMemory;
-      }
+              .inTable(file.table()));
     }
   }
 
