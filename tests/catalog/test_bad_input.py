@@ -135,8 +135,12 @@ BAD_CATALOGS = {
         lambda _: {"encryption.kms-type": "keystone"},
         ("encryption.kms-type", "keystone", "keystore"),
     ),
-    "KMS type to come": BadCatalog(
-        lambda _: {"encryption.kms-type": "vault"}, ("encryption.kms-type", "vault")
+    "Vault without a login": BadCatalog(
+        lambda _: {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": "https://127.0.0.1:1",
+        },
+        ("Vault", "encryption.kms.vault.token-env"),
     ),
     "both kms-type and kms-impl": BadCatalog(
         lambda _: {"encryption.kms-impl": KMS_IMPL}, ("encryption.kms-type", "encryption.kms-impl")

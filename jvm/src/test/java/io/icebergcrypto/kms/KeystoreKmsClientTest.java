@@ -7,6 +7,7 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -96,9 +97,14 @@ class KeystoreKmsClientTest {
       byte[] changed = wrapped.clone();
       changed[bit / 8] ^= (byte) (1 << bit % 8);
       boolean otherVersion = bit / 8 >= HEADER - 4 && bit / 8 < HEADER;
+      boolean otherLayout = bit / 8 == 4;
       assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(changed), "k1"))
           .satisfiesAnyOf(
               e -> assertThat(e).isInstanceOf(BadWrappedKeyException.class),
+              e -> {
+                assertThat(otherLayout).isTrue();
+                assertThat(e).isInstanceOf(NotSupportedException.class);
+              },
               e -> {
                 // a version that there never was
                 assertThat(otherVersion).isTrue();
