@@ -112,7 +112,9 @@ def test_every_flipped_bit_is_found(make: Make) -> None:
         in_version = HEADER - 4 <= bit // 8 < HEADER
         # Another version is one that there never was; but no version is negative, or 0.
         missing = in_version and 0 < version(bytes(changed)) < 2**31
-        kind = KeyNotFoundError if missing else BadWrappedKeyError
+        kind: type[IcebergCryptoError] = KeyNotFoundError if missing else BadWrappedKeyError
+        if changed[4] > 1:
+            kind = NotSupportedError  # the layout of a later version
         refused(kind, lambda blob=bytes(changed): client.unwrap(blob, "k1"), "'k1'")
     assert client.unwrap(wrapped, "k1") == KEK
 
