@@ -18,7 +18,7 @@ PROMISES = (
     "41 47 53 31",  # AGS1
     "4f 62 6a 01",  # Obj1
     "328,521 rows, and the same answer",
-    "read the table: TamperedError",
+    "read the table: BadWrappedKeyError",
     "Trying to read file with encrypted footer",
     "Without it    2 ways tried, none gave a row",
 )
