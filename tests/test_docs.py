@@ -78,6 +78,20 @@ def test_every_property_of_the_code_is_documented() -> None:
     assert not missing
 
 
+def test_every_catalog_property_has_a_known_name() -> None:
+    """A catalog refuses names that PropertyNames does not list: a new property must be there."""
+    catalog = java_sources("main/java/io/icebergcrypto/catalog")
+    declared = set(re.findall(r'static final String (\w+) =\s*"encryption\.[a-z-]+"', catalog))
+    known = (JAVA / "main/java/io/icebergcrypto/catalog/PropertyNames.java").read_text()
+    listed = set(
+        re.findall(
+            r"\w+\.(\w+)", known[known.index("List.of(") : known.index("private PropertyNames")]
+        )
+    )
+    assert declared
+    assert declared <= listed, declared - listed
+
+
 def test_every_documented_property_is_in_the_code() -> None:
     reference = (ROOT / "docs" / "properties.md").read_text().partition("## Not in this version")[0]
     iceberg = {

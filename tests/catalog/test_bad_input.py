@@ -32,6 +32,9 @@ BAD_TABLES = {
     "data key of no number": BadTable(
         {"encryption.data-key-length": "x"}, ("encryption.data-key-length",)
     ),
+    "misspelt key id": BadTable(
+        {"encryption.keyid": "k1"}, ("encryption.keyid", "Did you mean encryption.key-id?")
+    ),
     "format version 2": BadTable({"format-version": "2"}, ("format-version", "3")),
     "format version 1": BadTable({"format-version": "1"}, ("format-version", "3")),
     "ORC": BadTable({"write.format.default": "orc"}, ("write.format.default", "orc")),
@@ -63,6 +66,7 @@ def test_bad_properties_later(lake: Lake) -> None:
         {"write.format.default": "orc"},
         {"encryption.data-key-length": "17"},
         {"encryption.key-id": ""},
+        {"encryption.data-key-lenght": "32"},
     ):
         (name,) = properties
         lake.refused(
@@ -149,6 +153,10 @@ BAD_CATALOGS = {
         lambda _: {"encryption.kms-impl": "com.example.NoSuchKms"},
         ("encryption.kms-impl", "com.example.NoSuchKms"),
         ("encryption.kms-type",),
+    ),
+    "misspelt property": BadCatalog(
+        lambda _: {"encryption.requird": "true"},
+        ("encryption.requird", "Did you mean encryption.required?"),
     ),
     "neither kms-type nor kms-impl": BadCatalog(
         nothing, ("encryption.kms-type",), ("encryption.kms-type",)

@@ -83,8 +83,22 @@ def test_table_default_key_id(lake: Lake) -> None:
 
 
 def test_required(lake: Lake) -> None:
-    """encryption.required=true refuses a CREATE without a key id."""
+    """encryption.required=true refuses a plaintext table, however it comes about."""
+    lake.create("plain", key=None)
+    replace = "REPLACE TABLE {} USING iceberg AS SELECT 1 AS id"
+    lake.sql(replace.format(lake.table("plain")))  # the control: without the property
     strict = lake.with_options({"encryption.required": "true"})
+    for statement in (replace, f"CREATE OR {replace}"):
+        strict.refused(
+            statement.format(strict.table("plain")), f"{strict.namespace}.plain", "required"
+        )
+    log = lake.sql(f"SELECT file FROM {lake.table('plain')}.metadata_log_entries")
+    strict.refused(
+        f"CALL {strict.catalog}.system.register_table("
+        f"table => '{strict.namespace}.registered', metadata_file => '{log[-1].file}')",
+        f"{strict.namespace}.registered",
+        "required",
+    )
     name = f"{strict.namespace}.t"
     strict.refused(
         f"CREATE TABLE {strict.table()} (id INT) USING iceberg", name, "encryption.key-id"

@@ -26,6 +26,13 @@ def stock(hive: Lake) -> Lake:
     return other
 
 
+def hive_of(stock: Lake) -> Lake:
+    """Our catalog over the same tables."""
+    ours = object.__new__(Lake)
+    ours.__dict__.update(stock.__dict__, catalog="enc_hive", _seen=set())
+    return ours
+
+
 def create(stock: Lake, **properties: str) -> str:
     table = stock.table()
     every = {**KEY, **properties}
@@ -65,6 +72,28 @@ def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
     for statement in (f"SELECT * FROM {table}", f"ALTER TABLE {table} SET {right}"):
         with pytest.raises(Exception, match="(?i)data key length"):
             stock.sql(statement)
+    mend_on_hive(stock)
+
+
+def mend_on_hive(stock: Lake) -> None:
+    """Iceberg's Hive operations take the length from the metastore: it must be mended there first."""
+    ours = stock.table(catalog="enc_hive")
+    alter = f"ALTER TABLE {ours} SET {tblproperties({'encryption.data-key-length': '16'})}"
+    for statement, hint in ((f"SELECT * FROM {ours}", "ALTER TABLE"), (alter, "Hive metastore")):
+        with pytest.raises(Exception, match=rf"(?s)InvalidConfigurationException: .*{hint}"):
+            stock.sql(statement)
+    jvm, spark = stock.spark._jvm, stock.spark._jsparkSession
+    assert jvm is not None
+    conf = jvm.org.apache.hadoop.hive.conf.HiveConf()
+    conf.addResource(spark.sparkContext().hadoopConfiguration())
+    client = jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(conf)
+    stored = client.getTable(stock.namespace, "t")
+    stored.getParameters().put("encryption.data-key-length", "16")
+    client.alter_table(stock.namespace, "t", stored)
+    client.close()
+    stock.sql(f"REFRESH TABLE {ours}")
+    stock.sql(alter)
+    assert len(stock.sql(f"SELECT * FROM {ours}")) == 1
 
 
 def test_add_files_adds_plaintext(stock: Lake) -> None:
@@ -76,6 +105,15 @@ def test_add_files_adds_plaintext(stock: Lake) -> None:
     stock.sql(f"CALL stock_hive.system.add_files(table => '{table}', source_table => '{source}')")
     assert len(stock.sql(f"SELECT * FROM {table}")) == 1
     assert stock.rows(f"SELECT key_metadata FROM {table}.files") == [(None,)]
+    ours = stock.table(catalog="enc_hive")
+    with pytest.raises(
+        Exception, match=r"PlaintextException: Table .*\.t: file .*\.parquet is not"
+    ):
+        stock.sql(f"SELECT * FROM {ours}")
+    allowing = hive_of(stock).with_options({"encryption.plaintext-files": "allow"})
+    assert len(stock.sql(f"SELECT * FROM {allowing.table()}")) == 1
+    stock.sql(f"DELETE FROM {ours}")
+    assert stock.sql(f"SELECT * FROM {ours}") == []
     stock.sql(f"DROP TABLE {source}")
 
 
@@ -125,12 +163,15 @@ def test_a_purge_without_the_key_drops_the_table(stock: Lake, tmp_path: Path) ->
 def test_an_empty_encrypted_table_on_rest_takes_plaintext(
     spark: SparkSession, world: World
 ) -> None:
-    """What our catalog cannot prevent, as it is not asked; verify_table names the files."""
+    """What our catalog cannot prevent, as it is not asked; it does not read it, and verify_table names the files."""
     rest = Lake(spark, world, "rest", "enc_rest")
     table = rest.create()
     rest.sql(f"INSERT INTO {rest.table('t', 'stock_rest')} VALUES (1, '{MARKER}', 'p')")
     assert rest.magics() == {b"PAR1", b"Obj\x01"}
     rest.sql(f"REFRESH TABLE {table}")
+    for statement in (f"SELECT * FROM {table}", f"INSERT INTO {table} VALUES (2, 'x', 'p')"):
+        with pytest.raises(Exception, match=r"PlaintextException: Table .*snap-.*is not encrypted"):
+            rest.sql(statement)
     report = verify_table(spark, table)
     assert not report.ok
     named = {Path(problem.path).name for problem in report.problems}

@@ -13,7 +13,7 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
   private static final long serialVersionUID = 1L;
 
   private final String problem;
-  private final String hint;
+  private String hint;
   private String subject;
 
   /**
@@ -76,6 +76,17 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
   /** What is wrong, without the hint. */
   public String problem() {
     return subject == null ? problem : subject + ": " + problem;
+  }
+
+  /**
+   * Adds what else can be done, which the layer where the error arose does not know.
+   *
+   * @param more a sentence
+   * @return this error
+   */
+  public IcebergCryptoException withHint(String more) {
+    this.hint = hint + " " + more;
+    return this;
   }
 
   /** What to do about it. */

@@ -1,8 +1,10 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.manager.KeylessFileIO;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
@@ -42,6 +44,15 @@ final class CommitGuard {
     this.plaintextStatistics = plaintextStatistics;
   }
 
+  CommitGuard withPlaintextFiles() {
+    return new CommitGuard(tableName, true, plaintextStatistics);
+  }
+
+  /** A table's storage, from which no plaintext file is read unless that is allowed. */
+  FileIO storage(FileIO io) {
+    return plaintextFiles ? io : KeylessFileIO.guard(tableName, io, plaintextStatistics);
+  }
+
   /**
    * Checks a commit.
    *
@@ -56,6 +67,7 @@ final class CommitGuard {
       checkKeyId(tableName, base != null, before, metadata.properties());
     }
 
+    PropertyNames.checkTable(tableName, before, metadata.properties());
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
       return;
     }
@@ -64,11 +76,39 @@ final class CommitGuard {
     for (MetadataUpdate change : metadata.changes()) {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
         checkSnapshot(added.snapshot(), metadata.specsById(), io.get());
+      } else if (change instanceof MetadataUpdate.SetSnapshotRef ref
+          && !plaintextFiles
+          && isSnapshotWithoutRef(base, ref.snapshotId())) {
+        checkSnapshot(base.snapshot(ref.snapshotId()), metadata.specsById(), io.get());
       } else if (change instanceof MetadataUpdate.SetStatistics statistics) {
         refuseStatistics(base, metadata, statistics.statisticsFile().path(), io);
       } else if (change instanceof MetadataUpdate.SetPartitionStatistics statistics) {
         refuseStatistics(base, metadata, statistics.partitionStatisticsFile().path(), io);
       }
+    }
+  }
+
+  /**
+   * Explains why a catalog refused a commit, when it is that it uses the data key length itself, as
+   * Hive does: one that no key can have lets no commit pass, not even that which mends it.
+   */
+  void checkDataKeyLength(TableMetadata base, RuntimeException refusal) {
+    try {
+      if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
+        EncryptionProperties.dataKeyLength(tableName, base.properties());
+      }
+    } catch (InvalidConfigurationException e) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "it has %s=%s, with which its catalog makes no commit",
+                  EncryptionProperties.DATA_KEY_LENGTH,
+                  base.property(EncryptionProperties.DATA_KEY_LENGTH, "")),
+              String.format(
+                  "Set the parameter to 16 in the Hive metastore, with Hive's own ALTER TABLE; then"
+                      + " repeat here: ALTER TABLE %s SET TBLPROPERTIES ('%s'='16').",
+                  tableName, EncryptionProperties.DATA_KEY_LENGTH),
+              refusal)
+          .inTable(tableName);
     }
   }
 
@@ -126,6 +166,13 @@ final class CommitGuard {
                 wanted == null ? "removed" : "changed to '" + wanted + "'"),
             how)
         .inTable(tableName);
+  }
+
+  /** One that somebody staged or left behind, perhaps without this guard. */
+  private static boolean isSnapshotWithoutRef(TableMetadata base, long snapshotId) {
+    return base != null
+        && base.snapshot(snapshotId) != null
+        && base.refs().values().stream().noneMatch(ref -> ref.snapshotId() == snapshotId);
   }
 
   private void checkSnapshot(Snapshot snapshot, Map<Integer, PartitionSpec> specs, FileIO io) {

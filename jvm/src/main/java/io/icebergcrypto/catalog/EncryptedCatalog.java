@@ -25,6 +25,7 @@ import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
@@ -41,6 +42,7 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.util.ThreadPools;
@@ -95,6 +97,7 @@ public final class EncryptedCatalog
     this.properties = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     this.properties.putAll(catalogProperties);
     try {
+      PropertyNames.checkCatalog(properties);
       encryptionRequired();
       plaintextStatistics();
       plaintextFiles();
@@ -298,6 +301,13 @@ public final class EncryptedCatalog
     return table;
   }
 
+  /**
+   * The table as an audit reads it: with the files that are plaintext, whatever the catalog allows.
+   */
+  public static BaseTable withPlaintextFiles(BaseTable table) {
+    return table instanceof EncryptedTable encrypted ? encrypted.withPlaintextFiles() : table;
+  }
+
   /** The catalog behind would read manifests without keys: built anew on the decorated table. */
   private Table metadataTable(TableIdentifier identifier) {
     TableIdentifier of = TableIdentifier.of(identifier.namespace().levels());
@@ -344,14 +354,52 @@ public final class EncryptedCatalog
 
   @Override
   public Table registerTable(TableIdentifier identifier, String metadataFileLocation) {
+    checkRegistered(identifier, metadataFileLocation);
     return decorate(delegate.registerTable(identifier, metadataFileLocation), identifier);
   }
 
   @Override
   public Table registerTable(
       TableIdentifier identifier, String metadataFileLocation, boolean overwrite) {
+    checkRegistered(identifier, metadataFileLocation);
     return decorate(
         delegate.registerTable(identifier, metadataFileLocation, overwrite), identifier);
+  }
+
+  /** Where encryption is required, what is registered must be encrypted: its metadata tells. */
+  private void checkRegistered(TableIdentifier identifier, String metadataFileLocation) {
+    if (!encryptionRequired()) {
+      return;
+    }
+
+    Map<String, String> known =
+        delegate instanceof RESTCatalog rest ? rest.properties() : properties;
+    String impl =
+        known.getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName());
+    String keyId;
+    try (FileIO io = CatalogUtil.loadFileIO(impl, known, conf)) {
+      keyId =
+          EncryptionProperties.keyId(
+              TableMetadataParser.read(io, metadataFileLocation).properties());
+    } catch (RuntimeException e) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "metadata file %s cannot be read, and the catalog has %s=true",
+                  metadataFileLocation, EncryptionProperties.REQUIRED),
+              "Check the path. Where only the catalog's server may read it, register the table with"
+                  + " a catalog that has no "
+                  + EncryptionProperties.REQUIRED
+                  + ".",
+              e)
+          .inTable(fullName(identifier));
+    }
+
+    if (keyId == null) {
+      throw EncryptionProperties.required(
+              "Register it in a catalog without this property, and make an encrypted copy with"
+                  + " CREATE TABLE ... AS SELECT.")
+          .inTable(fullName(identifier));
+    }
   }
 
   @Override
@@ -386,7 +434,19 @@ public final class EncryptedCatalog
   public void checkPurge(TableIdentifier identifier) {
     EncryptedTableOperations ops = encryptedOperations(identifier);
     if (ops != null) {
-      reachable(ops).manifests(ops.current().snapshots());
+      manifestsToPurge(ops);
+    }
+  }
+
+  private static Map<String, ManifestFile> manifestsToPurge(EncryptedTableOperations ops) {
+    try {
+      return reachable(ops).manifests(ops.current().snapshots());
+    } catch (IcebergCryptoException e) {
+      throw e.withHint(
+          String.format(
+              "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                  + " which needs no key, and then delete the folder %s.",
+              ops.current().location()));
     }
   }
 
@@ -413,7 +473,7 @@ public final class EncryptedCatalog
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
     ReachableFiles reachable = reachable(ops);
-    Map<String, ManifestFile> manifests = reachable.manifests(metadata.snapshots());
+    Map<String, ManifestFile> manifests = manifestsToPurge(ops);
 
     if (delegate instanceof HadoopCatalog) {
       // its drop deletes the table's folder, manifests and all: files elsewhere must go before

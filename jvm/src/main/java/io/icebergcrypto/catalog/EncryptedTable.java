@@ -28,6 +28,11 @@ final class EncryptedTable extends BaseTable {
     return ops.encrypted();
   }
 
+  /** The same table, whose files without a key can be read. */
+  EncryptedTable withPlaintextFiles() {
+    return new EncryptedTable(ops.withPlaintextFiles(), delegate);
+  }
+
   @Override
   public TableScan newScan() {
     if (!plannedByServer()) {

@@ -1,7 +1,6 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import java.util.HashMap;
 import java.util.Map;
@@ -170,20 +169,14 @@ final class EncryptedTableBuilder implements TableBuilder {
    */
   private String prepareNewTable() {
     Map<String, String> all = catalog.propertiesOfNewTable(properties);
+    PropertyNames.checkTable(tableName(), Map.of(), all);
     String keyId = EncryptionProperties.keyId(all);
     if (keyId == null) {
-      if (catalog.encryptionRequired()) {
-        throw new InvalidConfigurationException(
-                String.format(
-                    "it has no %s and the catalog has %s=true",
-                    EncryptionProperties.KEY_ID, EncryptionProperties.REQUIRED),
-                String.format(
-                    "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
-                        + " table-default.%s.",
-                    EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID))
-            .inTable(tableName());
-      }
-
+      refuseIfRequired(
+          String.format(
+              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
+                  + " table-default.%s.",
+              EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID));
       return null;
     }
 
@@ -199,6 +192,12 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     return keyId;
+  }
+
+  private void refuseIfRequired(String hint) {
+    if (catalog.encryptionRequired()) {
+      throw EncryptionProperties.required(hint).inTable(tableName());
+    }
   }
 
   /** The table that is to be replaced, or null. */
@@ -229,9 +228,16 @@ final class EncryptedTableBuilder implements TableBuilder {
 
     Map<String, String> after = new HashMap<>(before);
     after.putAll(catalog.propertiesOfNewTable(properties));
+    PropertyNames.checkTable(tableName(), before, after);
     CommitGuard.checkKeyId(tableName(), true, before, after);
     String keyId = EncryptionProperties.keyId(after);
-    if (keyId != null) {
+    if (keyId == null) {
+      refuseIfRequired(
+          String.format(
+              "It was made without encryption. Make another one with TBLPROPERTIES"
+                  + " ('%s'='<master key id>'), and drop this one.",
+              EncryptionProperties.KEY_ID));
+    } else {
       EncryptionProperties.check(tableName(), before, after);
     }
 

@@ -30,6 +30,11 @@ final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(delegate.current().properties()) != null;
   }
 
+  /** The same operations, that read files without a key. */
+  EncryptedTableOperations withPlaintextFiles() {
+    return new EncryptedTableOperations(delegate, keys, guard.withPlaintextFiles());
+  }
+
   @Override
   public TableMetadata current() {
     return learned(delegate.current());
@@ -43,15 +48,20 @@ final class EncryptedTableOperations implements TableOperations {
   @Override
   public void commit(TableMetadata base, TableMetadata metadata) {
     if (base != metadata) {
-      guard.check(base, metadata, () -> ioFor(metadata, delegate.io()));
+      guard.check(base, metadata, () -> ioFor(metadata, delegate));
     }
 
-    delegate.commit(base, metadata);
+    try {
+      delegate.commit(base, metadata);
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      guard.checkDataKeyLength(base, e);
+      throw e;
+    }
   }
 
   @Override
   public FileIO io() {
-    return ioFor(delegate.current(), delegate.io());
+    return ioFor(delegate.current(), delegate);
   }
 
   @Override
@@ -89,9 +99,11 @@ final class EncryptedTableOperations implements TableOperations {
     return metadata;
   }
 
-  private FileIO ioFor(TableMetadata metadata, FileIO io) {
+  private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
-    return manager == null ? io : EncryptingFileIO.combine(io, manager);
+    return manager == null
+        ? plain.io()
+        : EncryptingFileIO.combine(guard.storage(plain.io()), manager);
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {
@@ -130,7 +142,7 @@ final class EncryptedTableOperations implements TableOperations {
 
     @Override
     public FileIO io() {
-      return ioFor(uncommitted, temp.io());
+      return ioFor(uncommitted, temp);
     }
 
     @Override

@@ -68,6 +68,12 @@ final class EncryptionProperties {
         .orElse(null);
   }
 
+  /** The refusal of a plaintext table where the catalog allows encrypted ones only. */
+  static InvalidConfigurationException required(String hint) {
+    return new InvalidConfigurationException(
+        String.format("it has no %s and the catalog has %s=true", KEY_ID, REQUIRED), hint);
+  }
+
   /**
    * Reads a catalog property that has one of two values.
    *

@@ -119,7 +119,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   private NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted, OpenFile openFile) {
     return encrypted instanceof NativeEncryptionInputFile decrypted
         ? decrypted
-        : new DecryptedInputFile(tableName, encrypted, super::decrypt, openFile);
+        : new DecryptedInputFile(
+            tableName, KeylessInputFile.withKey(encrypted), super::decrypt, openFile);
   }
 
   /** All keys that this manager knows, those of uncommitted manifest lists included. */

@@ -5,6 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.TableFile;
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import java.util.ArrayList;
@@ -92,7 +93,8 @@ public final class TableVerifier {
     }
 
     table.refresh();
-    return new TableVerifier(spark, tableName, base, allSnapshots).verify();
+    BaseTable readable = EncryptedCatalog.withPlaintextFiles(base);
+    return new TableVerifier(spark, tableName, readable, allSnapshots).verify();
   }
 
   private VerifyResult verify() {

@@ -456,9 +456,13 @@ class EncryptedCatalogTest {
     Catalog withoutKey = lake.open(Map.of());
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("lake.db.t");
+        .hasMessageContaining("lake.db.t")
+        .hasMessageContaining("DROP TABLE without PURGE")
+        .hasMessageContaining(table.location());
     assertThat(catalog.tableExists(T)).isTrue();
     assertThat(TestLake.files(table)).isNotEmpty();
+    assertThat(withoutKey.dropTable(T, false)).as("what the hint says").isTrue();
+    assertThat(catalog.tableExists(T)).isFalse();
   }
 
   @Test
