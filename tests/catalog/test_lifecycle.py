@@ -88,17 +88,16 @@ def test_required(lake: Lake) -> None:
     replace = "REPLACE TABLE {} USING iceberg AS SELECT 1 AS id"
     lake.sql(replace.format(lake.table("plain")))  # the control: without the property
     strict = lake.with_options({"encryption.required": "true"})
-    for statement in (replace, f"CREATE OR {replace}"):
-        strict.refused(
-            statement.format(strict.table("plain")), f"{strict.namespace}.plain", "required"
-        )
     log = lake.sql(f"SELECT file FROM {lake.table('plain')}.metadata_log_entries")
-    strict.refused(
+    register = (
         f"CALL {strict.catalog}.system.register_table("
-        f"table => '{strict.namespace}.registered', metadata_file => '{log[-1].file}')",
-        f"{strict.namespace}.registered",
-        "required",
+        f"table => '{strict.namespace}.registered', metadata_file => '{log[-1].file}')"
     )
+    for statement in (replace, f"CREATE OR {replace}", register):
+        with pytest.raises(Exception, match=r"(?s)encryption\.required=true.*hint:"):
+            strict.sql(statement.format(strict.table("plain")))
+    lake.sql(f"DROP TABLE {lake.table('plain')} PURGE")
+    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
     name = f"{strict.namespace}.t"
     strict.refused(
         f"CREATE TABLE {strict.table()} (id INT) USING iceberg", name, "encryption.key-id"

@@ -1,7 +1,6 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.manager.KeylessFileIO;
@@ -88,27 +87,10 @@ final class CommitGuard {
     }
   }
 
-  /**
-   * Explains why a catalog refused a commit, when it is that it uses the data key length itself, as
-   * Hive does: one that no key can have lets no commit pass, not even that which mends it.
-   */
-  void checkDataKeyLength(TableMetadata base, RuntimeException refusal) {
-    try {
-      if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
-        EncryptionProperties.dataKeyLength(tableName, base.properties());
-      }
-    } catch (InvalidConfigurationException e) {
-      throw new InvalidConfigurationException(
-              String.format(
-                  "it has %s=%s, with which its catalog makes no commit",
-                  EncryptionProperties.DATA_KEY_LENGTH,
-                  base.property(EncryptionProperties.DATA_KEY_LENGTH, "")),
-              String.format(
-                  "Set the parameter to 16 in the Hive metastore, with Hive's own ALTER TABLE; then"
-                      + " repeat here: ALTER TABLE %s SET TBLPROPERTIES ('%s'='16').",
-                  tableName, EncryptionProperties.DATA_KEY_LENGTH),
-              refusal)
-          .inTable(tableName);
+  /** Checks the data key length in force: a stock client may have set one that no key can have. */
+  void checkDataKeyLength(TableMetadata base) {
+    if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
+      EncryptionProperties.dataKeyLength(tableName, base.properties());
     }
   }
 

@@ -135,7 +135,9 @@ final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16').",
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16'). On"
+                          + " Hive, first set the parameter in the Hive metastore, with Hive's own"
+                          + " ALTER TABLE.",
                       tableName, DATA_KEY_LENGTH))
               .inTable(tableName);
     };
