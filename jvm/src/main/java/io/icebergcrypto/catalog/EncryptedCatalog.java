@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
@@ -41,6 +42,7 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.util.ThreadPools;
@@ -74,6 +76,7 @@ public final class EncryptedCatalog
   private CachingKmsClient kms;
   private EncryptionManagerFactory managers;
   private MetricsReporter reporter;
+  private boolean authenticatesMetadata;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(String, Map)}. */
   public EncryptedCatalog() {}
@@ -108,6 +111,7 @@ public final class EncryptedCatalog
       }
 
       this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+      this.authenticatesMetadata = authenticationWanted();
     } catch (IcebergCryptoException e) {
       closeOwn();
       throw e.inCatalog(name);
@@ -265,7 +269,63 @@ public final class EncryptedCatalog
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        new CommitGuard(table, plaintextFiles(), plaintextStatistics()));
+        new CommitGuard(table, plaintextFiles(), plaintextStatistics()),
+        authenticator(table, ops));
+  }
+
+  private MetadataAuthenticator authenticator(String table, TableOperations ops) {
+    return authenticatesMetadata
+        ? MetadataAuthenticator.of(table, ops, delegate instanceof HadoopCatalog, this::kms)
+        : MetadataAuthenticator.off();
+  }
+
+  /** Whether the metadata of encrypted tables is authenticated. */
+  boolean authenticatesMetadata() {
+    return authenticatesMetadata;
+  }
+
+  private boolean authenticationWanted() {
+    boolean pointerOnly = delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog;
+    boolean notTheDefault =
+        EncryptionProperties.choice(
+            properties,
+            EncryptionProperties.METADATA_AUTHENTICATION,
+            pointerOnly ? "require" : "off",
+            pointerOnly ? "off" : "require");
+    if (!pointerOnly && notTheDefault) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It has %s=require, and catalog class %s is not one that this is made for",
+              EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
+          "Leave the property out: it is for JDBC and Hadoop catalogs. A Hive metastore keeps a"
+              + " hash of the metadata, and a REST server writes the metadata itself.");
+    }
+
+    return pointerOnly && !notTheDefault;
+  }
+
+  /**
+   * Signs a table's metadata as it is: for a table whose metadata was refused, after somebody
+   * looked at it and found it right.
+   *
+   * @param metadataFile the metadata file that was looked at
+   * @throws InvalidConfigurationException when that is not the table's metadata file now, or when
+   *     this catalog does not authenticate metadata
+   */
+  public void authenticateMetadata(TableIdentifier identifier, String metadataFile) {
+    if (!authenticatesMetadata) {
+      throw new InvalidConfigurationException(
+              "It does not authenticate metadata",
+              String.format(
+                  "That is for JDBC and Hadoop catalogs without %s=off.",
+                  EncryptionProperties.METADATA_AUTHENTICATION))
+          .inCatalog(catalogName);
+    }
+
+    if (delegate.loadTable(identifier) instanceof BaseTable base) {
+      operations(base.operations(), base.name()).authenticate(base.name(), metadataFile);
+      delegate.invalidateTable(identifier);
+    }
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
@@ -337,14 +397,39 @@ public final class EncryptedCatalog
 
   @Override
   public Table registerTable(TableIdentifier identifier, String metadataFileLocation) {
-    return decorate(delegate.registerTable(identifier, metadataFileLocation), identifier);
+    Table table = delegate.registerTable(identifier, metadataFileLocation);
+    checkRegistered(table, identifier, metadataFileLocation, false);
+    return decorate(table, identifier);
   }
 
   @Override
   public Table registerTable(
       TableIdentifier identifier, String metadataFileLocation, boolean overwrite) {
-    return decorate(
-        delegate.registerTable(identifier, metadataFileLocation, overwrite), identifier);
+    Table table = delegate.registerTable(identifier, metadataFileLocation, overwrite);
+    checkRegistered(table, identifier, metadataFileLocation, overwrite);
+    return decorate(table, identifier);
+  }
+
+  /** Checks metadata that was given by its file, and unregisters it when it is refused. */
+  private void checkRegistered(
+      Table table, TableIdentifier identifier, String metadataFile, boolean overwritten) {
+    if (!authenticatesMetadata || !(table instanceof BaseTable base)) {
+      return;
+    }
+
+    try {
+      operations(base.operations(), base.name()).checkRegistered(metadataFile);
+    } catch (TamperedException e) {
+      // a Hadoop catalog drops the folder, which must not be the one that holds the file
+      String copied = base.operations().current().metadataFileLocation();
+      boolean sameFolder =
+          MetadataCode.Place.folderOf(copied).equals(MetadataCode.Place.folderOf(metadataFile));
+      if (!overwritten && !(delegate instanceof HadoopCatalog && sameFolder)) {
+        delegate.dropTable(identifier, false);
+      }
+
+      throw e;
+    }
   }
 
   @Override

@@ -40,6 +40,12 @@ final class EncryptionProperties {
   /** Catalog property: refuse (default) or allow. */
   static final String PLAINTEXT_FILES = "encryption.plaintext-files";
 
+  /** Catalog property: require (default on JDBC and Hadoop) or off. */
+  static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
+
+  /** Table property of this catalog's own making: the code that authenticates the metadata. */
+  static final String METADATA_MAC = "encryption.metadata-mac";
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}
