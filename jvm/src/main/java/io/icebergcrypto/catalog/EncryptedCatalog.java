@@ -279,6 +279,13 @@ public final class EncryptedCatalog
         : MetadataAuthenticator.off();
   }
 
+  /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
+  void checkMetadata(Table table) {
+    if (table instanceof BaseTable base) {
+      authenticator(base.name(), base.operations()).check(base.operations().current());
+    }
+  }
+
   /** Whether the metadata of encrypted tables is authenticated. */
   boolean authenticatesMetadata() {
     return authenticatesMetadata;

@@ -220,10 +220,15 @@ final class EncryptedTableBuilder implements TableBuilder {
     return keyId;
   }
 
-  /** The table that is to be replaced, or null. */
+  /**
+   * The table that is to be replaced, or null. Its properties say whether the new files are to be
+   * encrypted: they must be genuine.
+   */
   private Table existing() {
     try {
-      return catalog.delegate().loadTable(identifier);
+      Table table = catalog.delegate().loadTable(identifier);
+      catalog.checkMetadata(table);
+      return table;
     } catch (NoSuchTableException e) {
       return null;
     }

@@ -262,6 +262,9 @@ class MetadataAuthenticationTest {
     edit(file(table), MetadataAuthenticationTest::strip);
     if (backend == Backend.JDBC) {
       assertRefused("encryption.key-id is gone");
+      // it would write plaintext before its commit is refused
+      assertThatThrownBy(() -> catalog.buildTable(T, TestLake.SCHEMA).createOrReplaceTransaction())
+          .isInstanceOf(TamperedException.class);
     } else {
       // what SECURITY.md says of Hadoop: nothing outside of the storage knows of the table
       assertThat(TestLake.ids(reloaded())).isEmpty();
