@@ -1,12 +1,14 @@
 """Metadata that the catalog does not vouch for: edited, exchanged, put back, or written by a stock client."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from servers.files import MARKER
 from servers.lake import Lake
 from servers.world import World
@@ -18,16 +20,41 @@ Json = dict[str, Any]
 def pointer(request: pytest.FixtureRequest, spark: SparkSession, world: World) -> Iterator[Lake]:
     """A catalog that keeps no more than a pointer to metadata.json, without Spark's cache of tables."""
     lake = Lake(spark, world, request.param, f"enc_{request.param}")
-    yield lake.with_options({"cache-enabled": "false"})
+    other = lake.with_options({"cache-enabled": "false"})
+    other.sql(f"CREATE NAMESPACE IF NOT EXISTS {other.catalog}.{other.namespace}")
+    yield other
 
 
-def stock(lake: Lake, name: str = "t") -> str:
-    return lake.table(name, f"stock_{lake.kind}")
+@contextmanager
+def seen_by(lake: Lake, catalog: str) -> Iterator[None]:
+    """A JDBC catalog keeps its own name in each row: for a while the namespace's tables are another catalog's."""
+
+    def move(old: str, new: str) -> None:
+        if lake.kind == "jdbc":
+            with sqlite3.connect(lake.world.root / "jdbc-catalog.db", timeout=30) as database:
+                database.execute(
+                    "UPDATE iceberg_tables SET catalog_name = ? WHERE catalog_name = ? AND table_namespace = ?",
+                    (new, old, lake.namespace),
+                )
+            database.close()
+
+    move(lake.catalog, catalog)
+    try:
+        yield
+    finally:
+        move(catalog, lake.catalog)
+
+
+def stock(lake: Lake, statement: str, name: str = "t") -> list[Row]:
+    """Runs a statement on the stock catalog; {t} stands for the table."""
+    catalog = f"stock_{lake.kind}"
+    with seen_by(lake, catalog):
+        return lake.sql(statement.format(t=lake.table(name, catalog)))
 
 
 def metadata_file(lake: Lake, name: str = "t") -> Path:
     """The file that the catalog's pointer leads to, by the stock catalog's word."""
-    entries = lake.sql(f"SELECT file FROM {stock(lake, name)}.metadata_log_entries")
+    entries = stock(lake, "SELECT file FROM {t}.metadata_log_entries", name)
     return Path(entries[-1].file.removeprefix("file:"))
 
 
@@ -44,7 +71,7 @@ def edit(path: Path, change: Callable[[Json], object]) -> None:
 
 def assert_refused(lake: Lake, table: str, *words: str) -> str:
     """Reading, writing, altering and describing are all refused; the stock catalog takes the metadata."""
-    lake.sql(f"DESCRIBE TABLE {stock(lake)}")
+    stock(lake, "DESCRIBE TABLE {t}")
     for statement in (
         f"INSERT INTO {table} VALUES (9, '{MARKER}', 'p')",
         f"ALTER TABLE {table} SET TBLPROPERTIES ('a'='b')",
@@ -101,7 +128,7 @@ def test_edits_of_metadata_are_refused(pointer: Lake) -> None:
     genuine = path.read_text()
     for name, change in EDITS.items():
         edit(path, change)
-        pointer.sql(f"DESCRIBE TABLE {stock(pointer)}")  # the control
+        stock(pointer, "DESCRIBE TABLE {t}")  # the control
         text = pointer.refused(f"SELECT * FROM {table}", "metadata is refused", str(path.name))
         assert pointer.namespace in text, name
         replace(path, genuine)
@@ -111,7 +138,7 @@ def test_edits_of_metadata_are_refused(pointer: Lake) -> None:
 def test_dropped_snapshots_on_stock_and_on_ours(pointer: Lake) -> None:
     table = two_rows(pointer)
     edit(metadata_file(pointer), drop_snapshots)
-    assert pointer.sql(f"SELECT * FROM {stock(pointer)}") == []  # the control: no rows, no error
+    assert stock(pointer, "SELECT * FROM {t}") == []  # the control: no rows, no error
     assert_refused(pointer, table, "was changed after it was committed")
 
 
@@ -130,7 +157,7 @@ def test_an_older_version_in_place_of_a_newer_one(pointer: Lake) -> None:
     older = metadata_file(pointer).read_text()
     pointer.insert(table, [2])
     replace(metadata_file(pointer), older)
-    assert len(pointer.sql(f"SELECT * FROM {stock(pointer)}.snapshots")) == 1  # the control
+    assert len(stock(pointer, "SELECT * FROM {t}.snapshots")) == 1  # the control
     assert_refused(pointer, table, "was put in the place of version")
 
 
@@ -145,11 +172,12 @@ def test_another_tables_metadata(pointer: Lake) -> None:
 
 def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
     table = two_rows(pointer)
-    pointer.sql(f"ALTER TABLE {stock(pointer)} SET TBLPROPERTIES ('a'='b')")
+    stock(pointer, "ALTER TABLE {t} SET TBLPROPERTIES ('a'='b')")
     assert_refused(pointer, table, "committed by a client that does not authenticate")
     path = str(metadata_file(pointer))
     off = pointer.with_options({"encryption.metadata-authentication": "off"})
-    assert off.ids(off.table()) == [1, 2]
+    with seen_by(pointer, off.catalog):
+        assert off.ids(off.table()) == [1, 2]
     call = f"CALL {pointer.catalog}.system.authenticate_metadata(table => '{pointer.namespace}.t', "
     pointer.refused(f"{call} metadata_file => '{path}x')", "metadata_file")
     in_force = pointer.refused(f"SELECT * FROM {table}", "authenticate_metadata")
@@ -163,7 +191,7 @@ def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
 
 def test_a_key_id_that_stock_removed_is_put_back(pointer: Lake) -> None:
     table = two_rows(pointer)
-    pointer.sql(f"ALTER TABLE {stock(pointer)} UNSET TBLPROPERTIES ('encryption.key-id')")
+    stock(pointer, "ALTER TABLE {t} UNSET TBLPROPERTIES ('encryption.key-id')")
     text = pointer.refused(f"SELECT * FROM {table}", "encryption.key-id is gone (it was 'k1')")
     file = text.split("metadata_file => '")[1].split("'")[0]
     pointer.sql(
@@ -175,8 +203,8 @@ def test_a_key_id_that_stock_removed_is_put_back(pointer: Lake) -> None:
 
 def test_plaintext_that_stock_wrote_into_an_empty_table(pointer: Lake) -> None:
     table = pointer.create()
-    pointer.sql(f"INSERT INTO {stock(pointer)} VALUES (1, '{MARKER}', 'p')")
-    assert len(pointer.sql(f"SELECT * FROM {stock(pointer)}")) == 1  # the control
+    stock(pointer, f"INSERT INTO {{t}} VALUES (1, '{MARKER}', 'p')")
+    assert len(stock(pointer, "SELECT * FROM {t}")) == 1  # the control
     with pytest.raises(Exception, match="committed by a client that does not authenticate"):
         pointer.sql(f"SELECT * FROM {table}")
 
