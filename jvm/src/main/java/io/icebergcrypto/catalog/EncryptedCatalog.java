@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
@@ -43,6 +44,7 @@ import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.util.ThreadPools;
@@ -76,6 +78,7 @@ public final class EncryptedCatalog
   private CachingKmsClient kms;
   private EncryptionManagerFactory managers;
   private MetricsReporter reporter;
+  private boolean authenticatesMetadata;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(String, Map)}. */
   public EncryptedCatalog() {}
@@ -112,6 +115,7 @@ public final class EncryptedCatalog
       }
 
       this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+      this.authenticatesMetadata = authenticationWanted();
     } catch (IcebergCryptoException e) {
       closeOwn();
       throw e.inCatalog(name);
@@ -275,7 +279,70 @@ public final class EncryptedCatalog
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        new CommitGuard(table, plaintextFiles(), plaintextStatistics()));
+        new CommitGuard(table, plaintextFiles(), plaintextStatistics()),
+        authenticator(table, ops));
+  }
+
+  private MetadataAuthenticator authenticator(String table, TableOperations ops) {
+    return authenticatesMetadata
+        ? MetadataAuthenticator.of(table, ops, delegate instanceof HadoopCatalog, this::kms)
+        : MetadataAuthenticator.off();
+  }
+
+  /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
+  void checkMetadata(Table table) {
+    if (table instanceof BaseTable base) {
+      authenticator(base.name(), base.operations()).check(base.operations().current());
+    }
+  }
+
+  /** Whether the metadata of encrypted tables is authenticated. */
+  boolean authenticatesMetadata() {
+    return authenticatesMetadata;
+  }
+
+  private boolean authenticationWanted() {
+    boolean pointerOnly = delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog;
+    boolean notTheDefault =
+        EncryptionProperties.choice(
+            properties,
+            EncryptionProperties.METADATA_AUTHENTICATION,
+            pointerOnly ? "require" : "off",
+            pointerOnly ? "off" : "require");
+    if (!pointerOnly && notTheDefault) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It has %s=require, and catalog class %s is not one that this is made for",
+              EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
+          "Leave the property out: it is for JDBC and Hadoop catalogs. A Hive metastore keeps a"
+              + " hash of the metadata, and a REST server writes the metadata itself.");
+    }
+
+    return pointerOnly && !notTheDefault;
+  }
+
+  /**
+   * Signs a table's metadata as it is: for a table whose metadata was refused, after somebody
+   * looked at it and found it right.
+   *
+   * @param metadataFile the metadata file that was looked at
+   * @throws InvalidConfigurationException when that is not the table's metadata file now, or when
+   *     this catalog does not authenticate metadata
+   */
+  public void authenticateMetadata(TableIdentifier identifier, String metadataFile) {
+    if (!authenticatesMetadata) {
+      throw new InvalidConfigurationException(
+              "It does not authenticate metadata",
+              String.format(
+                  "That is for JDBC and Hadoop catalogs without %s=off.",
+                  EncryptionProperties.METADATA_AUTHENTICATION))
+          .inCatalog(catalogName);
+    }
+
+    if (delegate.loadTable(identifier) instanceof BaseTable base) {
+      operations(base.operations(), base.name()).authenticate(base.name(), metadataFile);
+      delegate.invalidateTable(identifier);
+    }
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
@@ -354,20 +421,45 @@ public final class EncryptedCatalog
 
   @Override
   public Table registerTable(TableIdentifier identifier, String metadataFileLocation) {
-    checkRegistered(identifier, metadataFileLocation);
-    return decorate(delegate.registerTable(identifier, metadataFileLocation), identifier);
+    checkRequired(identifier, metadataFileLocation);
+    Table table = delegate.registerTable(identifier, metadataFileLocation);
+    checkRegistered(table, identifier, metadataFileLocation, false);
+    return decorate(table, identifier);
   }
 
   @Override
   public Table registerTable(
       TableIdentifier identifier, String metadataFileLocation, boolean overwrite) {
-    checkRegistered(identifier, metadataFileLocation);
-    return decorate(
-        delegate.registerTable(identifier, metadataFileLocation, overwrite), identifier);
+    checkRequired(identifier, metadataFileLocation);
+    Table table = delegate.registerTable(identifier, metadataFileLocation, overwrite);
+    checkRegistered(table, identifier, metadataFileLocation, overwrite);
+    return decorate(table, identifier);
+  }
+
+  /** Checks metadata that was given by its file, and unregisters it when it is refused. */
+  private void checkRegistered(
+      Table table, TableIdentifier identifier, String metadataFile, boolean overwritten) {
+    if (!authenticatesMetadata || !(table instanceof BaseTable base)) {
+      return;
+    }
+
+    try {
+      operations(base.operations(), base.name()).checkRegistered(metadataFile);
+    } catch (TamperedException e) {
+      // a Hadoop catalog drops the folder, which must not be the one that holds the file
+      String copied = base.operations().current().metadataFileLocation();
+      boolean sameFolder =
+          MetadataCode.Place.folderOf(copied).equals(MetadataCode.Place.folderOf(metadataFile));
+      if (!overwritten && !(delegate instanceof HadoopCatalog && sameFolder)) {
+        delegate.dropTable(identifier, false);
+      }
+
+      throw e;
+    }
   }
 
   /** Where encryption is required, what is registered must be encrypted: its metadata tells. */
-  private void checkRegistered(TableIdentifier identifier, String metadataFileLocation) {
+  private void checkRequired(TableIdentifier identifier, String metadataFileLocation) {
     if (!encryptionRequired()) {
       return;
     }

@@ -15,6 +15,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.metrics.MetricsReporter;
@@ -74,10 +75,28 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   @Override
   public Table create() {
+    boolean encrypted =
+        EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties)) != null;
+    if (encrypted && catalog.authenticatesMetadata()) {
+      return createAuthenticated();
+    }
+
     String keyId = prepareNewTable();
     Table table = catalog.decorate(delegate.create(), identifier);
     checkKept(keyId, table.properties());
     return table;
+  }
+
+  /** The catalog behind would create it in one step, past the operations that authenticate. */
+  private Table createAuthenticated() {
+    try {
+      createTransaction().commitTransaction();
+    } catch (CommitFailedException e) {
+      throw new AlreadyExistsException(
+          e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
+    }
+
+    return catalog.loadTable(identifier);
   }
 
   @Override
@@ -200,10 +219,15 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
   }
 
-  /** The table that is to be replaced, or null. */
+  /**
+   * The table that is to be replaced, or null. Its properties say whether the new files are to be
+   * encrypted: they must be genuine.
+   */
   private Table existing() {
     try {
-      return catalog.delegate().loadTable(identifier);
+      Table table = catalog.delegate().loadTable(identifier);
+      catalog.checkMetadata(table);
+      return table;
     } catch (NoSuchTableException e) {
       return null;
     }

@@ -1,6 +1,9 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.manager.TableEncryptionManager;
+import java.util.Map;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptingFileIO;
@@ -10,29 +13,37 @@ import org.apache.iceberg.io.LocationProvider;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
- * FileIO and the encryption manager and checks each commit before the delegate sees it. Metadata is
- * always the delegate's own instance, as some catalogs compare by identity. For a table without a
- * key id all is the delegate's.
+ * FileIO and the encryption manager, checks each commit before the delegate sees it, and has
+ * metadata authenticated where the catalog does not vouch for it. Metadata is always the delegate's
+ * own instance, as some catalogs compare by identity. For a table without a key id all is the
+ * delegate's.
  */
 final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
   private final TableKeys keys;
   private final CommitGuard guard;
+  private final MetadataAuthenticator authenticator;
 
-  EncryptedTableOperations(TableOperations delegate, TableKeys keys, CommitGuard guard) {
+  EncryptedTableOperations(
+      TableOperations delegate,
+      TableKeys keys,
+      CommitGuard guard,
+      MetadataAuthenticator authenticator) {
     this.delegate = delegate;
     this.keys = keys;
     this.guard = guard;
+    this.authenticator = authenticator;
   }
 
   /** Whether the table has a key id. */
   boolean encrypted() {
-    return EncryptionProperties.keyId(delegate.current().properties()) != null;
+    return EncryptionProperties.keyId(current().properties()) != null;
   }
 
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
-    return new EncryptedTableOperations(delegate, keys, guard.withPlaintextFiles());
+    return new EncryptedTableOperations(
+        delegate, keys, guard.withPlaintextFiles(), authenticator);
   }
 
   @Override
@@ -47,31 +58,86 @@ final class EncryptedTableOperations implements TableOperations {
 
   @Override
   public void commit(TableMetadata base, TableMetadata metadata) {
-    if (base != metadata) {
-      guard.check(base, metadata, () -> ioFor(metadata, delegate));
+    if (base == metadata) {
+      delegate.commit(base, metadata);
+      return;
     }
 
+    authenticator.check(base);
+    guard.check(base, metadata, () -> ioFor(metadata, delegate));
+    TableMetadata signed = authenticator.sign(base, metadata);
     try {
-      delegate.commit(base, metadata);
+      delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
       guard.checkDataKeyLength(base); // Hive uses it itself, in every commit
       throw e;
     }
   }
 
+  /**
+   * Checks the metadata of a table that was registered just now. A Hadoop catalog copies it into a
+   * folder and a version of its own: it is signed for that.
+   */
+  void checkRegistered(String metadataFile) {
+    TableMetadata current = delegate.current();
+    if (MetadataAuthenticator.claims(current, metadataFile)) {
+      authenticator.check(current, metadataFile);
+      if (!metadataFile.equals(current.metadataFileLocation())) {
+        delegate.commit(current, authenticator.sign(current, current));
+      }
+    }
+  }
+
+  /**
+   * Signs the metadata in force, which failed its check, as it is.
+   *
+   * @param metadataFile the file that somebody looked at
+   * @throws InvalidConfigurationException when that is not, or no longer, the file in force
+   */
+  void authenticate(String tableName, String metadataFile) {
+    TableMetadata current = delegate.refresh();
+    if (!metadataFile.equals(current.metadataFileLocation())) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "metadata_file is '%s', but its metadata is in '%s'",
+                  metadataFile, current.metadataFileLocation()),
+              "Look at the file in force, and name that one if it is right.")
+          .inTable(tableName);
+    }
+
+    TableMetadata restored = current;
+    if (EncryptionProperties.keyId(current.properties()) == null) {
+      String lost = EncryptionProperties.masterKeyId(current);
+      if (lost == null) {
+        throw new NotSupportedException(
+                String.format("it has no %s and no keys left", EncryptionProperties.KEY_ID),
+                "Restore the metadata file from a backup or an object version; or drop the table"
+                    + " without PURGE and register its last good metadata file.")
+            .inTable(tableName);
+      }
+
+      restored =
+          TableMetadata.buildFrom(current)
+              .setProperties(Map.of(EncryptionProperties.KEY_ID, lost))
+              .build();
+    }
+
+    delegate.commit(current, authenticator.sign(current, restored));
+  }
+
   @Override
   public FileIO io() {
-    return ioFor(delegate.current(), delegate);
+    return ioFor(current(), delegate);
   }
 
   @Override
   public EncryptionManager encryption() {
-    return encryptionFor(delegate.current(), delegate);
+    return encryptionFor(current(), delegate);
   }
 
   @Override
   public String metadataFileLocation(String fileName) {
-    return delegate.metadataFileLocation(fileName);
+    return MetadataFolder.above(delegate.metadataFileLocation(fileName));
   }
 
   @Override
@@ -95,6 +161,7 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
+    authenticator.check(metadata);
     keys.learn(metadata);
     return metadata;
   }
@@ -152,7 +219,7 @@ final class EncryptedTableOperations implements TableOperations {
 
     @Override
     public String metadataFileLocation(String fileName) {
-      return temp.metadataFileLocation(fileName);
+      return MetadataFolder.above(temp.metadataFileLocation(fileName));
     }
 
     @Override

@@ -43,6 +43,12 @@ final class EncryptionProperties {
   /** Catalog property: true shows data keys to whoever reads metadata tables. */
   static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 
+  /** Catalog property: require (default on JDBC and Hadoop) or off. */
+  static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
+
+  /** Table property of this catalog's own making: the code that authenticates the metadata. */
+  static final String METADATA_MAC = "encryption.metadata-mac";
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}

@@ -30,7 +30,8 @@ final class PropertyNames {
           EncryptionProperties.MANAGER_IMPL,
           EncryptionProperties.STATISTICS,
           EncryptionProperties.PLAINTEXT_FILES,
-          EncryptionProperties.EXPOSE_KEY_METADATA);
+          EncryptionProperties.EXPOSE_KEY_METADATA,
+          EncryptionProperties.METADATA_AUTHENTICATION);
 
   private PropertyNames() {}
 
@@ -79,7 +80,7 @@ final class PropertyNames {
   }
 
   private static void checkTableName(String shown, String name) {
-    if (ofTable(name)) {
+    if (ofTable(name) || name.equals(EncryptionProperties.METADATA_MAC)) {
       return;
     }
 

@@ -38,7 +38,6 @@ public class EncryptedSessionCatalog<
 
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.guard(
-        ident.name(), super.loadProcedure(ident), this, iceberg.encryptedCatalog());
+    return GuardedProcedure.load(ident, super::loadProcedure, this, iceberg.encryptedCatalog());
   }
 }

@@ -79,7 +79,7 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.guard(ident.name(), super.loadProcedure(ident), this, encrypted);
+    return GuardedProcedure.load(ident, super::loadProcedure, this, encrypted);
   }
 
   @Override

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
@@ -14,6 +15,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -60,14 +62,24 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
   }
 
   /**
-   * Guards the procedures that need it; gives all others back as they are.
+   * Gives our own procedures, and Iceberg's: guarded where that is needed, all others as they are.
    *
+   * @param iceberg loads Iceberg's
    * @param catalog the catalog that the procedure is called in
    * @param encrypted the encrypting Iceberg catalog behind it
    */
-  static UnboundProcedure guard(
-      String name, UnboundProcedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
-    String lower = name.toLowerCase(Locale.ROOT);
+  static UnboundProcedure load(
+      Identifier ident,
+      Function<Identifier, UnboundProcedure> iceberg,
+      TableCatalog catalog,
+      EncryptedCatalog encrypted) {
+    String lower = ident.name().toLowerCase(Locale.ROOT);
+    boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
+    if (system && lower.equals(AuthenticateMetadata.NAME)) {
+      return new AuthenticateMetadata(catalog, encrypted);
+    }
+
+    UnboundProcedure procedure = iceberg.apply(ident);
     return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)
         : procedure;
