@@ -8,6 +8,8 @@ from typing import Any
 from unittest import mock
 
 from py4j.java_gateway import JavaClass, JavaGateway
+from pyspark import SparkContext
+from pyspark.errors.exceptions import captured
 
 from pyspark_iceberg_crypto._jvm import typed_errors
 from servers.jars import SPARK_JARS, build_jars, our_jar
@@ -36,6 +38,22 @@ IMPLEMENTATIONS = {
     "azure": "io.icebergcrypto.kms.AzureKmsClient",
     "pkcs11": "io.icebergcrypto.kms.Pkcs11KmsClient",
 }
+
+_convert_sparks = captured.convert_exception
+
+
+def _convert(error: Any) -> Exception:
+    """pyspark asks Spark's JVM about every Java error of this process, by its number.
+
+    Which is that of another object there when the error comes from one of our JVMs.
+    """
+    spark = SparkContext._gateway
+    if spark is None or error._gateway_client is not spark._gateway_client:
+        return captured.UnknownException("not of Spark's JVM", stackTrace="")
+    return _convert_sparks(error)
+
+
+captured.convert_exception = _convert
 
 
 @dataclass

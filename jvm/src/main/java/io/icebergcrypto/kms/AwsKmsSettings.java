@@ -55,14 +55,17 @@ record AwsKmsSettings(
     properties.forEach(
         (name, value) -> {
           if (ICEBERGS.stream().anyMatch(name::startsWith)) {
-            refuseSecret(settings, name);
+            if (!name.startsWith(ROLE_TAGS)) {
+              settings.refuseIfCalledAsASecret(name);
+            }
+
             kept.put(name, value);
           }
         });
 
     refuseUnknown(settings);
-    String region = either(settings, REGION, ICEBERG_REGION);
-    String endpoint = either(settings, ENDPOINT, ICEBERG_ENDPOINT);
+    String region = settings.either(REGION, ICEBERG_REGION);
+    String endpoint = settings.either(ENDPOINT, ICEBERG_ENDPOINT);
     if (region != null) {
       kept.put(ICEBERG_REGION, region);
     }
@@ -99,19 +102,6 @@ record AwsKmsSettings(
   /** Whether another class than ours makes the SDK's client. */
   boolean hasFactory() {
     return properties.containsKey(FACTORY);
-  }
-
-  private static String either(Settings settings, String ours, String icebergs) {
-    String value = settings.optional(ours);
-    String same = settings.optional(icebergs);
-    if (value != null && same != null && !value.equals(same)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "Properties %s (%s) and %s (%s) contradict each other", ours, value, icebergs, same),
-          "They mean the same: keep one of the two.");
-    }
-
-    return value == null ? same : value;
   }
 
   private static Map<String, String> context(Settings settings, String algorithm) {
@@ -161,14 +151,6 @@ record AwsKmsSettings(
     }
   }
 
-  /** The properties travel: one that is called as a secret is may not be among them. */
-  private static void refuseSecret(Settings settings, String name) {
-    if (Settings.isCalledAsASecret(name) && !name.startsWith(ROLE_TAGS)) {
-      settings.refuseSecret(
-          name, "a property that the credentials provider takes for it (" + name + "-file, say)");
-    }
-  }
-
   private static URI requireUrl(String property, String value) {
     URI uri;
     try {
@@ -194,7 +176,7 @@ record AwsKmsSettings(
 
   /** Keys are in what KMS is sent and answers: they leave this machine by TLS only. */
   private static void requireEncrypted(String property, String value, URI uri) {
-    if (uri.getScheme().equals("http") && !VaultConfig.isLoopback(uri.getHost())) {
+    if (uri.getScheme().equals("http") && !Settings.isLoopback(uri.getHost())) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send keys in plaintext: %s", property, value),

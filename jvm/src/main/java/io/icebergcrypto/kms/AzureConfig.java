@@ -69,9 +69,9 @@ record AzureConfig(
         scope(settings, vault),
         algorithm(settings),
         settings.flag(STORE_KEY_VERSION, false),
-        (int) settings.number(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
+        settings.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
         settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
-        credential(properties));
+        credential(settings, properties));
   }
 
   boolean wrapsWithAes() {
@@ -101,7 +101,7 @@ record AzureConfig(
 
     URI vault = vault(ours == null ? STOCK_VAULT_URL : VAULT_URL, ours == null ? stock : ours);
     if (ours != null && stock != null && !vault.equals(vault(STOCK_VAULT_URL, stock))) {
-      throw contradiction(VAULT_URL, ours, STOCK_VAULT_URL, stock);
+      throw settings.contradiction(VAULT_URL, STOCK_VAULT_URL);
     }
 
     return vault;
@@ -149,13 +149,8 @@ record AzureConfig(
   }
 
   private static String algorithm(Settings settings) {
-    String ours = settings.optional(ALGORITHM);
-    String stock = settings.optional(STOCK_ALGORITHM);
-    if (ours != null && stock != null && !ours.equals(stock)) {
-      throw contradiction(ALGORITHM, ours, STOCK_ALGORITHM, stock);
-    }
-
-    String algorithm = ours != null ? ours : stock != null ? stock : DEFAULT_ALGORITHM;
+    String given = settings.either(ALGORITHM, STOCK_ALGORITHM);
+    String algorithm = given == null ? DEFAULT_ALGORITHM : given;
     if (RSA_OAEP.contains(algorithm) || AES_KEY_WRAP.contains(algorithm)) {
       return algorithm;
     }
@@ -163,40 +158,22 @@ record AzureConfig(
     throw new InvalidConfigurationException(
         String.format(
             "Property %s has an algorithm that cannot be used: '%s'",
-            ours != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
+            settings.optional(ALGORITHM) != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
         algorithm.equals("RSA1_5")
             ? "RSA1_5 is unsafe (Bleichenbacher's attack): use RSA-OAEP-256."
             : "Use RSA-OAEP-256 (or, for tables that were written with it, RSA-OAEP) with an RSA"
                 + " key, or A128KW, A192KW or A256KW with an AES key of a Managed HSM.");
   }
 
-  private static InvalidConfigurationException contradiction(
-      String ours, String value, String stock, String stockValue) {
-    return new InvalidConfigurationException(
-        String.format(
-            "Properties %s (%s) and %s (%s) contradict each other", ours, value, stock, stockValue),
-        "Keep one of the two; " + stock + " is Iceberg's own name for it.");
-  }
-
-  /** The properties travel: one that is called as a secret is may not be among them. */
-  private static void refuseSecret(Map<String, String> properties, String property) {
-    if (Settings.isCalledAsASecret(property)) {
-      new Settings(properties)
-          .refuseSecret(
-              property,
-              "a property that the credential provider takes for it (" + property + "-file, say)");
-    }
-  }
-
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
-  private static Map<String, String> credential(Map<String, String> properties) {
+  private static Map<String, String> credential(Settings settings, Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
     if (properties.containsKey(CREDENTIAL_PROVIDER)) {
       properties.forEach(
           (property, value) -> {
             if (property.equals(CREDENTIAL_PROVIDER)
                 || property.startsWith(CREDENTIAL_PROVIDER + ".")) {
-              refuseSecret(properties, property);
+              settings.refuseIfCalledAsASecret(property);
               found.put(property, value);
             }
           });

@@ -1,6 +1,5 @@
 package io.icebergcrypto.kms;
 
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
@@ -42,10 +41,10 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   /** The error for an answer that is not 200. */
   IcebergCryptoException of(JsonHttp.Answer answer) {
     int http = answer.status();
-    JsonObject error = object(answer.body(), "error");
-    String code = text(error, "code");
-    String inner = text(object(error, "innererror"), "code");
-    String said = said(http, inner.isEmpty() ? code : inner, text(error, "message"));
+    JsonObject error = JsonHttp.object(answer.body(), "error");
+    String code = JsonHttp.text(error, "code");
+    String inner = JsonHttp.text(JsonHttp.object(error, "innererror"), "code");
+    String said = said(http, inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
     if (http == 429 || http == 408 || http >= 500) {
       return new KmsUnavailableException(
           problem("is not available for", said),
@@ -161,15 +160,5 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     }
 
     return String.format("HTTP %d %s %s", http, code, words).strip();
-  }
-
-  private static JsonObject object(JsonObject parent, String field) {
-    JsonElement value = parent.get(field);
-    return value != null && value.isJsonObject() ? value.getAsJsonObject() : new JsonObject();
-  }
-
-  private static String text(JsonObject parent, String field) {
-    JsonElement value = parent.get(field);
-    return value != null && value.isJsonPrimitive() ? value.getAsString() : "";
   }
 }

@@ -76,7 +76,7 @@ public final class AzureKmsClient implements KeyManagementClient {
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     AzureKeyId by = AzureKeyId.of(wrappingKeyId, config);
-    if (WrappedKey.kmsOf(wrappedKey).isPresent()) {
+    if (WrappedKey.kmsOf(wrappedKey, wrappingKeyId).isPresent()) {
       return ByteBuffer.wrap(unwrapStored(wrappedKey, by));
     }
 

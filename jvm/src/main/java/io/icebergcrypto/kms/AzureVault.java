@@ -144,8 +144,8 @@ final class AzureVault {
     body.addProperty("value", value);
     AzureErrors errors = new AzureErrors(config, key, operation, value);
     JsonObject answer = ask(uri, body, errors);
-    Matcher kid = KID.matcher(text(answer, "kid"));
-    String output = text(answer, "value");
+    Matcher kid = KID.matcher(JsonHttp.text(answer, "kid"));
+    String output = JsonHttp.text(answer, "value");
     if (output.isEmpty() || !kid.matches() || !kid.group("name").equalsIgnoreCase(key.name())) {
       throw errors.notVault(200);
     }
@@ -191,20 +191,20 @@ final class AzureVault {
 
   private Version version(JsonElement value, AzureKeyId key) {
     JsonObject item = value.isJsonObject() ? value.getAsJsonObject() : new JsonObject();
-    Matcher kid = KID.matcher(text(item, "kid"));
+    Matcher kid = KID.matcher(JsonHttp.text(item, "kid"));
     if (!kid.matches() || !(item.get("attributes") instanceof JsonObject attributes)) {
       throw new AzureErrors(config, key, "versions").notVault(200);
     }
 
     return new Version(
         kid.group("version"),
-        !"false".equals(text(attributes, "enabled")),
-        number(text(attributes, "created")));
+        !"false".equals(JsonHttp.text(attributes, "enabled")),
+        number(JsonHttp.text(attributes, "created")));
   }
 
   /** The next page; only of the same vault, for the token goes with the request. */
   private URI next(JsonObject body, AzureKeyId key) {
-    String link = text(body, "nextLink");
+    String link = JsonHttp.text(body, "nextLink");
     if (link.isEmpty()) {
       return null;
     }
@@ -229,11 +229,6 @@ final class AzureVault {
 
   private URI uri(String path, String query) {
     return URI.create(config.vault() + path + "?" + query);
-  }
-
-  private static String text(JsonObject parent, String field) {
-    JsonElement value = parent.get(field);
-    return value != null && value.isJsonPrimitive() ? value.getAsString() : "";
   }
 
   private static long number(String text) {

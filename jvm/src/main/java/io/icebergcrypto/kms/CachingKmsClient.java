@@ -114,17 +114,12 @@ public final class CachingKmsClient implements KeyManagementClient {
   /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
   @Override
   public void close() {
-    local().close(id);
+    local().close();
   }
 
   @Override
   public String toString() {
     return client.toString();
-  }
-
-  /** What happens by itself after a while. */
-  void closeIfIdle(long idleMs) {
-    local.closeIfIdle(id, idleMs);
   }
 
   LocalKms local() {

@@ -40,9 +40,9 @@ record GcpErrors(String kms, String keyId) {
    */
   IcebergCryptoException of(JsonHttp.Answer answer, String verb, boolean authenticated) {
     int http = answer.status();
-    JsonObject error = object(answer.body(), "error");
-    String status = text(error, "status");
-    String message = oneLine(text(error, "message"));
+    JsonObject error = JsonHttp.object(answer.body(), "error");
+    String status = JsonHttp.text(error, "status");
+    String message = oneLine(JsonHttp.text(error, "message"));
     if (TRANSIENT.contains(status) || http == 429 || http >= 500 && http != 501) {
       return new KmsUnavailableException(
           problem("is not available for", "HTTP " + http + " " + status + " " + message),
@@ -152,7 +152,7 @@ record GcpErrors(String kms, String keyId) {
     if (details != null && details.isJsonArray()) {
       for (JsonElement detail : details.getAsJsonArray()) {
         if (detail.isJsonObject()) {
-          String reason = text(detail.getAsJsonObject(), "reason");
+          String reason = JsonHttp.text(detail.getAsJsonObject(), "reason");
           if (!reason.isEmpty()) {
             return reason;
           }
@@ -232,7 +232,8 @@ record GcpErrors(String kms, String keyId) {
       JsonElement parsed = JsonParser.parseString(content == null ? "" : content);
       if (parsed.isJsonObject()) {
         JsonObject body = parsed.getAsJsonObject();
-        return oneLine(text(body, "error") + " " + text(body, "error_description"));
+        return oneLine(
+            JsonHttp.text(body, "error") + " " + JsonHttp.text(body, "error_description"));
       }
     } catch (JsonParseException e) {
       // a proxy's page, say: the status tells
@@ -248,16 +249,6 @@ record GcpErrors(String kms, String keyId) {
         || e instanceof EOFException
         || "Premature EOF".equals(e.getMessage()) // the JDK's, of no type of its own
         || e instanceof SSLException;
-  }
-
-  private static JsonObject object(JsonObject parent, String field) {
-    JsonElement value = parent.get(field);
-    return value != null && value.isJsonObject() ? value.getAsJsonObject() : new JsonObject();
-  }
-
-  private static String text(JsonObject parent, String field) {
-    JsonElement value = parent.get(field);
-    return value != null && value.isJsonPrimitive() ? value.getAsString() : "";
   }
 
   private static String oneLine(String text) {

@@ -4,6 +4,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
@@ -107,16 +108,15 @@ final class JsonHttp {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(uri)
             .method(method, body)
-            .timeout(timeout)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json");
     headers.forEach(request::header);
     CompletableFuture<HttpResponse<String>> answer =
         client.sendAsync(request.build(), BodyHandlers.ofString(StandardCharsets.UTF_8));
     try {
-      // the request's own time-out ends with the answer's headers, and a body may stall
+      // over all of it: the request's own time-out ends with the answer's headers
       HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
-      return new Answer(response.statusCode(), object(response.body()), firstOf(response));
+      return new Answer(response.statusCode(), parsed(response.body()), firstOf(response));
     } catch (TimeoutException e) {
       throw tooSlow(e);
     } catch (ExecutionException e) {
@@ -177,7 +177,17 @@ final class JsonHttp {
     return false;
   }
 
-  private static JsonObject object(String body) {
+  /** A member that is an object; an empty one when it is not. */
+  static JsonObject object(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonObject found ? found : new JsonObject();
+  }
+
+  /** A member that is text, a number or a truth value, as text; empty when it is not. */
+  static String text(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
+  }
+
+  private static JsonObject parsed(String body) {
     try {
       JsonElement parsed = JsonParser.parseString(body);
       return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();

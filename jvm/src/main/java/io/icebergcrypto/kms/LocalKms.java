@@ -18,6 +18,7 @@ final class LocalKms {
   private static final long IDLE_MIN_MS = 600_000L;
   private static final ConcurrentMap<String, LocalKms> BY_ID = new ConcurrentHashMap<>();
 
+  private final String id;
   private final KeyManagementClient client;
   private final KeyCache cache;
   private final KmsMetrics metrics;
@@ -26,7 +27,12 @@ final class LocalKms {
   private volatile boolean closed = false;
 
   private LocalKms(
-      KeyManagementClient client, long ttlMs, Resilience.Limits limits, KmsMetrics metrics) {
+      String id,
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      KmsMetrics metrics) {
+    this.id = id;
     this.client = client;
     this.cache = new KeyCache(ttlMs);
     this.metrics = metrics;
@@ -47,8 +53,8 @@ final class LocalKms {
     return BY_ID.computeIfAbsent(
         id,
         ignored -> {
-          LocalKms made = new LocalKms(client, ttlMs, limits, metrics);
-          made.closeWhenIdle(id, Math.max(ttlMs, IDLE_MIN_MS));
+          LocalKms made = new LocalKms(id, client, ttlMs, limits, metrics);
+          made.closeWhenIdle(Math.max(ttlMs, IDLE_MIN_MS));
           return made;
         });
   }
@@ -84,32 +90,35 @@ final class LocalKms {
   }
 
   /** Overwrites the keys, closes the client, and makes way for another of this id. */
-  void close(String id) {
-    this.closed = true;
-    BY_ID.remove(id, this);
-    cache.close();
+  void close() {
+    forget();
     client.close();
   }
 
-  private void closeWhenIdle(String id, long idleMs) {
-    CompletableFuture.delayedExecutor(idleMs, TimeUnit.MILLISECONDS)
-        .execute(() -> closeIfIdle(id, idleMs));
-  }
-
-  void closeIfIdle(String id, long idleMs) {
+  /** What happens by itself after a while: closes this if it was not used for so long. */
+  void closeIfIdle(long idleMs) {
     if (closed) {
       return;
     }
 
     if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - usedNanos) < idleMs) {
-      closeWhenIdle(id, idleMs);
+      closeWhenIdle(idleMs);
     } else if (startsAgain()) {
-      close(id);
+      close();
     } else {
-      this.closed = true;
-      BY_ID.remove(id, this);
-      cache.close();
+      forget();
     }
+  }
+
+  private void closeWhenIdle(long idleMs) {
+    CompletableFuture.delayedExecutor(idleMs, TimeUnit.MILLISECONDS)
+        .execute(() -> closeIfIdle(idleMs));
+  }
+
+  private void forget() {
+    this.closed = true;
+    BY_ID.remove(id, this);
+    cache.close();
   }
 
   /**

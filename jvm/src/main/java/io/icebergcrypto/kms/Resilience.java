@@ -53,16 +53,14 @@ final class Resilience {
       Settings settings = new Settings(properties);
       long initialDelay = settings.millis(KmsProperties.RETRY_INITIAL_DELAY_MS, 200);
       return new Limits(
-          (int)
-              settings.number(
-                  KmsProperties.RETRY_MAX_ATTEMPTS, 5, 1, "a number of attempts, 1 or more", "5"),
+          settings.count(
+              KmsProperties.RETRY_MAX_ATTEMPTS, 5, 1, "a number of attempts, 1 or more", "5"),
           initialDelay,
           Math.max(initialDelay, settings.millis(KmsProperties.RETRY_MAX_DELAY_MS, 5_000)),
           settings.millis(KmsProperties.RETRY_TIMEOUT_MS, 30_000),
           settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
-          (int)
-              settings.number(
-                  KmsProperties.BREAKER_FAILURES, 5, 0, "a number of failures, 0 or more", "5"),
+          settings.count(
+              KmsProperties.BREAKER_FAILURES, 5, 0, "a number of failures, 0 or more", "5"),
           settings.millis(KmsProperties.BREAKER_DELAY_MS, 10_000));
     }
   }

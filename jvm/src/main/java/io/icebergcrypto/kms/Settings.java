@@ -93,6 +93,16 @@ final class Settings {
    * @param example told in the error's hint, after "such as"
    */
   long number(String property, long defaultValue, long least, String what, String example) {
+    return number(property, defaultValue, least, Long.MAX_VALUE, what, example);
+  }
+
+  /** The same, of a size that a count has. */
+  int count(String property, int defaultValue, int least, String what, String example) {
+    return (int) number(property, defaultValue, least, Integer.MAX_VALUE, what, example);
+  }
+
+  private long number(
+      String property, long defaultValue, long least, long most, String what, String example) {
     String value = optional(property);
     if (value == null) {
       return defaultValue;
@@ -100,16 +110,46 @@ final class Settings {
 
     try {
       long number = Long.parseLong(value);
-      if (number >= least) {
+      if (number >= least && number <= most) {
         return number;
       }
     } catch (NumberFormatException e) {
-      // told below, as a number that is too small is
+      // told below, as a number out of range is
     }
 
     throw new InvalidConfigurationException(
         String.format("Property %s is not %s: '%s'", property, what, value),
         "Give one, such as " + example + ".");
+  }
+
+  /**
+   * A property that Iceberg has, too, by another name.
+   *
+   * @return null when neither is set
+   * @throws InvalidConfigurationException when both are, and differ
+   */
+  String either(String ours, String icebergs) {
+    String value = optional(ours);
+    String same = optional(icebergs);
+    if (value != null && same != null && !value.equals(same)) {
+      throw contradiction(ours, icebergs);
+    }
+
+    return value == null ? same : value;
+  }
+
+  /** The error for two names of one property that say different things. */
+  InvalidConfigurationException contradiction(String ours, String icebergs) {
+    return new InvalidConfigurationException(
+        String.format(
+            "Properties %s (%s) and %s (%s) contradict each other",
+            ours, optional(ours), icebergs, optional(icebergs)),
+        "They mean the same: keep one of the two; " + icebergs + " is Iceberg's own name for it.");
+  }
+
+  /** Whether a URL's host is this machine. */
+  static boolean isLoopback(String host) {
+    return host.equals("localhost") || host.equals("[::1]") || host.matches("127(\\.\\d{1,3}){3}");
   }
 
   /** The properties below a prefix (which ends with a dot), by the rest of their names, sorted. */
@@ -125,10 +165,24 @@ final class Settings {
   }
 
   /**
+   * Refuses a property that a class of the user's takes, and that is called as a secret: it would
+   * travel.
+   *
+   * @throws InvalidConfigurationException when it is; the error does not show the value
+   */
+  void refuseIfCalledAsASecret(String property) {
+    if (isCalledAsASecret(property)) {
+      refuseSecret(
+          property,
+          "a property that the credentials provider takes for it (" + property + "-file, say)");
+    }
+  }
+
+  /**
    * Whether a property's name says that it holds a secret: its last word is one for a secret, as in
    * {@code x.client-secret} and {@code x.apiToken}, but not in {@code x.token-file}.
    */
-  static boolean isCalledAsASecret(String property) {
+  private static boolean isCalledAsASecret(String property) {
     String lastWord =
         property
             .substring(property.lastIndexOf('.') + 1)

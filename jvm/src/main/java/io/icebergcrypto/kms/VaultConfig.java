@@ -146,7 +146,7 @@ record VaultConfig(
       throw badAddress("has more than a host, a port and a path");
     }
 
-    if (http && !isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
+    if (http && !Settings.isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send tokens and keys to %s in plaintext",
@@ -162,11 +162,6 @@ record VaultConfig(
     return new InvalidConfigurationException(
         "Property " + ADDRESS + " " + problem,
         "Give Vault's URL, such as https://vault.example.com:8200.");
-  }
-
-  /** Whether a URL's host is this machine. */
-  static boolean isLoopback(String host) {
-    return host.equals("localhost") || host.equals("[::1]") || host.matches("127(\\.\\d{1,3}){3}");
   }
 
   /** A path in Vault, without the slashes that people write around it. */

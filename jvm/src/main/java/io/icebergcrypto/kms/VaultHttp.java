@@ -80,11 +80,6 @@ final class VaultHttp {
         : "(HTTP " + answer.status() + ": " + words + ")";
   }
 
-  /** A member that is an object; an empty one when it is not. */
-  static JsonObject object(JsonObject parent, String name) {
-    return parent.get(name) instanceof JsonObject found ? found : new JsonObject();
-  }
-
   /** A member that is text; empty when it is not. */
   static String text(JsonObject parent, String name) {
     return parent.get(name) instanceof JsonPrimitive found && found.isString()
@@ -142,7 +137,7 @@ final class VaultHttp {
       throw notVault(answer);
     }
 
-    if (plain && !VaultConfig.isLoopback(active.getHost()) && !config.allowHttp()) {
+    if (plain && !Settings.isLoopback(active.getHost()) && !config.allowHttp()) {
       throw new InvalidConfigurationException(
           String.format(
               "%s sends on to %s by http, which would send tokens and keys there in plaintext",

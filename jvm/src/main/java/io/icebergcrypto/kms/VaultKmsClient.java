@@ -250,7 +250,7 @@ public final class VaultKmsClient implements KeyManagementClient {
 
   private static String result(JsonHttp.Answer answer, String name) {
     return answer.status() == 200
-        ? VaultHttp.text(VaultHttp.object(answer.body(), "data"), name)
+        ? VaultHttp.text(JsonHttp.object(answer.body(), "data"), name)
         : "";
   }
 

@@ -185,7 +185,7 @@ final class VaultLogin {
     Held now = held.get();
     if (now == null || !now.token().equals(token)) {
       JsonHttp.Answer answer = http.get(LOOKUP, token);
-      JsonObject data = VaultHttp.object(answer.body(), "data");
+      JsonObject data = JsonHttp.object(answer.body(), "data");
       // A token may be barred from looking at itself; one that is bad is told of when it is used.
       Held taken = Held.of(token, answer.status() == 200 ? VaultHttp.number(data, "ttl") : 0);
       held.set(taken);
@@ -215,7 +215,7 @@ final class VaultLogin {
     body.addProperty("role_id", role.roleId());
     body.addProperty("secret_id", secretId);
     JsonHttp.Answer answer = http.post("auth/" + role.mount() + "/login", null, body);
-    JsonObject auth = VaultHttp.object(answer.body(), "auth");
+    JsonObject auth = JsonHttp.object(answer.body(), "auth");
     String token = answer.status() == 200 ? VaultHttp.text(auth, "client_token") : "";
     if (token.isEmpty()) {
       if (answer.status() >= 400) {
@@ -273,7 +273,7 @@ final class VaultLogin {
     Held renewed = token;
     try {
       JsonHttp.Answer answer = http.post(RENEW, token.token(), new JsonObject());
-      JsonObject auth = VaultHttp.object(answer.body(), "auth");
+      JsonObject auth = JsonHttp.object(answer.body(), "auth");
       if (answer.status() != 200) {
         LOG.warn("{} does not renew the {} {}", config, config.login(), VaultHttp.told(answer));
         return;

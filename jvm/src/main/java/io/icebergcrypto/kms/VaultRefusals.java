@@ -1,19 +1,14 @@
 package io.icebergcrypto.kms;
 
-import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
-import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
  * The secret ids that Vault has refused to this process, for a while. Vault locks a role out after
  * some refused logins, for every host, so the same one is not sent with every query. They are kept
- * as HMACs under a key of this process, so that none stands in a heap dump.
+ * as hashes ({@link SecretHash}).
  */
 final class VaultRefusals {
   static final Duration PAUSE = Duration.ofSeconds(60);
@@ -26,7 +21,6 @@ final class VaultRefusals {
   }
 
   private static final ConcurrentMap<String, Refusal> REFUSED = new ConcurrentHashMap<>();
-  private static final SecretKeySpec KEY = randomKey();
 
   private VaultRefusals() {}
 
@@ -42,27 +36,13 @@ final class VaultRefusals {
 
   private static String hash(VaultConfig config, String secretId) {
     VaultConfig.AppRole role = config.appRole();
-    String login =
+    return SecretHash.of(
         String.join(
             "\n",
             config.address(),
             String.valueOf(config.namespace()),
             role.mount(),
             role.roleId(),
-            secretId);
-    try {
-      Mac mac = Mac.getInstance("HmacSHA256");
-      mac.init(KEY);
-      return new String(
-          mac.doFinal(login.getBytes(StandardCharsets.UTF_8)), StandardCharsets.ISO_8859_1);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("every Java has HmacSHA256", e);
-    }
-  }
-
-  private static SecretKeySpec randomKey() {
-    byte[] key = new byte[32];
-    new SecureRandom().nextBytes(key);
-    return new SecretKeySpec(key, "HmacSHA256");
+            secretId));
   }
 }

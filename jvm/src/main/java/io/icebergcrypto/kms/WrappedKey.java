@@ -63,9 +63,8 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
    * @throws NotSupportedException when a later version of this project wrapped it
    */
   static WrappedKey parse(ByteBuffer blob, String kms, String keyId) {
-    refuseLaterLayout(blob, keyId);
     String wrapper =
-        kmsOf(blob)
+        kmsOf(blob, keyId)
             .orElseThrow(
                 () ->
                     new BadWrappedKeyException(
@@ -97,11 +96,14 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
   }
 
   /**
-   * The KMS that a blob's header names.
+   * The KMS that a blob's header names. A blob without a header that looks like one, by chance, is
+   * one of 2^32.
    *
-   * @return empty when the blob has no whole header that this version knows
+   * @param keyId the master key's id, for the error
+   * @return empty when the blob has no whole header
+   * @throws NotSupportedException when it has one of a later version of this project
    */
-  static Optional<String> kmsOf(ByteBuffer blob) {
+  static Optional<String> kmsOf(ByteBuffer blob, String keyId) {
     ByteBuffer bytes = blob.duplicate();
     if (bytes.remaining() < NAME) {
       return Optional.empty();
@@ -109,11 +111,21 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
 
     byte[] magic = new byte[MAGIC.length];
     bytes.get(magic);
-    byte layout = bytes.get();
+    int layout = Byte.toUnsignedInt(bytes.get());
     int length = Byte.toUnsignedInt(bytes.get());
-    if (!Arrays.equals(magic, MAGIC)
-        || layout != LAYOUT
-        || bytes.remaining() < length + Integer.BYTES) {
+    if (!Arrays.equals(magic, MAGIC)) {
+      return Optional.empty();
+    }
+
+    if (layout > LAYOUT) {
+      throw new NotSupportedException(
+          String.format(
+              "A key wrapped under '%s' has layout %d, and this version knows layout %d",
+              keyId, layout, LAYOUT),
+          "A later version of iceberg-crypto wrapped it: update the jar here.");
+    }
+
+    if (layout != LAYOUT || bytes.remaining() < length + Integer.BYTES) {
       return Optional.empty();
     }
 
@@ -129,8 +141,7 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
    * @throws NotSupportedException when it has one of a later version of this project
    */
   static void refuseHeader(ByteBuffer blob, String kms, String keyId) {
-    refuseLaterLayout(blob, keyId);
-    kmsOf(blob)
+    kmsOf(blob, keyId)
         .ifPresent(
             wrapper -> {
               throw otherKms(wrapper, kms, keyId);
@@ -141,25 +152,6 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
   @Override
   public String toString() {
     return String.format("key wrapped by %s, version %d, %d bytes", kms, keyVersion, body.length);
-  }
-
-  /** A blob that was made by chance or by another KMS starts so in one of 2^32 cases. */
-  private static void refuseLaterLayout(ByteBuffer blob, String keyId) {
-    ByteBuffer bytes = blob.duplicate();
-    if (bytes.remaining() < NAME) {
-      return;
-    }
-
-    byte[] magic = new byte[MAGIC.length];
-    bytes.get(magic);
-    int layout = Byte.toUnsignedInt(bytes.get());
-    if (Arrays.equals(magic, MAGIC) && layout > LAYOUT) {
-      throw new NotSupportedException(
-          String.format(
-              "A key wrapped under '%s' has layout %d, and this version knows layout %d",
-              keyId, layout, LAYOUT),
-          "A later version of iceberg-crypto wrapped it: update the jar here.");
-    }
   }
 
   private static BadWrappedKeyException otherKms(String wrapper, String kms, String keyId) {

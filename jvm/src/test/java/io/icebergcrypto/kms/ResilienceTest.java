@@ -341,10 +341,10 @@ class ResilienceTest {
     unwrap(client);
     LocalKms local = client.local();
     int before = LocalKms.count();
-    local.closeIfIdle("no matter", 60_000);
+    local.closeIfIdle(60_000);
     assertThat(local.isClosed()).isFalse();
     sleep(5);
-    client.closeIfIdle(1);
+    local.closeIfIdle(1);
     assertThat(local.isClosed()).isTrue();
     assertThat(LocalKms.count()).isEqualTo(before - 1);
     unwrap(client);
