@@ -35,7 +35,8 @@ demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back
 	@$(VENV)/bin/iceberg-crypto demo
 
 .PHONY: test
-test: test-jvm test-py ## Run all tests
+test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, those of Java beside those of Python
+	@$(MAKE) --no-print-directory -j2 test-jvm test-py
 
 .PHONY: test-jvm
 test-jvm: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Java tests
