@@ -3,7 +3,6 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
@@ -26,7 +25,6 @@ import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
@@ -43,7 +41,6 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
@@ -240,6 +237,11 @@ public final class EncryptedCatalog
     return encryptionRequired() || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
   }
 
+  /** The Hadoop configuration. */
+  Object conf() {
+    return conf;
+  }
+
   /** The catalog behind. */
   Catalog delegate() {
     return delegate;
@@ -254,9 +256,12 @@ public final class EncryptedCatalog
   }
 
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
-    // a REST server adds its own defaults to the catalog's properties
-    return EncryptionProperties.ofNewTable(
-        delegate instanceof RESTCatalog rest ? rest.properties() : properties, own);
+    return EncryptionProperties.ofNewTable(propertiesInForce(), own);
+  }
+
+  /** This catalog's properties, with those that a REST server adds. */
+  Map<String, String> propertiesInForce() {
+    return delegate instanceof RESTCatalog rest ? rest.properties() : properties;
   }
 
   String fullName(TableIdentifier identifier) {
@@ -421,77 +426,13 @@ public final class EncryptedCatalog
 
   @Override
   public Table registerTable(TableIdentifier identifier, String metadataFileLocation) {
-    checkRequired(identifier, metadataFileLocation);
-    Table table = delegate.registerTable(identifier, metadataFileLocation);
-    checkRegistered(table, identifier, metadataFileLocation, false);
-    return decorate(table, identifier);
+    return registerTable(identifier, metadataFileLocation, false);
   }
 
   @Override
   public Table registerTable(
       TableIdentifier identifier, String metadataFileLocation, boolean overwrite) {
-    checkRequired(identifier, metadataFileLocation);
-    Table table = delegate.registerTable(identifier, metadataFileLocation, overwrite);
-    checkRegistered(table, identifier, metadataFileLocation, overwrite);
-    return decorate(table, identifier);
-  }
-
-  /** Checks metadata that was given by its file, and unregisters it when it is refused. */
-  private void checkRegistered(
-      Table table, TableIdentifier identifier, String metadataFile, boolean overwritten) {
-    if (!authenticatesMetadata || !(table instanceof BaseTable base)) {
-      return;
-    }
-
-    try {
-      operations(base.operations(), base.name()).checkRegistered(metadataFile);
-    } catch (TamperedException e) {
-      // a Hadoop catalog drops the folder, which must not be the one that holds the file
-      String copied = base.operations().current().metadataFileLocation();
-      boolean sameFolder =
-          MetadataCode.Place.folderOf(copied).equals(MetadataCode.Place.folderOf(metadataFile));
-      if (!overwritten && !(delegate instanceof HadoopCatalog && sameFolder)) {
-        delegate.dropTable(identifier, false);
-      }
-
-      throw e;
-    }
-  }
-
-  /** Where encryption is required, what is registered must be encrypted: its metadata tells. */
-  private void checkRequired(TableIdentifier identifier, String metadataFileLocation) {
-    if (!encryptionRequired()) {
-      return;
-    }
-
-    Map<String, String> known =
-        delegate instanceof RESTCatalog rest ? rest.properties() : properties;
-    String impl =
-        known.getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName());
-    String keyId;
-    try (FileIO io = CatalogUtil.loadFileIO(impl, known, conf)) {
-      keyId =
-          EncryptionProperties.keyId(
-              TableMetadataParser.read(io, metadataFileLocation).properties());
-    } catch (RuntimeException e) {
-      throw new InvalidConfigurationException(
-              String.format(
-                  "metadata file %s cannot be read, and the catalog has %s=true",
-                  metadataFileLocation, EncryptionProperties.REQUIRED),
-              "Check the path. Where only the catalog's server may read it, register the table with"
-                  + " a catalog that has no "
-                  + EncryptionProperties.REQUIRED
-                  + ".",
-              e)
-          .inTable(fullName(identifier));
-    }
-
-    if (keyId == null) {
-      throw EncryptionProperties.required(
-              "Register it in a catalog without this property, and make an encrypted copy with"
-                  + " CREATE TABLE ... AS SELECT.")
-          .inTable(fullName(identifier));
-    }
+    return new Registration(this, identifier, metadataFileLocation).register(overwrite);
   }
 
   @Override
