@@ -93,8 +93,9 @@ def test_required(lake: Lake) -> None:
         f"CALL {strict.catalog}.system.register_table("
         f"table => '{strict.namespace}.registered', metadata_file => '{log[-1].file}')"
     )
+    told = pytest.raises(Exception, match=r"(?s)encryption\.required=true.*hint:")
     for statement in (replace, f"CREATE OR {replace}", register):
-        with pytest.raises(Exception, match=r"(?s)encryption\.required=true.*hint:"):
+        with lake.seen_by(strict.catalog), told:
             strict.sql(statement.format(strict.table("plain")))
     lake.sql(f"DROP TABLE {lake.table('plain')} PURGE")
     assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")

@@ -1,9 +1,7 @@
 """Metadata that the catalog does not vouch for: edited, exchanged, put back, or written by a stock client."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +23,10 @@ def pointer(request: pytest.FixtureRequest, spark: SparkSession, world: World) -
     yield other
 
 
-@contextmanager
-def seen_by(lake: Lake, catalog: str) -> Iterator[None]:
-    """A JDBC catalog keeps its own name in each row: for a while the namespace's tables are another catalog's."""
-
-    def move(old: str, new: str) -> None:
-        if lake.kind == "jdbc":
-            with sqlite3.connect(lake.world.root / "jdbc-catalog.db", timeout=30) as database:
-                database.execute(
-                    "UPDATE iceberg_tables SET catalog_name = ? WHERE catalog_name = ? AND table_namespace = ?",
-                    (new, old, lake.namespace),
-                )
-            database.close()
-
-    move(lake.catalog, catalog)
-    try:
-        yield
-    finally:
-        move(catalog, lake.catalog)
-
-
 def stock(lake: Lake, statement: str, name: str = "t") -> list[Row]:
     """Runs a statement on the stock catalog; {t} stands for the table."""
     catalog = f"stock_{lake.kind}"
-    with seen_by(lake, catalog):
+    with lake.seen_by(catalog):
         return lake.sql(statement.format(t=lake.table(name, catalog)))
 
 
@@ -176,7 +154,7 @@ def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
     assert_refused(pointer, table, "committed by a client that does not authenticate")
     path = str(metadata_file(pointer))
     off = pointer.with_options({"encryption.metadata-authentication": "off"})
-    with seen_by(pointer, off.catalog):
+    with pointer.seen_by(off.catalog):
         assert off.ids(off.table()) == [1, 2]
     call = f"CALL {pointer.catalog}.system.authenticate_metadata(table => '{pointer.namespace}.t', "
     pointer.refused(f"{call} metadata_file => '{path}x')", "metadata_file")

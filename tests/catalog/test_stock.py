@@ -130,6 +130,14 @@ def test_statistics_are_plaintext(stock: Lake) -> None:
     assert [path.suffix for path in marker_in(stock.folder)] == [".parquet"]
 
 
+def test_metadata_tables_tell_the_data_keys(stock: Lake) -> None:
+    table = create(stock)
+    insert(stock, table)
+    assert len(stock.value(f"SELECT key_metadata FROM {table}.files")) > 16
+    ours = stock.table(catalog="enc_hive")
+    assert stock.value(f"SELECT key_metadata FROM {ours}.files") is None
+
+
 def test_java_expire_snapshots_deletes_nothing(stock: Lake, spark: SparkSession) -> None:
     table = create(stock)
     insert(stock, table, 1)

@@ -1,7 +1,9 @@
 """A catalog under test: runs SQL and looks at every file after every statement."""
 
+import sqlite3
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,24 @@ class Lake:
 
     def table(self, name: str = "t", catalog: str | None = None) -> str:
         return f"{catalog or self.catalog}.{self.namespace}.{name}"
+
+    @contextmanager
+    def seen_by(self, catalog: str) -> Iterator[None]:
+        """A JDBC catalog keeps its own name in each row: for a while this namespace's tables are another's."""
+        self._move(self.catalog, catalog)
+        try:
+            yield
+        finally:
+            self._move(catalog, self.catalog)
+
+    def _move(self, old: str, new: str) -> None:
+        if self.kind == "jdbc":
+            with closing(sqlite3.connect(self.world.root / "jdbc-catalog.db", timeout=30)) as rows:
+                rows.execute(
+                    "UPDATE iceberg_tables SET catalog_name = ? WHERE catalog_name = ? AND table_namespace = ?",
+                    (new, old, self.namespace),
+                )
+                rows.commit()
 
     def files(self, name: str = "t") -> list[Path]:
         """The table's files on disk, without those that are in plaintext by design."""
