@@ -13,7 +13,6 @@ from servers.jvm import Jvm, start_jvm
 
 if TYPE_CHECKING:
     from servers.aws import AwsServer
-    from servers.azure_world import AzureWorld
     from servers.vault import VaultServer
 
 
@@ -31,6 +30,14 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """
     folder = tmp_path_factory.mktemp("jvm")
     started = start_jvm(folder / "log", {"SOFTHSM2_CONF": str(folder / "softhsm2.conf")})
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM without the clouds' libraries."""
+    started = start_jvm(tmp_path_factory.mktemp("bare-jvm") / "log", clouds=False)
     yield started
     started.stop()
 
@@ -77,13 +84,3 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator["VaultServer"]:
     server = start_vault(tmp_path_factory.mktemp("vault") / "log")
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="session")
-def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator["AzureWorld"]:
-    """A double of Azure Key Vault and its login, by https under its real names."""
-    from servers.azure_world import start_azure
-
-    world = start_azure(tmp_path_factory.mktemp("azure"))
-    yield world
-    world.stop()
