@@ -23,13 +23,19 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     Its environment has the variables of servers.jvm.ENVIRONMENT, for properties that name a variable:
     ICEBERG_CRYPTO_TEST_TOKEN, ICEBERG_CRYPTO_TEST_PASSWORD, ICEBERG_CRYPTO_TEST_PIN, a wrong secret in
     ICEBERG_CRYPTO_TEST_WRONG, a login for AWS in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and
-    SOFTHSM2_CONF, a file that nobody has written yet. `jvm.environment` has their values.
+    SOFTHSM2_CONF, a file that nobody has written yet. `jvm.environment` has their values. It knows two hosts by
+    name, localhost and active.vault.test, and both are this one.
 
     A module whose JVM must be started in another way (a trust store, a hosts file) overrides this fixture
     with one of its own, made with servers.jvm.start_jvm.
     """
     folder = tmp_path_factory.mktemp("jvm")
-    started = start_jvm(folder / "log", {"SOFTHSM2_CONF": str(folder / "softhsm2.conf")})
+    (folder / "hosts").write_text("127.0.0.1 localhost active.vault.test\n")
+    started = start_jvm(
+        folder / "log",
+        {"SOFTHSM2_CONF": str(folder / "softhsm2.conf")},
+        options=[f"-Djdk.net.hosts.file={folder / 'hosts'}"],
+    )
     yield started
     started.stop()
 

@@ -182,19 +182,33 @@ def test_renewable_token_outlives_its_time(
     client.close()
 
 
-def test_closed_client_renews_no_more(
-    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+def test_client_that_is_closed_or_that_nobody_holds_renews_no_more(
+    jvm: Jvm,
+    vault: VaultServer,
+    policy: str,
+    key: str,
+    tmp_path: Path,
+    faults: Callable[..., FaultProxy],
 ) -> None:
-    client = jvm.client(
-        vault.token_login(secret, policy, address=proxy.url, ttl="2s", period="2s"), raw=True
-    )
-    client.wrap(DEK, key)
-    client.close()
-    proxy.forget()
+    """Spark closes no catalog, so the garbage collector ends the renewals."""
+    proxies = [faults(vault.port), faults(vault.port)]
+    clients = []
+    for proxy, file in zip(proxies, ("closed", "not held"), strict=True):
+        login = vault.token_login(tmp_path / file, policy, address=proxy.url, ttl="2s", period="2s")
+        clients.append(jvm.client(login, raw=True))
+        clients[-1].wrap(DEK, key)
+    closed, not_held = clients
+    closed.close()
+    weakly = jvm.view.java.lang.ref.WeakReference(not_held.java)
+    jvm.gateway.detach(not_held.java)
+    jvm.view.System.gc()
+    assert weakly.get() is None
+    for proxy in proxies:
+        proxy.forget()
     time.sleep(2.5)
-    assert proxy.requests == []
+    assert [proxy.requests for proxy in proxies] == [[], []]
     with pytest.raises(LoginFailedError):
-        client.wrap(DEK, key)
+        closed.wrap(DEK, key)
 
 
 def test_closed_client_starts_again(
@@ -206,23 +220,6 @@ def test_closed_client_starts_again(
         client.close()
         assert client.unwrap(blob, key) == DEK
     client.close()
-
-
-def test_client_that_nobody_holds_renews_no_more(
-    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
-) -> None:
-    """Spark closes no catalog, so the garbage collector ends the renewals."""
-    client = jvm.client(
-        vault.token_login(secret, policy, address=proxy.url, ttl="3s", period="3s"), raw=True
-    )
-    client.wrap(DEK, key)
-    weakly = jvm.view.java.lang.ref.WeakReference(client.java)
-    jvm.gateway.detach(client.java)
-    jvm.view.System.gc()
-    assert weakly.get() is None
-    proxy.forget()
-    time.sleep(3)
-    assert proxy.requests == []
 
 
 def test_renewal_whose_answer_stalls_keeps_no_other_waiting(
