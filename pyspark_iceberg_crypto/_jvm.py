@@ -240,12 +240,12 @@ def _causes(error: Py4JJavaError | CapturedException) -> Iterator[Any]:
         thrown = thrown.getCause()
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Say in one line what an exception says, a Java one without its stack trace."""
     text = str(error)
     if isinstance(error, Py4JJavaError):
         text = str(error.java_exception.toString())
-    return text.strip().partition("\n")[0] or type(error).__name__
+    return next(iter(text.strip().splitlines()), type(error).__name__)
 
 
 def from_text(text: str) -> errors.IcebergCryptoError | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -48,7 +49,7 @@ def typed_errors(vault_url: str, key_id: str) -> Iterator[None]:
         if _UNTRUSTED in str(error):
             raise _untrusted(problem) from error
         raise KmsUnavailableError(
-            f"{problem}: it cannot be reached: {_first_line(error)}",
+            f"{problem}: it cannot be reached: {_jvm.first_line(error)}",
             "check the address and the network",
         ) from error
 
@@ -110,7 +111,7 @@ def _told(error: Any) -> tuple[str, str, str]:
     """Return Azure's error code, inner code and message."""
     told = getattr(error, "error", None)
     if told is None:
-        return "", "", _first_line(error)
+        return "", "", _jvm.first_line(error)
     inner = told.innererror or {}
     message = " ".join(str(told.message or "").split())
     return str(told.code or ""), str(inner.get("code", "")), message
@@ -121,9 +122,4 @@ def _login_reason(error: BaseException) -> str:
     found = re.search(
         r"AADSTS\d+[^\r\n]*|\w+Credential: Authentication failed: [^\r\n]*", str(error)
     )
-    return found[0] if found else _first_line(error)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__
+    return found[0] if found else _jvm.first_line(error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -312,7 +313,7 @@ class GcpKms(Kms):
             return call()
         except (auth.TransportError, requests.RequestException, api.RetryError) as error:
             raise KmsUnavailableError(
-                f"{self._name} cannot be reached for '{subject}': {_first(error)}",
+                f"{self._name} cannot be reached for '{subject}': {_jvm.first_line(error)}",
                 "check the address and the network",
             ) from error
         except auth.DefaultCredentialsError as error:
@@ -328,7 +329,7 @@ class GcpKms(Kms):
     def _no_credentials(self, error: Exception) -> IcebergCryptoError:
         if self.credentials_file is not None:
             return ConfigurationError(
-                f"file {os.fspath(self.credentials_file)} has no credentials: {_first(error)}",
+                f"file {os.fspath(self.credentials_file)} has no credentials: {_jvm.first_line(error)}",
                 "give a JSON file that gcloud wrote, as credentials_file",
             )
         return LoginFailedError(
@@ -387,10 +388,6 @@ def _status(error: Any) -> str:
         return str(error.response.json()["error"]["status"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return ""
-
-
-def _first(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
 
 
 def _oauth(error: Exception) -> str:

@@ -15,8 +15,6 @@ from pyspark_iceberg_crypto.kms import _atomic, _keytool, _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._private import require_private
 
-KEY_BITS = (128, 192, 256)
-
 
 @dataclass(frozen=True)
 class Keystore(Kms):
@@ -79,7 +77,7 @@ class Keystore(Kms):
         """
         store = cls(path, password_env, password_file)
         names = _check_names(keys)
-        _check_bits(key_bits)
+        _versions.check_bits(key_bits)
         target = store._absolute()
         if target.exists():
             raise _exists(target)
@@ -128,7 +126,7 @@ class Keystore(Kms):
             LoginFailedError: the password is wrong.
         """
         (key_id,) = _check_names([name])
-        _check_bits(key_bits)
+        _versions.check_bits(key_bits)
         if not self._absolute().exists():
             Keystore.create(
                 self.path,
@@ -195,7 +193,7 @@ class Keystore(Kms):
             LoginFailedError: the password is wrong.
         """
         (name,) = _check_names([key_id])
-        _check_bits(key_bits)
+        _versions.check_bits(key_bits)
 
         def next_version(keys: dict[str, list[int]]) -> str:
             if name not in keys:
@@ -286,13 +284,6 @@ def _check_names(keys: Sequence[str]) -> list[str]:
         _versions.check_name(name.lower())
         seen[name.lower()] = name
     return list(seen)
-
-
-def _check_bits(key_bits: int) -> None:
-    if key_bits not in KEY_BITS:
-        raise ConfigurationError(
-            f"an AES key cannot have {key_bits} bits", "key_bits is 128, 192 or 256"
-        )
 
 
 def _exists(target: Path) -> ConfigurationError:

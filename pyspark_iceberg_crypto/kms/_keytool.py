@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
-from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._private import missing, read_secret
 
 MIN_PASSWORD = 6  # keytool's own limit
 
@@ -41,30 +41,20 @@ class Password:
             ConfigurationError: there is none, it cannot be a keystore's password, its file has more than one
                 line, or others may read it.
         """
+        secret, where = read_secret(env, file, "the keystore's", "password")
         if env is not None:
-            secret, where, found = os.environ.get(env), f"the environment variable {env}", env
-            option = "-storepass:env"
+            found = cls("-storepass:env", env)
         else:
             path = Path(file or "").absolute()
-            where, found, option = f"the file {path}", str(path), "-storepass:file"
-            try:
-                require_private(path, "the keystore's password file")
-                secret, *more = path.read_text(encoding="utf-8").splitlines() or [""]
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigurationError(
-                    f"the keystore's password cannot be read from {where}: {error}",
-                    "write the password into it",
-                ) from error
+            found = cls("-storepass:file", str(path))
+            secret, *more = secret.splitlines() or [""]
             if any(line.strip() for line in more):
                 raise ConfigurationError(
                     f"the keystore's password file has more than one line: {path}",
                     "write the password into it and nothing else; Spark's side refuses it otherwise",
                 )
         if not secret:
-            raise ConfigurationError(
-                f"the keystore's password is missing: {where} is not set or empty",
-                "set it before this is called",
-            )
+            raise missing("the keystore's", "password", where)
         if len(secret) < MIN_PASSWORD:
             raise ConfigurationError(
                 f"the keystore's password, in {where}, is too short",
@@ -75,7 +65,7 @@ class Password:
                 f"the keystore's password, in {where}, has blanks around it",
                 "take them away: Spark's side reads it without them",
             )
-        return cls(option, found)
+        return found
 
 
 def generate(store: Path, name: str, bits: int, password: Password) -> None:

@@ -14,8 +14,6 @@ from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._pkcs11_tool import Pin, Token, TokenKey
 
-KEY_BITS = (128, 192, 256)
-
 
 @dataclass(frozen=True)
 class Pkcs11(Kms):
@@ -92,7 +90,7 @@ class Pkcs11(Kms):
             KmsUnavailableError: the HSM does not answer.
         """
         _versions.check_name(name)
-        _check_bits(key_bits)
+        _versions.check_bits(key_bits)
         if name in self._versions():
             raise ConfigurationError(
                 f"{self._name()} has a key {name!r} already",
@@ -152,7 +150,7 @@ class Pkcs11(Kms):
             KmsUnavailableError: the HSM does not answer.
         """
         _versions.check_name(key_id)
-        _check_bits(key_bits)
+        _versions.check_bits(key_bits)
         versions = self._versions()
         if key_id not in versions:
             raise self._missing(key_id, list(versions))
@@ -244,13 +242,6 @@ class Pkcs11(Kms):
 
     def _library(self) -> str:
         return str(Path(self.library).absolute())
-
-
-def _check_bits(key_bits: int) -> None:
-    if key_bits not in KEY_BITS:
-        raise ConfigurationError(
-            f"an AES key cannot have {key_bits} bits", "key_bits is 128, 192 or 256"
-        )
 
 
 def _slot_number(slot: int | str | None) -> int:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -18,7 +17,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._private import missing, read_secret
 
 TIMEOUT_SECONDS = 60
 
@@ -51,24 +50,10 @@ class Pin:
         Raises:
             ConfigurationError: there is none, or others may read the file.
         """
-        if self.env is not None:
-            pin, where = os.environ.get(self.env, ""), f"the environment variable {self.env}"
-        else:
-            path = Path(self.file or "").absolute()
-            where = f"the file {path}"
-            try:
-                require_private(path, "the token's pin file")
-                pin = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise ConfigurationError(
-                    f"the token's pin cannot be read from {where}: {error}", "write the pin into it"
-                ) from error
-        pin = pin.strip()
+        held, where = read_secret(self.env, self.file, "the token's", "pin")
+        pin = held.strip()
         if not pin:
-            raise ConfigurationError(
-                f"the token's pin is missing: {where} is not set or empty",
-                "set it before this is called",
-            )
+            raise missing("the token's", "pin", where)
         return pin
 
 

@@ -1,4 +1,4 @@
-"""Files that must be their owner's alone."""
+"""Secrets, and files that must be their owner's alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,59 @@ import stat
 from pathlib import Path
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
+
+
+def read_text(env: str | None, path: Path, what: str) -> str:
+    """Read what an environment variable holds, as it stands, or else a file.
+
+    Args:
+        env: the variable's name; one that is not set is empty.
+        path: the file, when no variable is named.
+        what: what it is, for the error.
+
+    Raises:
+        ConfigurationError: others may read the file.
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is no text.
+    """
+    if env is not None:
+        return os.environ.get(env, "")
+    require_private(path, f"{what} file")
+    return path.read_text(encoding="utf-8")
+
+
+def read_secret(
+    env: str | None, file: str | os.PathLike[str] | None, owner: str, name: str
+) -> tuple[str, str]:
+    """Read a secret as it stands.
+
+    Args:
+        env: the environment variable that holds it.
+        file: instead, the file that holds it.
+        owner: whose it is, for the error: "the keystore's".
+        name: what it is, for the error: "password".
+
+    Returns:
+        The secret, and in words where it is.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or others may read it.
+    """
+    path = Path(file or "").absolute()
+    where = f"the file {path}" if env is None else f"the environment variable {env}"
+    try:
+        return read_text(env, path, f"{owner} {name}"), where
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{owner} {name} cannot be read from {where}: {error}", f"write the {name} into it"
+        ) from error
+
+
+def missing(owner: str, name: str, where: str) -> ConfigurationError:
+    """Make the error for a secret that is empty."""
+    return ConfigurationError(
+        f"{owner} {name} is missing: {where} is not set or empty", "set it before this is called"
+    )
 
 
 def require_private(path: Path, what: str) -> None:

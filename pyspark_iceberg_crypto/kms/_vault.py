@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._private import read_text
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
 TIMEOUT_SECONDS = 30
@@ -342,15 +342,9 @@ def _secret(variable: str | None, file: str | os.PathLike[str] | None) -> str:
     """The secret from the one place that is given; errors tell the place only."""
     place = f"environment variable {variable}" if variable else f"file {file}"
     try:
-        if variable:
-            raw = os.environ.get(variable, "")
-        else:
-            path = Path(file or "")
-            require_private(path, "Vault's secret file")
-            raw = path.read_text("utf-8")
+        found = read_text(variable or None, Path(file or ""), "Vault's secret").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{place} cannot be read: {error}", "check the path") from error
-    found = raw.strip()
     if not found:
         raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
     if not re.fullmatch(r"[\x21-\x7e]+", found):  # requests' own error for such a header shows it

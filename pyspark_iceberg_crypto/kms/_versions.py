@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
+KEY_BITS = (128, 192, 256)
+
 _LATER = re.compile(r"(?P<key>.+)\.v(?P<version>[1-9][0-9]{0,8})", re.DOTALL)
 
 
@@ -51,6 +53,18 @@ def check_name(name: object) -> str:
             "choose a name that does not end like .v2; rotate_key makes versions",
         )
     return name
+
+
+def check_bits(key_bits: int) -> None:
+    """Check that an AES key can have this size.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    if key_bits not in KEY_BITS:
+        raise ConfigurationError(
+            f"an AES key cannot have {key_bits} bits", "key_bits is 128, 192 or 256"
+        )
 
 
 def name_list(key_ids: Sequence[str]) -> str:

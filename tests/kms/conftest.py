@@ -13,7 +13,6 @@ from servers.jvm import Jvm, start_jvm
 
 if TYPE_CHECKING:
     from servers.aws import AwsServer
-    from servers.azure_world import AzureWorld
     from servers.vault import VaultServer
 
 
@@ -24,13 +23,27 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     Its environment has the variables of servers.jvm.ENVIRONMENT, for properties that name a variable:
     ICEBERG_CRYPTO_TEST_TOKEN, ICEBERG_CRYPTO_TEST_PASSWORD, ICEBERG_CRYPTO_TEST_PIN, a wrong secret in
     ICEBERG_CRYPTO_TEST_WRONG, a login for AWS in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and
-    SOFTHSM2_CONF, a file that nobody has written yet. `jvm.environment` has their values.
+    SOFTHSM2_CONF, a file that nobody has written yet. `jvm.environment` has their values. It knows two hosts by
+    name, localhost and active.vault.test, and both are this one.
 
     A module whose JVM must be started in another way (a trust store, a hosts file) overrides this fixture
     with one of its own, made with servers.jvm.start_jvm.
     """
     folder = tmp_path_factory.mktemp("jvm")
-    started = start_jvm(folder / "log", {"SOFTHSM2_CONF": str(folder / "softhsm2.conf")})
+    (folder / "hosts").write_text("127.0.0.1 localhost active.vault.test\n")
+    started = start_jvm(
+        folder / "log",
+        {"SOFTHSM2_CONF": str(folder / "softhsm2.conf")},
+        options=[f"-Djdk.net.hosts.file={folder / 'hosts'}"],
+    )
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM without the clouds' libraries."""
+    started = start_jvm(tmp_path_factory.mktemp("bare-jvm") / "log", clouds=False)
     yield started
     started.stop()
 
@@ -77,13 +90,3 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator["VaultServer"]:
     server = start_vault(tmp_path_factory.mktemp("vault") / "log")
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="session")
-def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator["AzureWorld"]:
-    """A double of Azure Key Vault and its login, by https under its real names."""
-    from servers.azure_world import start_azure
-
-    world = start_azure(tmp_path_factory.mktemp("azure"))
-    yield world
-    world.stop()

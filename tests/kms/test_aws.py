@@ -473,11 +473,7 @@ def test_factory_that_leaves_a_setting_out(role_jvm: Jvm, setting: dict[str, str
         client.wrap(KEY, "alias/orders")
 
 
-def test_library_is_missing(tmp_path: Path) -> None:
-    bare = start_jvm(tmp_path / "log", clouds=False)
-    try:
-        with pytest.raises(errors.ConfigurationError, match="library") as caught:
-            bare.client(ours("https://h:1"))
-        assert "org.apache.iceberg:iceberg-aws-bundle:1.12.0" in caught.value.hint
-    finally:
-        bare.stop()
+def test_library_is_missing(bare: Jvm) -> None:
+    with pytest.raises(errors.ConfigurationError, match="library") as caught:
+        bare.client(ours("https://h:1"))
+    assert "org.apache.iceberg:iceberg-aws-bundle:1.12.0" in caught.value.hint

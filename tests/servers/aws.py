@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 
 from servers.jvm import ENVIRONMENT
+from servers.programs import wait_for_end
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
@@ -49,11 +50,7 @@ class AwsServer:
 
     def stop(self) -> None:
         self.process.terminate()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_for_end(self.process)
 
 
 def start_moto(log: Path) -> AwsServer:

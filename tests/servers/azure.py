@@ -3,12 +3,11 @@
 There is no emulator of Microsoft's own. This one follows the REST reference of Key Vault's keys (7.4 and later):
 paths, JSON web keys, errors with inner codes, the 401 challenge. Keys are real RSA and AES keys
 (`servers.azure_keys`), logins real OAuth (`servers.azure_login`). One server is every vault: the Host header
-names it. TLS is what stands before it: `servers.faults.FaultProxy`, or `start(tls=...)`.
+names it. TLS is what stands before it: `servers.faults.FaultProxy`.
 """
 
 import json
 import re
-import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -61,14 +60,10 @@ class AzureDouble:
     lock: threading.Lock = field(default_factory=threading.Lock)
     _server: ThreadingHTTPServer | None = None
 
-    def start(self, tls: ssl.SSLContext | None = None) -> "AzureDouble":
+    def start(self) -> "AzureDouble":
         handler = type("Handler", (_Handler,), {"double": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self

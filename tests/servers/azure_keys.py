@@ -3,6 +3,7 @@
 import base64
 import secrets
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,8 @@ AES_BITS = {"A128KW": 128, "A192KW": 192, "A256KW": 256}
 # "Date-time controlled operations": outside nbf and exp a key still unwraps, decrypts and verifies.
 RECOVERING = {"unwrapkey", "decrypt", "verify"}
 DAY = 86400
+DIFFERENT = 16
+_made: dict[int, deque[rsa.RSAPrivateKey]] = {}
 
 
 class RefusedError(Exception):
@@ -167,7 +170,7 @@ class Key:
 
 def make_version(kty: str, size: int | None, ops: list[str] | None) -> Version:
     if kty in ("RSA", "RSA-HSM"):
-        secret: Any = rsa.generate_private_key(65537, size or 2048)
+        secret: Any = _rsa_key(size or 2048)
         default = ["encrypt", "decrypt", "sign", "verify", "wrapKey", "unwrapKey"]
     elif kty in ("oct", "oct-HSM"):
         secret = secrets.token_bytes((size or 256) // 8)
@@ -175,6 +178,14 @@ def make_version(kty: str, size: int | None, ops: list[str] | None) -> Version:
     else:
         raise bad_parameter(f"Key type {kty} is not supported")
     return Version(secrets.token_hex(16), kty, secret, default if ops is None else ops)
+
+
+def _rsa_key(size: int) -> rsa.RSAPrivateKey:
+    """Another key than the last DIFFERENT - 1 times; those before come again, for a new one takes long."""
+    made = _made.setdefault(size, deque())
+    key = made.popleft() if len(made) == DIFFERENT else rsa.generate_private_key(65537, size)
+    made.append(key)
+    return key
 
 
 def forbidden(message: str, inner: str) -> RefusedError:

@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class Logins:
 
     def service_account(self, path: Path, email: str = OWNER, **changes: Any) -> Path:
         """Writes a key file of a service account, as `gcloud iam service-accounts keys create` does."""
-        key = self._keys.setdefault(email, rsa.generate_private_key(65537, 2048))
+        key = self._keys.setdefault(email, _first_key(email))
         pem = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -207,6 +208,12 @@ class Logins:
                 " Check your iat and exp values in the JWT claim.",
             )
         return claims
+
+
+@cache
+def _first_key(email: str) -> rsa.RSAPrivateKey:
+    """The key that an account has in every double until it is replaced: to make one takes long."""
+    return rsa.generate_private_key(65537, 2048)
 
 
 def _decode(part: str) -> bytes:

@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+_QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
 KEY_BITS = {"k1": 256, "k2": 256, "k-128": 128, "k-192": 192, "k-256": 256}
 
 
@@ -23,7 +24,17 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
     store.password_file.chmod(0o600)
     for name, bits in (keys or KEY_BITS).items():
         subprocess.run(
-            ["keytool", "-genseckey", "-alias", name, "-keyalg", "AES", "-keysize", str(bits)]
+            [
+                "keytool",
+                *_QUICK,
+                "-genseckey",
+                "-alias",
+                name,
+                "-keyalg",
+                "AES",
+                "-keysize",
+                str(bits),
+            ]
             + ["-storetype", "PKCS12", "-keystore", str(store.path), "-storepass", password],
             check=True,
             capture_output=True,

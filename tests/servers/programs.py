@@ -1,10 +1,11 @@
-"""Runs a program as its user would, in a process and an environment of its own."""
+"""Programs in a process of their own: one run as its user would, servers ended."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from servers.jars import ROOT, SPARK_JARS
 
@@ -51,3 +52,12 @@ def run(
     )
     assert done.returncode == expect, done.stdout[-4000:] + done.stderr[-8000:]
     return done.stdout
+
+
+def wait_for_end(process: "subprocess.Popen[Any]") -> None:
+    """Waits for a server that was told to end, and ends it by force after ten seconds."""
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

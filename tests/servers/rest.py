@@ -7,6 +7,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from servers.jars import build_jars, spark_jar
+from servers.programs import wait_for_end
 
 START_SECONDS = 60
 
@@ -21,11 +22,7 @@ class RestServer:
     def stop(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()  # the server ends when its input does
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_for_end(self.process)
 
 
 def start_rest_server(database: Path, warehouse: Path, log: Path) -> RestServer:

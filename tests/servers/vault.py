@@ -23,6 +23,7 @@ from typing import Any
 
 from pyspark_iceberg_crypto.kms import Vault
 from servers.faults import FaultProxy
+from servers.programs import wait_for_end
 from servers.tls import TestAuthority
 
 SOURCES = Path(__file__).with_name("vault")
@@ -191,11 +192,7 @@ class VaultServer:
     def stop(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_for_end(self.process)
 
 
 def key_calls(proxy: FaultProxy) -> int:

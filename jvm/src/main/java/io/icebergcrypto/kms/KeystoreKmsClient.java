@@ -9,13 +9,10 @@ import java.nio.ByteBuffer;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
-import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Map;
 import javax.crypto.AEADBadTagException;
 import javax.crypto.Cipher;
-import javax.crypto.SecretKey;
-import javax.crypto.spec.GCMParameterSpec;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -39,13 +36,10 @@ public final class KeystoreKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
   private static final String KMS = "keystore";
-  private static final int NONCE_LENGTH = 12;
-  private static final int TAG_LENGTH = 16;
 
   private String path;
   private SecretSource password;
   private transient volatile KeystoreFile file;
-  private transient volatile SecureRandom random;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
   public KeystoreKmsClient() {}
@@ -80,14 +74,9 @@ public final class KeystoreKmsClient implements KeyManagementClient {
       throw noSuchKey(wrappingKeyId, store);
     }
 
-    byte[] nonce = new byte[NONCE_LENGTH];
-    random().nextBytes(nonce);
     byte[] plaintext = KeyCache.copyOf(key);
     try {
-      byte[] sealed =
-          cipher(Cipher.ENCRYPT_MODE, store, wrappingKeyId, version, nonce).doFinal(plaintext);
-      byte[] body = Arrays.copyOf(nonce, NONCE_LENGTH + sealed.length);
-      System.arraycopy(sealed, 0, body, NONCE_LENGTH, sealed.length);
+      byte[] body = GcmBody.seal(plaintext, ciphers(store, wrappingKeyId, version));
       return new WrappedKey(KMS, version, body).encode();
     } catch (GeneralSecurityException e) {
       throw KeystoreFile.failed(Path.of(path), "wrap", wrappingKeyId, e);
@@ -98,21 +87,11 @@ public final class KeystoreKmsClient implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    WrappedKey wrapped = WrappedKey.parse(wrappedKey, KMS, wrappingKeyId);
-    byte[] body = wrapped.body();
-    if (wrapped.keyVersion() == 0 || body.length <= NONCE_LENGTH + TAG_LENGTH) {
-      throw new BadWrappedKeyException(
-          String.format(
-              "A %s is none that keystore %s wrapped under '%s'", wrapped, path, wrappingKeyId),
-          "The table's metadata was changed or cut off: restore it.");
-    }
-
+    WrappedKey wrapped = GcmBody.parse(wrappedKey, KMS, wrappingKeyId, this.toString());
     KeystoreFile store = holding(wrappingKeyId, wrapped.keyVersion());
-    byte[] nonce = Arrays.copyOf(body, NONCE_LENGTH);
     try {
       return ByteBuffer.wrap(
-          cipher(Cipher.DECRYPT_MODE, store, wrappingKeyId, wrapped.keyVersion(), nonce)
-              .doFinal(body, NONCE_LENGTH, body.length - NONCE_LENGTH));
+          GcmBody.open(wrapped.body(), ciphers(store, wrappingKeyId, wrapped.keyVersion())));
     } catch (AEADBadTagException e) {
       throw new BadWrappedKeyException(
           String.format(
@@ -137,14 +116,13 @@ public final class KeystoreKmsClient implements KeyManagementClient {
     return "keystore " + path;
   }
 
-  private static Cipher cipher(
-      int mode, KeystoreFile store, String keyId, int version, byte[] nonce)
-      throws GeneralSecurityException {
-    SecretKey masterKey = store.key(keyId, version);
-    Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
-    cipher.init(mode, masterKey, new GCMParameterSpec(TAG_LENGTH * 8, nonce));
-    cipher.updateAAD(WrappedKey.authenticated(KMS, version, keyId));
-    return cipher;
+  private static GcmBody.Ciphers ciphers(KeystoreFile store, String keyId, int version) {
+    return (mode, parameters) -> {
+      Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+      cipher.init(mode, store.key(keyId, version), parameters);
+      cipher.updateAAD(WrappedKey.authenticated(KMS, version, keyId));
+      return cipher;
+    };
   }
 
   /** The keystore as it is now, so that the newest version wraps. */
@@ -199,13 +177,5 @@ public final class KeystoreKmsClient implements KeyManagementClient {
         "It has: "
             + store.keyIds()
             + ". Use one of these as encryption.key-id, or add the key to the keystore.");
-  }
-
-  private SecureRandom random() {
-    if (random == null) {
-      this.random = new SecureRandom();
-    }
-
-    return random;
   }
 }

@@ -9,12 +9,10 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
 import java.security.ProviderException;
-import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import javax.crypto.AEADBadTagException;
-import javax.crypto.Cipher;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -49,8 +47,6 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
   private static final String KMS = "pkcs11";
   private static final long LOOK_SECONDS = 10;
-  private static final int NONCE_LENGTH = Pkcs11Session.NONCE_LENGTH;
-  private static final int TAG_LENGTH = Pkcs11Session.TAG_LENGTH;
 
   /** What is done on a token; done again in another session when the first one had ended. */
   private interface OnToken<T> {
@@ -65,7 +61,6 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
   private SecretSource pin;
   private Pkcs11Calls calls;
   private transient volatile Pkcs11Token token;
-  private transient volatile SecureRandom random;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
   public Pkcs11KmsClient() {}
@@ -116,13 +111,7 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     KeyVersions.requireKeyId(wrappingKeyId, this.toString());
-    WrappedKey wrapped = WrappedKey.parse(wrappedKey, KMS, wrappingKeyId);
-    if (wrapped.keyVersion() == 0 || wrapped.body().length <= NONCE_LENGTH + TAG_LENGTH) {
-      throw new BadWrappedKeyException(
-          String.format("A %s is none that %s wrapped under '%s'", wrapped, place, wrappingKeyId),
-          "The table's metadata was changed or cut off: restore it.");
-    }
-
+    WrappedKey wrapped = GcmBody.parse(wrappedKey, KMS, wrappingKeyId, this.toString());
     return ByteBuffer.wrap(
         onToken(
             "unwrap with",
@@ -163,11 +152,7 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
   private WrappedKey encrypt(Pkcs11Session session, byte[] plaintext, String keyId, int version)
       throws GeneralSecurityException {
-    byte[] nonce = new byte[NONCE_LENGTH];
-    random().nextBytes(nonce);
-    byte[] sealed = cipher(Cipher.ENCRYPT_MODE, session, keyId, version, nonce).doFinal(plaintext);
-    byte[] body = Arrays.copyOf(nonce, NONCE_LENGTH + sealed.length);
-    System.arraycopy(sealed, 0, body, NONCE_LENGTH, sealed.length);
+    byte[] body = GcmBody.seal(plaintext, ciphers(session, keyId, version));
     return new WrappedKey(KMS, version, body);
   }
 
@@ -204,10 +189,7 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
 
   private static byte[] decrypt(Pkcs11Session session, WrappedKey wrapped, String keyId)
       throws GeneralSecurityException {
-    byte[] body = wrapped.body();
-    byte[] nonce = Arrays.copyOf(body, NONCE_LENGTH);
-    return cipher(Cipher.DECRYPT_MODE, session, keyId, wrapped.keyVersion(), nonce)
-        .doFinal(body, NONCE_LENGTH, body.length - NONCE_LENGTH);
+    return GcmBody.open(wrapped.body(), ciphers(session, keyId, wrapped.keyVersion()));
   }
 
   /**
@@ -259,11 +241,9 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
     session.tried(keyId, wrapped.keyVersion());
   }
 
-  private static Cipher cipher(
-      int mode, Pkcs11Session session, String keyId, int version, byte[] nonce)
-      throws GeneralSecurityException {
-    return session.cipher(
-        mode, keyId, version, nonce, WrappedKey.authenticated(KMS, version, keyId));
+  private static GcmBody.Ciphers ciphers(Pkcs11Session session, String keyId, int version) {
+    byte[] aad = WrappedKey.authenticated(KMS, version, keyId);
+    return (mode, parameters) -> session.cipher(mode, keyId, version, parameters, aad);
   }
 
   /** The token as it is now. A session that has ended shows no keys at all. */
@@ -318,14 +298,6 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
     Pkcs11Session session = joined.join(pin, doing);
     this.token = joined;
     return session;
-  }
-
-  private SecureRandom random() {
-    if (random == null) {
-      this.random = new SecureRandom();
-    }
-
-    return random;
   }
 
   private static Long slot(String value) {

@@ -23,8 +23,6 @@ import javax.crypto.spec.GCMParameterSpec;
  * the token has ended stays ended: {@link Pkcs11Token} makes another.
  */
 final class Pkcs11Session {
-  static final int NONCE_LENGTH = 12;
-  static final int TAG_LENGTH = 16;
   private static final String MECHANISM = "AES/GCM/NoPadding";
 
   private final Provider provider;
@@ -91,14 +89,16 @@ final class Pkcs11Session {
    * Makes AES-GCM ready with a version of a key.
    *
    * @param mode Cipher's
+   * @param parameters the nonce and the tag's length
    * @param authenticated what is authenticated beside the data
    * @throws InvalidConfigurationException when the key is no AES key, or not kept in the token
    */
-  Cipher cipher(int mode, String keyId, int version, byte[] nonce, byte[] authenticated)
+  Cipher cipher(
+      int mode, String keyId, int version, GCMParameterSpec parameters, byte[] authenticated)
       throws GeneralSecurityException {
     SecretKey handle = handle(KeyVersions.entry(keyId, version));
     Cipher cipher = Cipher.getInstance(MECHANISM, provider);
-    cipher.init(mode, handle, new GCMParameterSpec(TAG_LENGTH * 8, nonce));
+    cipher.init(mode, handle, parameters);
     cipher.updateAAD(authenticated);
     return cipher;
   }

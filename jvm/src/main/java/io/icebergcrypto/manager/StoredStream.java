@@ -19,7 +19,7 @@ class StoredStream extends SeekableInputStream {
       Pattern.compile("\\b416\\b|InvalidRange|range not satisfiable", Pattern.CASE_INSENSITIVE);
 
   private final SeekableInputStream stored;
-  private final FileInTable file;
+  final FileInTable file;
   private final long length;
 
   private long position = 0;
@@ -143,12 +143,10 @@ class StoredStream extends SeekableInputStream {
   /** For storage that reads ranges, which Parquet makes use of. */
   static final class WithRanges extends StoredStream implements RangeReadable {
     private final RangeReadable ranges;
-    private final FileInTable file;
 
     WithRanges(SeekableInputStream stored, RangeReadable ranges, FileInTable file) {
       super(stored, file);
       this.ranges = ranges;
-      this.file = file;
     }
 
     @Override

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,11 @@ from servers.faults import FaultProxy
 from servers.gcp import GcpKmsDouble
 from servers.gcp_login import OWNER, REFRESH_TOKEN, SUBJECT_TOKEN
 from servers.jvm import Jvm, start_jvm
+from servers.refused import problem_of
 from servers.tls import TestAuthority, make_authority
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
-    IcebergCryptoError,
     KmsUnavailableError,
     LoginFailedError,
 )
@@ -25,70 +25,11 @@ DEK = b"0123456789abcdef"
 ENDPOINT = "encryption.kms.gcp.endpoint"
 FILE = "encryption.kms.gcp.credentials-file"
 TIMEOUT = "encryption.kms.call-timeout-ms"
-QUICK = {
-    "encryption.kms.retry.initial-delay-ms": "10",
-    "encryption.kms.retry.max-delay-ms": "20",
-    "encryption.kms.circuit-breaker.failures": "0",
-}
 Faults = Callable[..., FaultProxy]
 
-
-@pytest.fixture
-def double() -> Iterator[GcpKmsDouble]:
-    started = GcpKmsDouble().start()
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def properties(double: GcpKmsDouble, tmp_path: Path) -> dict[str, str]:
-    file = double.login.service_account(tmp_path / "account.json")
-    return {"encryption.kms-type": "gcp", ENDPOINT: double.url, FILE: str(file), **QUICK}
-
-
-@pytest.fixture
-def key(double: GcpKmsDouble) -> str:
-    return double.add_key("k1")
-
-
-@pytest.fixture(scope="module")
-def gcloud(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of gcloud's settings, where the application default credentials are looked for."""
-    return tmp_path_factory.mktemp("gcloud")
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
-    return make_authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def jvm(
-    gcloud: Path, authority: TestAuthority, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Jvm]:
-    """A JVM that finds no credentials of whoever runs the tests, and trusts the tests' authority."""
-    nobody = {
-        "CLOUDSDK_CONFIG": str(gcloud),
-        "NO_GCE_CHECK": "true",
-        "GOOGLE_APPLICATION_CREDENTIALS": "",
-    }
-    started = start_jvm(
-        tmp_path_factory.mktemp("jvm") / "log", nobody, options=authority.java_options
-    )
-    yield started
-    started.stop()
-
-
-def refused(
-    raised: pytest.ExceptionInfo[IcebergCryptoError], key: str, *words: str, file: str = ""
-) -> None:
-    text = str(raised.value)
-    for word in (key, file, *words):
-        assert word in text
-    assert "Google Cloud KMS at http://127.0.0.1:" in text
-    assert raised.value.hint
-    assert "only-for-tests" not in text
-    assert "PRIVATE KEY" not in text
+problem = problem_of(
+    "Google Cloud KMS at http://127.0.0.1:", secrets=("only-for-tests", "PRIVATE KEY")
+)
 
 
 def test_the_login_asks_for_cloud_kms_and_no_more(
@@ -118,7 +59,7 @@ def test_tls(
     file = double.login.service_account(tmp_path / "a.json", token_uri=f"{stranger}/token")
     with pytest.raises(ConfigurationError, match="TLS certificate is not trusted") as raised:
         jvm.client({**properties, FILE: str(file)}).wrap(DEK, key)
-    refused(raised, key, "token_uri", file=str(file))
+    problem(raised, key, "token_uri", str(file))
 
 
 def test_authorized_user(
@@ -130,7 +71,7 @@ def test_authorized_user(
     file.write_text(file.read_text().replace(REFRESH_TOKEN, "only-for-tests-revoked"))
     with pytest.raises(LoginFailedError) as raised:
         jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
-    refused(raised, key, "Token has been expired or revoked", "log in again", file=str(file))
+    problem(raised, key, "Token has been expired or revoked", "log in again", str(file))
 
 
 def test_external_account(
@@ -152,7 +93,7 @@ def test_external_account(
     subject.write_text("only-for-tests-wrong")
     with pytest.raises(LoginFailedError) as raised:
         jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
-    refused(raised, key, "The subject token is not valid", file=str(file))
+    problem(raised, key, "The subject token is not valid", str(file))
     subject.write_text(SUBJECT_TOKEN)
 
 
@@ -280,7 +221,7 @@ def test_a_login_that_is_never_accepted(
     client = jvm.client({**properties, ENDPOINT: proxy.url})
     with pytest.raises(LoginFailedError) as raised:
         client.wrap(DEK, key)
-    refused(raised, key, "refuses the login", "Log in again")
+    problem(raised, key, "refuses the login", "Log in again")
     assert len(proxy.requests) == 2, "one renewal, and no retry"
 
 
@@ -294,7 +235,7 @@ def test_a_deleted_account_key_and_its_replacement(
     for _ in range(2):
         with pytest.raises(LoginFailedError) as raised:
             client.unwrap(blob, key)
-        refused(raised, key, "Invalid JWT Signature", "new credentials file", file=properties[FILE])
+        problem(raised, key, "Invalid JWT Signature", "new credentials file", properties[FILE])
     double.login.service_account(Path(properties[FILE]))
     assert client.unwrap(blob, key) == DEK, "the file is read again"
 
@@ -306,7 +247,7 @@ def test_clock_skew(
     double.login.clock_skew = hours * 3600
     with pytest.raises(LoginFailedError) as raised:
         jvm.client(properties).wrap(DEK, key)
-    refused(raised, key, "iat and exp", "clock", file=properties[FILE])
+    problem(raised, key, "iat and exp", "clock", properties[FILE])
     assert double.login.logins == 1, "a refusal is not tried again"
 
 
@@ -337,7 +278,7 @@ def test_faults_of_the_login_server(
     start = time.monotonic()
     with pytest.raises(KmsUnavailableError) as raised:
         client.wrap(DEK, key)
-    refused(raised, key, says)
+    problem(raised, key, says)
     assert time.monotonic() - start < 3
 
 
@@ -406,13 +347,9 @@ def test_no_secret_travels(
     assert pem[1] not in log
 
 
-def test_without_google_s_library(properties: dict[str, str], tmp_path: Path) -> None:
-    bare = start_jvm(tmp_path / "log", clouds=False)
-    try:
-        with pytest.raises(ConfigurationError, match="GcpKmsClient needs a library") as raised:
-            bare.client(properties)
-        assert "com/google/auth/oauth2/GoogleCredentials" in raised.value.message
-        (package,) = GcpKms.packages
-        assert package in raised.value.hint
-    finally:
-        bare.stop()
+def test_without_google_s_library(properties: dict[str, str], bare: Jvm) -> None:
+    with pytest.raises(ConfigurationError, match="GcpKmsClient needs a library") as raised:
+        bare.client(properties)
+    assert "com/google/auth/oauth2/GoogleCredentials" in raised.value.message
+    (package,) = GcpKms.packages
+    assert package in raised.value.hint

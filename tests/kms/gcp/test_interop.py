@@ -19,13 +19,6 @@ STOCK = {"encryption.kms-impl": "org.apache.iceberg.gcp.GcpKeyManagementClient"}
 
 
 @pytest.fixture
-def double() -> Iterator[GcpKmsDouble]:
-    started = GcpKmsDouble().start()
-    yield started
-    started.stop()
-
-
-@pytest.fixture
 def grpc_double(double: GcpKmsDouble, tmp_path: Path) -> Iterator[GcpGrpcDouble]:
     started = GcpGrpcDouble(double, make_authority(tmp_path, HOST)).start()
     yield started

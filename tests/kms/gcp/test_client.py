@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from servers.gcp import RING, GcpKmsDouble
 from servers.gcp_keys import crc32c
 from servers.gcp_login import OWNER
 from servers.jvm import Client, Jvm
+from servers.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -27,49 +27,15 @@ from pyspark_iceberg_crypto.errors import (
 DEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.gcp."
 AAD = f"{PREFIX}additional-authenticated-data"
-QUICK = {
-    "encryption.kms.retry.initial-delay-ms": "10",
-    "encryption.kms.retry.max-delay-ms": "20",
-    "encryption.kms.circuit-breaker.failures": "0",
-}
 
-
-@pytest.fixture
-def double() -> Iterator[GcpKmsDouble]:
-    started = GcpKmsDouble().start()
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def properties(double: GcpKmsDouble, tmp_path: Path) -> dict[str, str]:
-    file = double.login.service_account(tmp_path / "account.json")
-    return {
-        "encryption.kms-type": "gcp",
-        f"{PREFIX}endpoint": double.url,
-        f"{PREFIX}credentials-file": str(file),
-        **QUICK,
-    }
+problem = problem_of(
+    "Google Cloud KMS at http://127.0.0.1:", secrets=("only-for-tests", "PRIVATE KEY")
+)
 
 
 @pytest.fixture
 def client(jvm: Jvm, properties: dict[str, str]) -> Client:
     return jvm.client(properties, raw=True)
-
-
-@pytest.fixture
-def key(double: GcpKmsDouble) -> str:
-    return double.add_key("k1")
-
-
-def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], key: str, *words: str) -> None:
-    """The error names the KMS and the key, says these words, and has a hint and no secret."""
-    text = str(raised.value)
-    for word in ("Google Cloud KMS at http://127.0.0.1:", key, *words):
-        assert word in text
-    assert raised.value.hint
-    assert "only-for-tests" not in text
-    assert "PRIVATE KEY" not in text
 
 
 @pytest.mark.parametrize("length", [16, 24, 32])

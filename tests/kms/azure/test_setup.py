@@ -5,14 +5,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from azure.core.pipeline.transport import RequestsTransport
 from servers.azure import HSM, VAULT, AzureDouble
 from servers.azure_keys import DAY
 from servers.azure_world import SCOPE, AzureWorld
 from servers.faults import FaultProxy
+from servers.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -27,6 +29,8 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
 
 HSM_SCOPE = "https://managedhsm.azure.net/.default"
+
+problem = problem_of("127.0.0.1", "'sales'")
 
 
 @pytest.fixture(autouse=True)
@@ -45,20 +49,6 @@ def login(azure: AzureWorld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def double(azure: AzureWorld) -> Iterator[AzureDouble]:
-    yield azure.double
-    azure.double.keys.clear()
-    azure.double.denied.clear()
-    azure.double.login.refusal = None
-
-
-@pytest.fixture
-def proxy(azure: AzureWorld) -> Iterator[FaultProxy]:
-    yield azure.proxy
-    azure.proxy.mode = "pass"
-
-
-@pytest.fixture
 def kms(azure: AzureWorld, double: AzureDouble) -> AzureKeyVault:
     return AzureKeyVault(azure.plain_url, token_scope=SCOPE)
 
@@ -66,13 +56,6 @@ def kms(azure: AzureWorld, double: AzureDouble) -> AzureKeyVault:
 @pytest.fixture
 def hsm(azure: AzureWorld, double: AzureDouble) -> AzureKeyVault:
     return AzureKeyVault(azure.url(HSM), algorithm="A256KW", token_scope=HSM_SCOPE)
-
-
-def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
-    for word in ("127.0.0.1", "'sales'", *words):
-        assert word in str(raised.value)
-    assert raised.value.hint
-    assert "only-for-tests" not in str(raised.value)
 
 
 def test_properties() -> None:
@@ -251,6 +234,11 @@ CALLS: dict[str, Callable[[AzureKeyVault], object]] = {
 
 
 class TestErrors:
+    @pytest.fixture(autouse=True)
+    def no_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Microsoft's libraries try again at once."""
+        monkeypatch.setattr(RequestsTransport, "sleep", lambda transport, seconds: None)
+
     @pytest.mark.parametrize("operation", CALLS)
     @pytest.mark.parametrize(
         ("inner", "expected"),

@@ -53,13 +53,6 @@ def only_this_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def double() -> Iterator[GcpKmsDouble]:
-    started = GcpKmsDouble().start()
-    yield started
-    started.stop()
-
-
-@pytest.fixture
 def kms(double: GcpKmsDouble, tmp_path: Path) -> GcpKms:
     return GcpKms(
         credentials_file=double.login.service_account(tmp_path / "account.json"),

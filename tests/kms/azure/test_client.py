@@ -1,6 +1,5 @@
 """The Azure client against the double in servers/azure.py: blobs, key ids, versions, and the vault's refusals."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,12 @@ from servers.azure_keys import Key
 from servers.azure_login import CLIENT_SECRET
 from servers.azure_world import SCOPE, AzureWorld, asked, flipped
 from servers.jvm import Client, Jvm, start_jvm
+from servers.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
     ConfigurationError,
-    IcebergCryptoError,
     KeyDisabledError,
     NotSupportedError,
 )
@@ -25,51 +24,7 @@ PREFIX = "encryption.kms.azure."
 STORE = {f"{PREFIX}store-key-version": "true"}
 STOCK = "org.apache.iceberg.azure.keymanagement.AzureKeyManagementClient"
 
-
-@pytest.fixture(scope="module")
-def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
-    """A JVM on a host with an application's secret, for which the vaults have their real names."""
-    log = tmp_path_factory.mktemp("azure-jvm") / "log"
-    started = start_jvm(log, azure.as_application(), azure.java_options)
-    yield started
-    started.stop()
-    assert "only-for-tests" not in log.read_text()
-
-
-@pytest.fixture
-def double(azure: AzureWorld) -> Iterator[AzureDouble]:
-    double = azure.double
-    yield double
-    double.keys.clear()
-    double.denied.clear()
-    double.damage = None
-
-
-@pytest.fixture
-def key(double: AzureDouble) -> Key:
-    return double.add_key("sales")
-
-
-@pytest.fixture
-def properties(azure: AzureWorld) -> dict[str, str]:
-    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url()}
-
-
-@pytest.fixture
-def client(jvm: Jvm, properties: dict[str, str], azure: AzureWorld) -> Client:
-    made = jvm.client(properties, raw=True)
-    azure.double.requests.clear()
-    return made
-
-
-def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
-    """The error names the KMS, says these words, and has a hint and no secret."""
-    text = str(raised.value)
-    for word in ("Azure", ".azure.net:", *words):
-        assert word in text
-    assert raised.value.hint
-    assert "only-for-tests" not in text
-    assert DEK.decode() not in text
+problem = problem_of("Azure", ".azure.net:", secrets=("only-for-tests", DEK.decode()))
 
 
 @pytest.mark.parametrize("length", [16, 24, 32])
@@ -373,16 +328,12 @@ def test_the_double_is_asked_over_tls(
         stranger.stop()
 
 
-def test_without_azures_library(properties: dict[str, str], tmp_path: Path) -> None:
-    bare = start_jvm(tmp_path / "log", clouds=False)
-    try:
-        with pytest.raises(ConfigurationError, match="AzureKmsClient needs a library") as raised:
-            bare.client(properties)
-        assert "com/azure/" in raised.value.message
-        (package,) = AzureKeyVault.packages
-        assert package in raised.value.hint
-    finally:
-        bare.stop()
+def test_without_azures_library(properties: dict[str, str], bare: Jvm) -> None:
+    with pytest.raises(ConfigurationError, match="AzureKmsClient needs a library") as raised:
+        bare.client(properties)
+    assert "com/azure/" in raised.value.message
+    (package,) = AzureKeyVault.packages
+    assert package in raised.value.hint
 
 
 def test_properties_of_the_python_class(jvm: Jvm, azure: AzureWorld, key: Key) -> None:

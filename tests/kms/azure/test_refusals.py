@@ -1,19 +1,18 @@
 """What the Azure client makes of bad blobs, refusals, and wrong properties; against the double in servers/azure.py."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from servers.azure import AzureDouble
 from servers.azure_keys import DAY, Key
 from servers.azure_world import AzureWorld, asked, flipped
-from servers.jvm import Client, Jvm, start_jvm
+from servers.jvm import Client, Jvm
+from servers.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
     ConfigurationError,
-    IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
     NotSupportedError,
@@ -23,51 +22,7 @@ DEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.azure."
 STORE = {f"{PREFIX}store-key-version": "true"}
 
-
-@pytest.fixture(scope="module")
-def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
-    """A JVM on a host with an application's secret, for which the vaults have their real names."""
-    log = tmp_path_factory.mktemp("azure-jvm") / "log"
-    started = start_jvm(log, azure.as_application(), azure.java_options)
-    yield started
-    started.stop()
-    assert "only-for-tests" not in log.read_text()
-
-
-@pytest.fixture
-def double(azure: AzureWorld) -> Iterator[AzureDouble]:
-    double = azure.double
-    yield double
-    double.keys.clear()
-    double.denied.clear()
-    double.damage = None
-
-
-@pytest.fixture
-def key(double: AzureDouble) -> Key:
-    return double.add_key("sales")
-
-
-@pytest.fixture
-def properties(azure: AzureWorld) -> dict[str, str]:
-    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url()}
-
-
-@pytest.fixture
-def client(jvm: Jvm, properties: dict[str, str], azure: AzureWorld) -> Client:
-    made = jvm.client(properties, raw=True)
-    azure.double.requests.clear()
-    return made
-
-
-def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
-    """The error names the KMS, says these words, and has a hint and no secret."""
-    text = str(raised.value)
-    for word in ("Azure", ".azure.net:", *words):
-        assert word in text
-    assert raised.value.hint
-    assert "only-for-tests" not in text
-    assert DEK.decode() not in text
+problem = problem_of("Azure", ".azure.net:", secrets=("only-for-tests", DEK.decode()))
 
 
 class TestBadBlobs:

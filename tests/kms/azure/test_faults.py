@@ -13,10 +13,10 @@ from servers.azure_login import IDENTITY_HEADER
 from servers.azure_world import AzureWorld
 from servers.faults import FaultProxy
 from servers.jvm import Client, Jvm, start_jvm
+from servers.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
-    IcebergCryptoError,
     KmsUnavailableError,
     LoginFailedError,
 )
@@ -31,40 +31,23 @@ QUICK = {
 }
 BUSY = '{"error": {"code": "Throttled", "message": "Request was not processed because too many requests"}}'
 
-
-@pytest.fixture(scope="module")
-def jvm(azure: AzureWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
-    """A JVM on a host with an application's secret."""
-    log = tmp_path_factory.mktemp("azure-jvm") / "log"
-    started = start_jvm(log, azure.as_application(), azure.java_options)
-    yield started
-    started.stop()
-    assert "only-for-tests" not in log.read_text()
+pytestmark = pytest.mark.usefixtures("key")
+problem = problem_of(
+    "Azure Key Vault at https://lake.vault.azure.net:",
+    "'sales'",
+    secrets=("only-for-tests", DEK.decode()),
+)
 
 
 @pytest.fixture
-def double(azure: AzureWorld) -> Iterator[AzureDouble]:
-    yield azure.double
-    azure.double.keys.clear()
-    azure.double.login.__init__()  # type: ignore[misc]
-
-
-@pytest.fixture(autouse=True)
-def key(double: AzureDouble) -> Key:
-    return double.add_key("sales")
+def double(double: AzureDouble) -> Iterator[AzureDouble]:
+    yield double
+    double.login.__init__()  # type: ignore[misc]
 
 
 @pytest.fixture
-def proxy(azure: AzureWorld) -> Iterator[FaultProxy]:
-    azure.proxy.forget()
-    yield azure.proxy
-    azure.proxy.next.clear()
-    azure.proxy.mode = "pass"
-
-
-@pytest.fixture
-def properties(azure: AzureWorld) -> dict[str, str]:
-    return {"encryption.kms-type": "azure", f"{PREFIX}vault-url": azure.url(), **QUICK}
+def properties(properties: dict[str, str]) -> dict[str, str]:
+    return properties | QUICK
 
 
 @pytest.fixture
@@ -73,16 +56,6 @@ def client(jvm: Jvm, properties: dict[str, str]) -> Client:
     made = jvm.client(properties)
     made.wrap(DEK, "sales")
     return made
-
-
-def problem(raised: pytest.ExceptionInfo[IcebergCryptoError], *words: str) -> None:
-    """The error names the KMS and the key, says these words, and has a hint and no secret."""
-    text = str(raised.value)
-    for word in ("Azure Key Vault at https://lake.vault.azure.net:", "'sales'", *words):
-        assert word in text
-    assert raised.value.hint
-    assert "only-for-tests" not in text
-    assert DEK.decode() not in text
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
