@@ -25,15 +25,19 @@ def table(lake: Lake) -> str:
     return name
 
 
-def refused(lake: Lake, procedure: str, arguments: str = "", table: str = "t") -> None:
+def refused(
+    lake: Lake, procedure: str, arguments: str = "", table: str = "t", words: tuple[str, ...] = ()
+) -> None:
     extra = f", {arguments}" if arguments else ""
     name = lake.table(table)
-    lake.refused(f"CALL {lake.catalog}.system.{procedure}(table => '{name}'{extra})", name)
+    call = f"CALL {lake.catalog}.system.{procedure}(table => '{name}'{extra})"
+    lake.refused(call, name, *words)
 
 
 def test_statistics_are_refused(lake: Lake, table: str) -> None:
-    refused(lake, "compute_table_stats")
-    refused(lake, "compute_partition_stats")
+    instead = ("encryption.statistics=encrypt", "clients without this catalog")
+    refused(lake, "compute_table_stats", words=instead)
+    refused(lake, "compute_partition_stats", words=instead)
     assert lake.ids(table) == [1]
 
 

@@ -48,7 +48,10 @@ public enum FileKind {
           : "it is not encrypted: it starts as " + magic.name();
     }
 
-    FileMagic expected = format.equalsIgnoreCase("parquet") ? FileMagic.PARE : FileMagic.AGS1;
+    FileMagic expected =
+        format.equalsIgnoreCase("parquet") && this != PARTITION_STATISTICS
+            ? FileMagic.PARE
+            : FileMagic.AGS1; // partition statistics are Parquet within an AES GCM stream
     return magic == expected
         ? null
         : String.format("it starts as %s, expected %s for %s", magic, expected, format);
@@ -58,8 +61,9 @@ public enum FileKind {
   public String hint() {
     return switch (this) {
       case STATISTICS, PARTITION_STATISTICS ->
-          "Iceberg cannot encrypt statistics files. Remove it from the table and delete it: it"
-              + " holds column values.";
+          "It holds column values, and was written by a client without encryption, or with"
+              + " encryption.statistics=plaintext. Remove it from the table, and compute the"
+              + " statistics anew with encryption.statistics=encrypt.";
       default ->
           "Find out who wrote it (a client without encryption, add_files, or somebody with access"
               + " to the storage). Write its rows anew through this catalog, then expire the"

@@ -4,11 +4,14 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.manager.KeylessFileIO;
+import io.icebergcrypto.manager.StatisticsPolicy;
+import io.icebergcrypto.manager.TableEncryptionManager;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestContent;
@@ -29,27 +32,35 @@ import org.apache.iceberg.io.FileIO;
 final class CommitGuard {
   private final String tableName;
   private final boolean plaintextFiles;
-  private final boolean plaintextStatistics;
+  private final StatisticsPolicy statistics;
+  private final boolean asStored;
 
   /**
    * Makes the guard of one table.
    *
    * @param plaintextFiles whether data and delete files may be added without a key
-   * @param plaintextStatistics whether statistics files may be added, which have no keys
+   * @param statistics what becomes of statistics files
    */
-  CommitGuard(String tableName, boolean plaintextFiles, boolean plaintextStatistics) {
-    this.tableName = tableName;
-    this.plaintextFiles = plaintextFiles;
-    this.plaintextStatistics = plaintextStatistics;
+  CommitGuard(String tableName, boolean plaintextFiles, StatisticsPolicy statistics) {
+    this(tableName, plaintextFiles, statistics, false);
   }
 
+  private CommitGuard(
+      String tableName, boolean plaintextFiles, StatisticsPolicy statistics, boolean asStored) {
+    this.tableName = tableName;
+    this.plaintextFiles = plaintextFiles;
+    this.statistics = statistics;
+    this.asStored = asStored;
+  }
+
+  /** The same guard for an audit, which looks at the bytes of all files. */
   CommitGuard withPlaintextFiles() {
-    return new CommitGuard(tableName, true, plaintextStatistics);
+    return new CommitGuard(tableName, true, statistics, true);
   }
 
   /** A table's storage, from which no plaintext file is read unless that is allowed. */
-  FileIO storage(FileIO io) {
-    return plaintextFiles ? io : KeylessFileIO.guard(tableName, io, plaintextStatistics);
+  FileIO storage(FileIO io, TableEncryptionManager manager) {
+    return asStored ? io : KeylessFileIO.guard(io, manager, plaintextFiles, statistics);
   }
 
   /**
@@ -58,9 +69,11 @@ final class CommitGuard {
    * @param base the metadata in force, null when the commit creates the table
    * @param metadata the metadata to be
    * @param io the table's FileIO, which decrypts
+   * @param hasKey whether there is a key for a statistics file
    * @throws IcebergCryptoException a refusal; nothing has been committed
    */
-  void check(TableMetadata base, TableMetadata metadata, Supplier<FileIO> io) {
+  void check(
+      TableMetadata base, TableMetadata metadata, Supplier<FileIO> io, Predicate<String> hasKey) {
     Map<String, String> before = base == null ? Map.of() : base.properties();
     if (!restoresKeyId(base, metadata)) {
       checkKeyId(tableName, base != null, before, metadata.properties());
@@ -79,10 +92,10 @@ final class CommitGuard {
           && !plaintextFiles
           && isSnapshotWithoutRef(base, ref.snapshotId())) {
         checkSnapshot(base.snapshot(ref.snapshotId()), metadata.specsById(), io.get());
-      } else if (change instanceof MetadataUpdate.SetStatistics statistics) {
-        refuseStatistics(base, metadata, statistics.statisticsFile().path(), io);
-      } else if (change instanceof MetadataUpdate.SetPartitionStatistics statistics) {
-        refuseStatistics(base, metadata, statistics.partitionStatisticsFile().path(), io);
+      } else if (change instanceof MetadataUpdate.SetStatistics set) {
+        checkStatistics(base, metadata, set.statisticsFile().path(), io, hasKey);
+      } else if (change instanceof MetadataUpdate.SetPartitionStatistics set) {
+        checkStatistics(base, metadata, set.partitionStatisticsFile().path(), io, hasKey);
       }
     }
   }
@@ -199,23 +212,35 @@ final class CommitGuard {
         .inTable(tableName);
   }
 
-  private void refuseStatistics(
-      TableMetadata base, TableMetadata metadata, String path, Supplier<FileIO> io) {
-    if (plaintextStatistics) {
+  private void checkStatistics(
+      TableMetadata base,
+      TableMetadata metadata,
+      String path,
+      Supplier<FileIO> io,
+      Predicate<String> hasKey) {
+    if (statistics == StatisticsPolicy.PLAINTEXT || hasKey.test(path)) {
       return;
     }
 
+    boolean isNew = base == null || !StatisticsKeys.paths(base).contains(path);
     IcebergCryptoException refusal =
-        new NotSupportedException(
+        new PlaintextException(
                 String.format(
-                    "statistics file %s would hold column values in plaintext and was not kept",
-                    path),
-                String.format(
-                    "Iceberg cannot encrypt statistics files. Do without, or accept it with the"
-                        + " catalog property %s=plaintext.",
-                    EncryptionProperties.STATISTICS))
+                    "statistics file %s has no key: it holds column values in plaintext%s",
+                    path, isNew ? " and was not kept" : ""),
+                isNew
+                    ? String.format(
+                        "With the catalog property %s=encrypt, compute_table_stats and"
+                            + " compute_partition_stats write encrypted ones. In Java, write the"
+                            + " file with newOutputFile of the same table's io(), under a name that"
+                            + " Iceberg gives such files.",
+                        EncryptionProperties.STATISTICS)
+                    : "Remove it from the table first:"
+                        + " updateStatistics().removeStatistics(<snapshot id>) or"
+                        + " updatePartitionStatistics().removePartitionStatistics(<snapshot id>)"
+                        + " in Java, or expire the snapshot.")
             .inTable(tableName);
-    if (path.startsWith(metadata.location() + "/") && !hasStatistics(base, path)) {
+    if (isNew && path.startsWith(metadata.location() + "/")) {
       // it has column values in the clear, and nothing will ever refer to it
       try {
         io.get().deleteFile(path);
@@ -225,11 +250,5 @@ final class CommitGuard {
     }
 
     throw refusal;
-  }
-
-  private static boolean hasStatistics(TableMetadata base, String path) {
-    return base != null
-        && (base.statisticsFiles().stream().anyMatch(file -> file.path().equals(path))
-            || base.partitionStatisticsFiles().stream().anyMatch(f -> f.path().equals(path)));
   }
 }

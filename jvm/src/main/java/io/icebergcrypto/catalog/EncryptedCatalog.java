@@ -7,6 +7,7 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
+import io.icebergcrypto.manager.StatisticsPolicy;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import java.io.Closeable;
 import java.io.IOException;
@@ -99,7 +100,7 @@ public final class EncryptedCatalog
     try {
       PropertyNames.checkCatalog(properties);
       encryptionRequired();
-      plaintextStatistics();
+      statistics();
       plaintextFiles();
       exposesKeyMetadata();
       Map<String, String> behind = propertiesBehind();
@@ -209,12 +210,9 @@ public final class EncryptedCatalog
     return kms;
   }
 
-  /**
-   * Whether statistics files, which Iceberg cannot encrypt, may be written for encrypted tables.
-   */
-  public boolean plaintextStatistics() {
-    return EncryptionProperties.choice(
-        properties, EncryptionProperties.STATISTICS, "refuse", "plaintext");
+  /** What becomes of statistics files of encrypted tables. */
+  public StatisticsPolicy statistics() {
+    return EncryptionProperties.statistics(properties);
   }
 
   /** Whether a SQL user may read data keys in metadata tables. */
@@ -284,7 +282,7 @@ public final class EncryptedCatalog
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        new CommitGuard(table, plaintextFiles(), plaintextStatistics()),
+        new CommitGuard(table, plaintextFiles(), statistics()),
         authenticator(table, ops));
   }
 

@@ -42,8 +42,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
-    return new EncryptedTableOperations(
-        delegate, keys, guard.withPlaintextFiles(), authenticator);
+    return new EncryptedTableOperations(delegate, keys, guard.withPlaintextFiles(), authenticator);
   }
 
   @Override
@@ -64,8 +63,16 @@ final class EncryptedTableOperations implements TableOperations {
     }
 
     authenticator.check(base);
-    guard.check(base, metadata, () -> ioFor(metadata, delegate));
-    TableMetadata signed = authenticator.sign(base, metadata);
+    guard.check(
+        base,
+        metadata,
+        () -> ioFor(metadata, delegate),
+        path -> keys.managerFor(metadata).statisticsKey(path) != null);
+    TableMetadata complete =
+        EncryptionProperties.keyId(metadata.properties()) == null
+            ? metadata
+            : StatisticsKeys.complete(metadata, () -> keys.managerFor(metadata));
+    TableMetadata signed = authenticator.sign(base, complete);
     try {
       delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
@@ -170,7 +177,7 @@ final class EncryptedTableOperations implements TableOperations {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
     return manager == null
         ? plain.io()
-        : EncryptingFileIO.combine(guard.storage(plain.io()), manager);
+        : EncryptingFileIO.combine(guard.storage(plain.io(), manager), manager);
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {

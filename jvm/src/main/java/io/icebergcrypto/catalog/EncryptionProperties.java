@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.manager.StatisticsPolicy;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -34,7 +35,7 @@ final class EncryptionProperties {
   /** Catalog property: the class of an EncryptionManagerFactory. */
   static final String MANAGER_IMPL = "encryption.manager-impl";
 
-  /** Catalog property: refuse (default) or plaintext. */
+  /** Catalog property: refuse (default), encrypt or plaintext. */
   static final String STATISTICS = "encryption.statistics";
 
   /** Catalog property: refuse (default) or allow. */
@@ -96,6 +97,24 @@ final class EncryptionProperties {
     }
 
     return value.equalsIgnoreCase(wanted);
+  }
+
+  /**
+   * Reads what a catalog does with statistics files.
+   *
+   * @throws InvalidConfigurationException for a value that is not understood
+   */
+  static StatisticsPolicy statistics(Map<String, String> catalogProperties) {
+    String value = catalogProperties.getOrDefault(STATISTICS, "refuse").trim();
+    return switch (value.toLowerCase(Locale.ROOT)) {
+      case "refuse" -> StatisticsPolicy.REFUSE;
+      case "encrypt" -> StatisticsPolicy.ENCRYPT;
+      case "plaintext" -> StatisticsPolicy.PLAINTEXT;
+      default ->
+          throw new InvalidConfigurationException(
+              String.format("Property %s is '%s'", STATISTICS, value),
+              "Use refuse (the default), encrypt or plaintext.");
+    };
   }
 
   /**

@@ -8,15 +8,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.PartitionSpec;
-import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.io.FileIO;
@@ -156,16 +152,9 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
 
     delete(unreachable.keySet(), "manifest", io);
     delete(expired.stream().map(Snapshot::manifestListLocation).toList(), "manifest list", io);
-    Set<String> statistics = statistics(before);
-    statistics.removeAll(statistics(after));
+    Set<String> statistics = new HashSet<>(StatisticsKeys.paths(before));
+    statistics.removeAll(StatisticsKeys.paths(after));
     delete(statistics, "statistics", io);
-  }
-
-  private static Set<String> statistics(TableMetadata metadata) {
-    return Stream.concat(
-            metadata.statisticsFiles().stream().map(StatisticsFile::path),
-            metadata.partitionStatisticsFiles().stream().map(PartitionStatisticsFile::path))
-        .collect(Collectors.toCollection(HashSet::new));
   }
 
   private void delete(Collection<String> paths, String type, FileIO io) {

@@ -13,58 +13,99 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 /**
  * The storage of an encrypted table below Iceberg's EncryptingFileIO, which hands a file without a
  * key on to it and reads plaintext. Here such a file can be named, measured and deleted, but not
- * read. Files with a key come by here, too: {@link TableEncryptionManager} takes them out again.
+ * read, unless that is allowed. Files with a key come by here, too: {@link TableEncryptionManager}
+ * takes them out again. Statistics files are encrypted and decrypted here, as Iceberg treats them
+ * as files without a key; on executors, where it opens none, they are refused.
  */
 public class KeylessFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
   private final String tableName;
   private final FileIO io;
-  private final boolean plaintextStatistics;
+  private final boolean plaintextFiles;
+  private final StatisticsPolicy policy;
+  // transient: it would take the keys along a second time
+  private final transient StatisticsFiles statistics;
 
-  private KeylessFileIO(String tableName, FileIO io, boolean plaintextStatistics) {
-    this.tableName = tableName;
+  private KeylessFileIO(
+      FileIO io, TableEncryptionManager manager, boolean plaintextFiles, StatisticsPolicy policy) {
+    this.tableName = manager.tableName();
     this.io = io;
-    this.plaintextStatistics = plaintextStatistics;
+    this.plaintextFiles = plaintextFiles;
+    this.policy = policy;
+    this.statistics = new StatisticsFiles(manager);
   }
 
   /**
    * Guards an encrypted table's storage.
    *
-   * @param tableName the table's full name, for errors
    * @param io the table's storage, or a FileIO of another encryption manager over it
-   * @param plaintextStatistics whether statistics files, which have no keys, may be read
+   * @param manager the table's, which has the keys of statistics files
+   * @param plaintextFiles whether files without keys may be read
+   * @param policy what becomes of statistics files
    */
-  public static FileIO guard(String tableName, FileIO io, boolean plaintextStatistics) {
+  public static FileIO guard(
+      FileIO io, TableEncryptionManager manager, boolean plaintextFiles, StatisticsPolicy policy) {
     FileIO storage =
         io instanceof EncryptingFileIO
             ? EncryptingFileIO.combine(io, PlaintextEncryptionManager.instance())
             : io;
     if (storage instanceof DelegateFileIO delegate) {
-      return new WithDelegate(tableName, delegate, plaintextStatistics);
+      return new WithDelegate(delegate, manager, plaintextFiles, policy);
     }
 
     return storage instanceof SupportsPrefixOperations prefix
-        ? new WithPrefix(tableName, prefix, plaintextStatistics)
-        : new KeylessFileIO(tableName, storage, plaintextStatistics);
+        ? new WithPrefix(prefix, manager, plaintextFiles, policy)
+        : new KeylessFileIO(storage, manager, plaintextFiles, policy);
   }
 
-  /** Manifest lists, which Iceberg opens by path alone, and files that are no part of the data. */
+  /**
+   * Manifest lists and statistics, which Iceberg opens by path, and what is no part of the data.
+   */
   @Override
   public InputFile newInputFile(String path) {
-    return new KeylessInputFile(
-        tableName, io.newInputFile(path), KeylessInputFile.other(plaintextStatistics));
+    InputFile stored = io.newInputFile(path);
+    boolean named = StatisticsFiles.isNamed(path);
+    InputFile decrypted = named && statistics != null ? statistics.decrypted(path, stored) : null;
+    if (decrypted != null || plaintextFiles) {
+      return decrypted != null ? decrypted : stored;
+    }
+
+    boolean plaintextStatistics = policy == StatisticsPolicy.PLAINTEXT;
+    if (named && !plaintextStatistics) {
+      if (statistics == null) {
+        throw StatisticsFiles.onDriverOnly(tableName, path);
+      }
+
+      return new KeylessInputFile(tableName, stored, KeylessInputFile.NEVER);
+    }
+
+    return new KeylessInputFile(tableName, stored, KeylessInputFile.other(plaintextStatistics));
   }
 
   /** Manifests, data and delete files: their length is known. */
   @Override
   public InputFile newInputFile(String path, long length) {
-    return new KeylessInputFile(tableName, io.newInputFile(path, length), KeylessInputFile.NEVER);
+    InputFile stored = io.newInputFile(path, length);
+    return plaintextFiles
+        ? stored
+        : new KeylessInputFile(tableName, stored, KeylessInputFile.NEVER);
   }
 
+  /** Files of all kinds: Iceberg encrypts what is written to them, but for statistics. */
   @Override
   public OutputFile newOutputFile(String path) {
-    return io.newOutputFile(path);
+    if (policy == StatisticsPolicy.PLAINTEXT || !StatisticsFiles.isNamed(path)) {
+      return io.newOutputFile(path);
+    }
+
+    if (policy == StatisticsPolicy.REFUSE) {
+      throw StatisticsFiles.refused(tableName, path);
+    } else if (statistics == null) {
+      throw StatisticsFiles.onDriverOnly(tableName, path);
+    }
+
+    return statistics.encrypted(io.newOutputFile(path));
   }
 
   @Override
@@ -87,8 +128,12 @@ public class KeylessFileIO implements FileIO {
 
     private final SupportsPrefixOperations io;
 
-    private WithPrefix(String tableName, SupportsPrefixOperations io, boolean plaintextStatistics) {
-      super(tableName, io, plaintextStatistics);
+    private WithPrefix(
+        SupportsPrefixOperations io,
+        TableEncryptionManager manager,
+        boolean plaintextFiles,
+        StatisticsPolicy policy) {
+      super(io, manager, plaintextFiles, policy);
       this.io = io;
     }
 
@@ -108,8 +153,12 @@ public class KeylessFileIO implements FileIO {
 
     private final DelegateFileIO io;
 
-    private WithDelegate(String tableName, DelegateFileIO io, boolean plaintextStatistics) {
-      super(tableName, io, plaintextStatistics);
+    private WithDelegate(
+        DelegateFileIO io,
+        TableEncryptionManager manager,
+        boolean plaintextFiles,
+        StatisticsPolicy policy) {
+      super(io, manager, plaintextFiles, policy);
       this.io = io;
     }
 

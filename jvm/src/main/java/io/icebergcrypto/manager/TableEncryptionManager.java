@@ -39,6 +39,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   private final int capacity;
   // transient: on executors a manager only reads
   private final transient Set<String> known = ConcurrentHashMap.newKeySet();
+  private final transient Map<String, EncryptedKey> statistics = new ConcurrentHashMap<>();
 
   /** See {@link EncryptionManagerFactory#create}. */
   public TableEncryptionManager(
@@ -58,7 +59,10 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     this.kms = kms;
     this.capacity = keys.size() + SPARE_KEYS;
     removeRoom();
-    keys.forEach(key -> known.add(key.keyId()));
+    for (EncryptedKey key : keys) {
+      known.add(key.keyId());
+      learnStatistics(key);
+    }
   }
 
   /** The table's full name. */
@@ -92,9 +96,54 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     for (EncryptedKey key : added) {
       map.put(key.keyId(), copyOf(key));
       known.add(key.keyId());
+      learnStatistics(key);
     }
 
     return true;
+  }
+
+  /**
+   * Makes the key entry of a statistics file that was written.
+   *
+   * @param path the file's location, as the table's metadata will have it
+   * @param metadata its key metadata, with its length
+   */
+  synchronized void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
+    EncryptedKey key = registerKeyMetadata(metadata).fileKey();
+    EncryptedKey entry =
+        new BaseEncryptedKey(
+            key.keyId(),
+            key.encryptedKeyMetadata(),
+            key.encryptedById(),
+            Map.of(StatisticsFiles.PATH, path));
+    EncryptionUtil.encryptionKeys(this).put(key.keyId(), entry);
+    statistics.put(path, entry);
+  }
+
+  /**
+   * The key entry of a statistics file, of one that is not committed yet, too.
+   *
+   * @return null when the file is not encrypted, or not one of the table
+   */
+  public EncryptedKey statisticsKey(String path) {
+    return statistics.get(path);
+  }
+
+  /** The path of the statistics file that a key entry is for; null for any other entry. */
+  public static String statisticsPath(EncryptedKey key) {
+    return key.properties() == null ? null : key.properties().get(StatisticsFiles.PATH);
+  }
+
+  private void learnStatistics(EncryptedKey key) {
+    String path = statisticsPath(key);
+    if (path != null) {
+      statistics.putIfAbsent(path, key);
+    }
+  }
+
+  /** One of the keys that this manager knows, by its id; null when it does not know it. */
+  public EncryptedKey key(String keyId) {
+    return EncryptionUtil.encryptionKeys(this).get(keyId);
   }
 
   /**

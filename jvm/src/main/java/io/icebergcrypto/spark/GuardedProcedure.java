@@ -2,6 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.manager.StatisticsPolicy;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;
@@ -30,17 +31,19 @@ import org.apache.spark.sql.types.StructType;
  * table renamed by then.
  */
 final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
+  private static final String STATISTICS_HINT =
+      "Set the catalog property encryption.statistics=encrypt: the statistics of %s are then"
+          + " encrypted, and clients without this catalog plan without them.";
+
   /** Procedures that write into a table, and what to do instead on an encrypted one. */
   private static final Map<String, String> ON_ENCRYPTED_TABLE =
       Map.of(
           "add_files",
           "Copy the rows instead, which encrypts them: INSERT INTO %s SELECT * FROM <the source>.",
           "compute_table_stats",
-          "Do without, or accept plaintext statistics of %s with the catalog property"
-              + " encryption.statistics=plaintext.",
+          STATISTICS_HINT,
           "compute_partition_stats",
-          "Do without, or accept plaintext statistics of %s with the catalog property"
-              + " encryption.statistics=plaintext.",
+          STATISTICS_HINT,
           "rewrite_table_path",
           "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
               + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
@@ -175,7 +178,8 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
       return; // the procedure says so itself
     }
 
-    boolean allowed = name.startsWith("compute_") && encrypted.plaintextStatistics();
+    boolean allowed =
+        name.startsWith("compute_") && encrypted.statistics() != StatisticsPolicy.REFUSE;
     if (properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY) && !allowed) {
       throw new NotSupportedException(
               name + " would write plaintext files of an encrypted table",

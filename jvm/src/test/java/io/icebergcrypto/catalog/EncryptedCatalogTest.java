@@ -492,7 +492,7 @@ class EncryptedCatalogTest {
         new GenericStatisticsFile(
             table.currentSnapshot().snapshotId(), file.toString(), 4, 4, List.of());
     assertThatThrownBy(() -> table.updateStatistics().setStatistics(statistics).commit())
-        .isInstanceOf(NotSupportedException.class)
+        .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("encryption.statistics");
     assertThat(file).doesNotExist();
 
