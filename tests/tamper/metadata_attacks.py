@@ -63,8 +63,14 @@ def make_older_current(m: Json, _: Finds) -> None:
     m["current-snapshot-id"] = m["refs"]["main"]["snapshot-id"] = past(m)["snapshot-id"]
 
 
-def remove_snapshots(m: Json, _: Finds) -> None:
+def remove_snapshots(m: Json, _: Finds | None) -> None:
     m.update({"snapshots": [], "refs": {}, "snapshot-log": [], "current-snapshot-id": None})
+
+
+def without_snapshots(text: bytes) -> bytes:
+    metadata = json.loads(text)
+    remove_snapshots(metadata, None)
+    return json.dumps(metadata).encode()
 
 
 def remove_key_id(m: Json, _: Finds) -> None:
