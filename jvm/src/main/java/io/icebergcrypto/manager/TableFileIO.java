@@ -26,24 +26,20 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 public class TableFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
-  private final TableEncryptionManager manager;
-  private final FileIO io;
+  private final EncryptingFileIO io;
 
-  private TableFileIO(TableEncryptionManager manager, FileIO io) {
-    this.manager = manager;
+  private TableFileIO(EncryptingFileIO io) {
     this.io = io;
   }
 
   /** Makes the FileIO of a table over its storage, which only gives stored bytes. */
   public static FileIO combine(FileIO storage, TableEncryptionManager manager) {
-    FileIO io = EncryptingFileIO.combine(storage, manager);
-    if (io instanceof DelegateFileIO delegate) {
-      return new WithDelegate(manager, delegate);
+    EncryptingFileIO io = EncryptingFileIO.combine(storage, manager);
+    if (io instanceof DelegateFileIO) {
+      return new WithDelegate(io);
     }
 
-    return io instanceof SupportsPrefixOperations prefix
-        ? new WithPrefix(manager, prefix)
-        : new TableFileIO(manager, io);
+    return io instanceof SupportsPrefixOperations ? new WithPrefix(io) : new TableFileIO(io);
   }
 
   /**
@@ -65,7 +61,7 @@ public class TableFileIO implements FileIO {
                   + " row was returned. Restore the metadata from a backup or an object version, or"
                   + " roll the table back to a snapshot that can be read.",
               e)
-          .inTable(manager.tableName());
+          .inTable(manager().tableName());
     }
   }
 
@@ -84,8 +80,13 @@ public class TableFileIO implements FileIO {
   }
 
   private EncryptedKey key(String id) {
-    List<EncryptedKey> keys = manager.keys();
+    List<EncryptedKey> keys = manager().keys();
     return keys.stream().filter(key -> key.keyId().equals(id)).findFirst().orElse(null);
+  }
+
+  /** The one that the FileIO has: a field of its own would travel to executors a second time. */
+  private TableEncryptionManager manager() {
+    return (TableEncryptionManager) io.encryptionManager();
   }
 
   @Override
@@ -136,37 +137,37 @@ public class TableFileIO implements FileIO {
   private static class WithPrefix extends TableFileIO implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
-    private final SupportsPrefixOperations io;
+    private final SupportsPrefixOperations prefixes;
 
-    private WithPrefix(TableEncryptionManager manager, SupportsPrefixOperations io) {
-      super(manager, io);
-      this.io = io;
+    private WithPrefix(EncryptingFileIO io) {
+      super(io);
+      this.prefixes = (SupportsPrefixOperations) io;
     }
 
     @Override
     public Iterable<FileInfo> listPrefix(String prefix) {
-      return io.listPrefix(prefix);
+      return prefixes.listPrefix(prefix);
     }
 
     @Override
     public void deletePrefix(String prefix) {
-      io.deletePrefix(prefix);
+      prefixes.deletePrefix(prefix);
     }
   }
 
   private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
     private static final long serialVersionUID = 1L;
 
-    private final DelegateFileIO io;
+    private final DelegateFileIO bulk;
 
-    private WithDelegate(TableEncryptionManager manager, DelegateFileIO io) {
-      super(manager, io);
-      this.io = io;
+    private WithDelegate(EncryptingFileIO io) {
+      super(io);
+      this.bulk = (DelegateFileIO) io;
     }
 
     @Override
     public void deleteFiles(Iterable<String> paths) {
-      io.deleteFiles(paths);
+      bulk.deleteFiles(paths);
     }
   }
 }
