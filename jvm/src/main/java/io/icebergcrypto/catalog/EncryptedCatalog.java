@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
@@ -102,6 +103,7 @@ public final class EncryptedCatalog
       encryptionRequired();
       statistics();
       plaintextFiles();
+      refusesPlaintextTables();
       exposesKeyMetadata();
       Map<String, String> behind = propertiesBehind();
       this.managers = newManagerFactory();
@@ -250,7 +252,13 @@ public final class EncryptedCatalog
   }
 
   boolean encryptionRequired() {
-    return EncryptionProperties.choice(properties, EncryptionProperties.REQUIRED, "false", "true");
+    return EncryptionProperties.choice(properties, EncryptionProperties.REQUIRED, "false", "true")
+        || refusesPlaintextTables();
+  }
+
+  private boolean refusesPlaintextTables() {
+    return EncryptionProperties.choice(
+        properties, EncryptionProperties.PLAINTEXT_TABLES, "allow", "refuse");
   }
 
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
@@ -283,7 +291,8 @@ public final class EncryptedCatalog
         ops,
         new TableKeys(table, managers, this::kms),
         new CommitGuard(table, plaintextFiles(), statistics()),
-        authenticator(table, ops));
+        authenticator(table, ops),
+        !refusesPlaintextTables());
   }
 
   private MetadataAuthenticator authenticator(String table, TableOperations ops) {
@@ -404,12 +413,16 @@ public final class EncryptedCatalog
 
   @Override
   public Table loadTable(TableIdentifier identifier) {
-    return decorate(delegate.loadTable(identifier), identifier);
+    return decorate(loaded(identifier, () -> delegate.loadTable(identifier)), identifier);
   }
 
   @Override
   public Table loadTable(TableIdentifier identifier, LoadContext context) {
-    return decorate(delegate.loadTable(identifier, context), identifier);
+    return decorate(loaded(identifier, () -> delegate.loadTable(identifier, context)), identifier);
+  }
+
+  private Table loaded(TableIdentifier identifier, Supplier<Table> load) {
+    return MetadataHash.checked(fullName(identifier), load);
   }
 
   @Override

@@ -2,11 +2,13 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.manager.TableEncryptionManager;
+import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.encryption.EncryptingFileIO;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
@@ -23,16 +25,20 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableKeys keys;
   private final CommitGuard guard;
   private final MetadataAuthenticator authenticator;
+  private final boolean plaintextAllowed;
+  private boolean failed; // guarded by this
 
   EncryptedTableOperations(
       TableOperations delegate,
       TableKeys keys,
       CommitGuard guard,
-      MetadataAuthenticator authenticator) {
+      MetadataAuthenticator authenticator,
+      boolean plaintextAllowed) {
     this.delegate = delegate;
     this.keys = keys;
     this.guard = guard;
     this.authenticator = authenticator;
+    this.plaintextAllowed = plaintextAllowed;
   }
 
   /** Whether the table has a key id. */
@@ -42,17 +48,18 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
-    return new EncryptedTableOperations(delegate, keys, guard.withPlaintextFiles(), authenticator);
+    return new EncryptedTableOperations(
+        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed);
   }
 
   @Override
   public TableMetadata current() {
-    return learned(delegate.current());
+    return learned(loaded(delegate::current));
   }
 
   @Override
   public TableMetadata refresh() {
-    return learned(delegate.refresh());
+    return learned(loaded(delegate::refresh));
   }
 
   @Override
@@ -167,9 +174,37 @@ final class EncryptedTableOperations implements TableOperations {
     return delegate.requireStrictCleanup();
   }
 
+  /**
+   * After a refresh that failed, Iceberg's operations hand out what they read as if it were checked
+   * (Hive's compare the hash last): it is refreshed until that succeeds.
+   */
+  private synchronized TableMetadata loaded(Supplier<TableMetadata> load) {
+    try {
+      TableMetadata metadata =
+          MetadataHash.checked(keys.tableName(), failed ? delegate::refresh : load);
+      this.failed = false;
+      return metadata;
+    } catch (RuntimeException e) {
+      this.failed = true;
+      throw e;
+    }
+  }
+
   private TableMetadata learned(TableMetadata metadata) {
     authenticator.check(metadata);
     keys.learn(metadata);
+    if (!plaintextAllowed
+        && metadata != null
+        && EncryptionProperties.keyId(metadata.properties()) == null) {
+      throw new PlaintextException(
+              String.format(
+                  "it has no %s, and the catalog has %s=refuse",
+                  EncryptionProperties.KEY_ID, EncryptionProperties.PLAINTEXT_TABLES),
+              "If it was encrypted, somebody replaced its metadata: find out who, and restore it."
+                  + " If it never was, use it in a catalog without that property.")
+          .inTable(keys.tableName());
+    }
+
     return metadata;
   }
 
@@ -177,7 +212,7 @@ final class EncryptedTableOperations implements TableOperations {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
     return manager == null
         ? plain.io()
-        : EncryptingFileIO.combine(guard.storage(plain.io(), manager), manager);
+        : TableFileIO.combine(guard.storage(plain.io(), manager), manager);
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {

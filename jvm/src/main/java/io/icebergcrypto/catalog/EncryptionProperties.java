@@ -41,6 +41,9 @@ final class EncryptionProperties {
   /** Catalog property: refuse (default) or allow. */
   static final String PLAINTEXT_FILES = "encryption.plaintext-files";
 
+  /** Catalog property: allow (default) or refuse. */
+  static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
+
   /** Catalog property: true shows data keys to whoever reads metadata tables. */
   static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 

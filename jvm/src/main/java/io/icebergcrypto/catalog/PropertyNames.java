@@ -30,6 +30,7 @@ final class PropertyNames {
           EncryptionProperties.MANAGER_IMPL,
           EncryptionProperties.STATISTICS,
           EncryptionProperties.PLAINTEXT_FILES,
+          EncryptionProperties.PLAINTEXT_TABLES,
           EncryptionProperties.EXPOSE_KEY_METADATA,
           EncryptionProperties.METADATA_AUTHENTICATION);
 

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -31,6 +32,11 @@ final class TableKeys {
     this.tableName = tableName;
     this.factory = factory;
     this.kms = kms;
+  }
+
+  /** The table's full name. */
+  String tableName() {
+    return tableName;
   }
 
   /** Learns the keys of newer metadata, if anybody has used this table's keys yet. */
@@ -66,6 +72,7 @@ final class TableKeys {
             .inTable(tableName);
       }
 
+      refuseKeyWithoutId(metadata.currentSnapshot());
       return null;
     }
 
@@ -75,6 +82,21 @@ final class TableKeys {
     }
 
     return manager;
+  }
+
+  /** The snapshot in force names a key: the table was encrypted, though nothing else says so. */
+  private void refuseKeyWithoutId(Snapshot current) {
+    if (current != null && current.keyId() != null) {
+      throw new TamperedException(
+              String.format(
+                  "%s and the table's keys are gone from its metadata: manifest list %s was written"
+                      + " encrypted",
+                  EncryptionProperties.KEY_ID, current.manifestListLocation()),
+              "A client without encryption, or somebody with access to the metadata, removed them:"
+                  + " find out who. Restore the metadata from a backup or an object version."
+                  + " Nothing was read or written.")
+          .inTable(tableName);
+    }
   }
 
   private TableEncryptionManager extended(

@@ -1,0 +1,173 @@
+package io.icebergcrypto.manager;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptingFileIO;
+import org.apache.iceberg.io.DelegateFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+
+/**
+ * An encrypted table's FileIO: Iceberg's, which decrypts, with an error of ours where the key of a
+ * manifest list is not to be had. That key is in the metadata's {@code encryption-keys}; Iceberg
+ * decrypts it before it opens the list, and meets a key that somebody removed or exchanged with a
+ * NullPointerException or a bare "GCM tag check failed".
+ */
+public class TableFileIO implements FileIO {
+  private static final long serialVersionUID = 1L;
+
+  private final EncryptingFileIO io;
+
+  private TableFileIO(EncryptingFileIO io) {
+    this.io = io;
+  }
+
+  /** Makes the FileIO of a table over its storage, which only gives stored bytes. */
+  public static FileIO combine(FileIO storage, TableEncryptionManager manager) {
+    EncryptingFileIO io = EncryptingFileIO.combine(storage, manager);
+    if (io instanceof DelegateFileIO) {
+      return new WithDelegate(io);
+    }
+
+    return io instanceof SupportsPrefixOperations ? new WithPrefix(io) : new TableFileIO(io);
+  }
+
+  /**
+   * Opens a manifest list.
+   *
+   * @throws TamperedException when the metadata has no key for it, or another one
+   */
+  @Override
+  public InputFile newInputFile(ManifestListFile list) {
+    try {
+      return io.newInputFile(list);
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw new TamperedException(
+              String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
+              "The table's metadata is not what was committed: encryption-keys was edited or"
+                  + " exchanged, in the storage, by the catalog's server or by another client. No"
+                  + " row was returned. Restore the metadata from a backup or an object version, or"
+                  + " roll the table back to a snapshot that can be read.",
+              e)
+          .inTable(manager().tableName());
+    }
+  }
+
+  private String problem(ManifestListFile list) {
+    EncryptedKey key = key(list.encryptionKeyID());
+    if (key == null) {
+      return String.format("its key %s is not in encryption-keys", list.encryptionKeyID());
+    }
+
+    return key(key.encryptedById()) == null
+        ? String.format(
+            "the KEK %s of its key %s is not in encryption-keys", key.encryptedById(), key.keyId())
+        : String.format(
+            "its key %s in encryption-keys does not decrypt with KEK %s: one of them was changed",
+            key.keyId(), key.encryptedById());
+  }
+
+  private EncryptedKey key(String id) {
+    List<EncryptedKey> keys = manager().keys();
+    return keys.stream().filter(key -> key.keyId().equals(id)).findFirst().orElse(null);
+  }
+
+  /** The one that the FileIO has: a field of its own would travel to executors a second time. */
+  private TableEncryptionManager manager() {
+    return (TableEncryptionManager) io.encryptionManager();
+  }
+
+  @Override
+  public InputFile newInputFile(String path) {
+    return io.newInputFile(path);
+  }
+
+  @Override
+  public InputFile newInputFile(String path, long length) {
+    return io.newInputFile(path, length);
+  }
+
+  @Override
+  public InputFile newInputFile(DataFile file) {
+    return io.newInputFile(file);
+  }
+
+  @Override
+  public InputFile newInputFile(DeleteFile file) {
+    return io.newInputFile(file);
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestFile manifest) {
+    return io.newInputFile(manifest);
+  }
+
+  @Override
+  public OutputFile newOutputFile(String path) {
+    return io.newOutputFile(path);
+  }
+
+  @Override
+  public void deleteFile(String path) {
+    io.deleteFile(path);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return io.properties();
+  }
+
+  @Override
+  public void close() {
+    io.close();
+  }
+
+  private static class WithPrefix extends TableFileIO implements SupportsPrefixOperations {
+    private static final long serialVersionUID = 1L;
+
+    private final SupportsPrefixOperations prefixes;
+
+    private WithPrefix(EncryptingFileIO io) {
+      super(io);
+      this.prefixes = (SupportsPrefixOperations) io;
+    }
+
+    @Override
+    public Iterable<FileInfo> listPrefix(String prefix) {
+      return prefixes.listPrefix(prefix);
+    }
+
+    @Override
+    public void deletePrefix(String prefix) {
+      prefixes.deletePrefix(prefix);
+    }
+  }
+
+  private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
+    private static final long serialVersionUID = 1L;
+
+    private final DelegateFileIO bulk;
+
+    private WithDelegate(EncryptingFileIO io) {
+      super(io);
+      this.bulk = (DelegateFileIO) io;
+    }
+
+    @Override
+    public void deleteFiles(Iterable<String> paths) {
+      bulk.deleteFiles(paths);
+    }
+  }
+}
