@@ -177,7 +177,8 @@ final class JsonHttp {
     return false;
   }
 
-  private static JsonObject object(String body) {
+  /** The JSON object that a body is; an empty one when it is something else. */
+  static JsonObject object(String body) {
     try {
       JsonElement parsed = JsonParser.parseString(body);
       return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();

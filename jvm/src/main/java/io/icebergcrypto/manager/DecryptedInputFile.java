@@ -50,6 +50,7 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
   public NativeEncryptionKeyMetadata keyMetadata() {
     if (lazyKeyMetadata == null) {
       try {
+        checkLengths(encrypted.keyMetadata());
         this.lazyKeyMetadata = decryption.apply(encrypted).keyMetadata();
       } catch (RuntimeException e) {
         throw new FileInTable(table, location(), null).unreadableKeyMetadata(e);
@@ -57,6 +58,14 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
     }
 
     return lazyKeyMetadata;
+  }
+
+  private static void checkLengths(EncryptionKeyMetadata metadata) {
+    if (!(metadata instanceof NativeEncryptionKeyMetadata)
+        && metadata.buffer() != null
+        && !KeyMetadataLengths.fit(metadata.buffer())) {
+      throw new IllegalArgumentException("A length in it is behind its end");
+    }
   }
 
   @Override
