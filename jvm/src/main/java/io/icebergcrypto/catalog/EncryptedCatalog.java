@@ -1,13 +1,18 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.KmsProperties;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
+import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import java.io.Closeable;
 import java.io.IOException;
@@ -507,8 +512,7 @@ public final class EncryptedCatalog
 
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
-    EncryptedTableOperations ops =
-        purge && !ignoresPurge() ? encryptedOperations(identifier) : null;
+    EncryptedTableOperations ops = purge && !ignoresPurge() ? operationsToPurge(identifier) : null;
     return ops == null ? delegate.dropTable(identifier, purge) : purge(identifier, ops);
   }
 
@@ -524,21 +528,126 @@ public final class EncryptedCatalog
    * @throws IcebergCryptoException when a key cannot be had
    */
   public void checkPurge(TableIdentifier identifier) {
-    EncryptedTableOperations ops = encryptedOperations(identifier);
+    EncryptedTableOperations ops = operationsToPurge(identifier);
     if (ops != null) {
-      manifestsToPurge(ops);
+      manifestsToPurge(identifier, ops);
     }
   }
 
-  private static Map<String, ManifestFile> manifestsToPurge(EncryptedTableOperations ops) {
+  /**
+   * The same as {@link #encryptedOperations}; where metadata is authenticated, that takes a key.
+   */
+  private EncryptedTableOperations operationsToPurge(TableIdentifier identifier) {
+    try {
+      return encryptedOperations(identifier);
+    } catch (IcebergCryptoException e) {
+      if (tampered(e)) {
+        throw e; // says what to do with such a table
+      }
+
+      throw nothingDropped(identifier, delegate.loadTable(identifier).location(), e);
+    }
+  }
+
+  private Map<String, ManifestFile> manifestsToPurge(
+      TableIdentifier identifier, EncryptedTableOperations ops) {
     try {
       return reachable(ops).manifests(ops.current().snapshots());
     } catch (IcebergCryptoException e) {
+      throw nothingDropped(identifier, ops.current().location(), e);
+    }
+  }
+
+  private IcebergCryptoException nothingDropped(
+      TableIdentifier identifier, String location, IcebergCryptoException e) {
+    String force =
+        tampered(e)
+            ? ""
+            : String.format(
+                " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
+                    + " '%s').",
+                catalogName, identifier);
+    return e.withHint(
+        String.format(
+            "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                + " which needs no key, and then delete the folder %s.%s",
+            location, force));
+  }
+
+  /**
+   * Drops an encrypted table whose key cannot be had, and deletes all files in its folders: its
+   * location, {@code write.data.path} and {@code write.metadata.path}. That is for a key that is
+   * lost for good; {@link #dropTable(TableIdentifier, boolean)} deletes what the manifests name.
+   *
+   * <p>Without the key nobody can tell whether the metadata is genuine: on a Hadoop catalog, and
+   * where others write to the storage of a JDBC catalog, look at the table's location first.
+   *
+   * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
+   *     or when its folders hold another table; nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
+   * @throws IcebergCryptoException when the KMS does not answer, or the files were tampered with,
+   *     which is another matter than a lost key; or when the table was dropped and files remain
+   */
+  public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
+    String name = fullName(identifier);
+    if (!(delegate.loadTable(identifier) instanceof BaseTable base)) {
+      throw new NotSupportedException(
+              "nothing was dropped: its class in the catalog behind is not BaseTable",
+              "Use DROP TABLE without PURGE.")
+          .inTable(name);
+    }
+
+    TableMetadata metadata = base.operations().current();
+    requireLostKey(identifier, metadata, name);
+    try (FileIO own = ownStorage(base)) {
+      FileIO io = KeylessFileIO.guard(name, own == null ? base.io() : own, false);
+      return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+    }
+  }
+
+  private void requireLostKey(TableIdentifier identifier, TableMetadata metadata, String name) {
+    boolean encrypted =
+        EncryptionProperties.keyId(metadata.properties()) != null
+            || EncryptionProperties.masterKeyId(metadata) != null;
+    try {
+      if (encrypted) {
+        checkPurge(identifier);
+      }
+    } catch (KmsUnavailableException | LoginFailedException e) {
       throw e.withHint(
-          String.format(
-              "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
-                  + " which needs no key, and then delete the folder %s.",
-              ops.current().location()));
+          "Is the KMS gone for good? Then do this with a catalog that has no encryption.kms-type"
+              + " and no encryption.kms-impl.");
+    } catch (IcebergCryptoException e) {
+      if (tampered(e) || e instanceof PlaintextException) {
+        throw e;
+      }
+
+      return;
+    }
+
+    throw new InvalidConfigurationException(
+            "nothing was dropped: "
+                + (encrypted ? "its key can be had" : "it is not encrypted")
+                + ", so its manifests tell its files",
+            "Use DROP TABLE ... PURGE, which deletes these and no others.")
+        .inTable(name);
+  }
+
+  /** A wrapped key that another key of the same name wrapped is a lost key. */
+  private static boolean tampered(IcebergCryptoException e) {
+    return e instanceof TamperedException && !(e instanceof BadWrappedKeyException);
+  }
+
+  /** Storage of our own where the catalog behind gives none without a KMS, as Hive's; or null. */
+  private FileIO ownStorage(BaseTable table) {
+    try {
+      table.io();
+      return null;
+    } catch (IllegalArgumentException e) {
+      return CatalogUtil.loadFileIO(
+          properties.getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName()),
+          properties,
+          conf);
     }
   }
 
@@ -565,7 +674,7 @@ public final class EncryptedCatalog
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
     ReachableFiles reachable = reachable(ops);
-    Map<String, ManifestFile> manifests = manifestsToPurge(ops);
+    Map<String, ManifestFile> manifests = manifestsToPurge(identifier, ops);
 
     if (delegate instanceof HadoopCatalog) {
       // its drop deletes the table's folder, manifests and all: files elsewhere must go before
