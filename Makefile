@@ -47,8 +47,10 @@ test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (
 	$(VENV)/bin/pytest $(ARGS)
 
 .PHONY: soak
-soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; flip 500 bits a file
+soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; flip 500 bits a file; fuzz parsers for long
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*WritersTest"
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
+	ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 
 .PHONY: lint

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
+from pyspark_iceberg_crypto.kms import _url
 from pyspark_iceberg_crypto.kms._azure_errors import typed_errors
 from pyspark_iceberg_crypto.kms._azure_policy import hsm_policy, vault_policy
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
@@ -51,7 +51,7 @@ class AzureKeyVault(Kms):
     token_scope: str | None = None
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.vault_url)
+        parts = _url.split(self.vault_url)
         if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
             raise ConfigurationError(
                 f"{self.vault_url!r} is not the https address of a vault",
@@ -179,11 +179,11 @@ class AzureKeyVault(Kms):
 
     @property
     def _is_hsm(self) -> bool:
-        return ".managedhsm." in (urlsplit(self.vault_url).hostname or "")
+        return ".managedhsm." in (_url.split(self.vault_url).hostname or "")
 
     @property
     def _vault_name(self) -> str:
-        return (urlsplit(self.vault_url).hostname or "").partition(".")[0]
+        return (_url.split(self.vault_url).hostname or "").partition(".")[0]
 
     def _kind(self, hardware: bool, bits: int | None) -> tuple[str, int]:
         if self.algorithm.startswith("RSA"):
@@ -296,5 +296,5 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def _origin(url: str) -> tuple[str, str | None, int]:
-    parts = urlsplit(url)
+    parts = _url.split(url)
     return parts.scheme, parts.hostname, parts.port or 443

@@ -14,8 +14,9 @@ from pyspark_iceberg_crypto.kms._private import missing, read_secret
 
 MIN_PASSWORD = 6  # keytool's own limit
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ENTRY = re.compile(
-    r"^(?P<name>.+?), (?P<month>[A-Z][a-z]{2}) (?P<day>\d{1,2}), (?P<year>\d{4}), SecretKeyEntry,",
+    rf"^(?P<name>.+?), (?P<month>{'|'.join(_MONTHS)}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}), SecretKeyEntry,",
     re.MULTILINE,
 )
 # English, to be read here; and the JVM that starts quickest, for the second that it lives.
@@ -23,7 +24,6 @@ _JVM = (
     *("-J-Duser.language=en", "-J-Duser.country=US"),
     *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)

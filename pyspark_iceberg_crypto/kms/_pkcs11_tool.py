@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 60
 
 _PIN_VARIABLE = "ICEBERG_CRYPTO_PKCS11_PIN"
 _FIELD = re.compile(r"  (?P<name>label|ID|Usage|Access): +(?P<value>.*)")
-_AES = re.compile(r"Secret Key Object; AES length (?P<bytes>\d+)")
+_AES = re.compile(r"Secret Key Object; AES length (?P<bytes>\d{1,4})\b")
 
 
 @dataclass(frozen=True)

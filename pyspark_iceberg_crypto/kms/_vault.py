@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -20,6 +19,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
+from pyspark_iceberg_crypto.kms import _url
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms._private import read_text
@@ -71,7 +71,7 @@ class Vault(Kms):
     extra: ClassVar[str] = "vault"
 
     def __post_init__(self) -> None:
-        url = urlsplit(self.address)
+        url = _url.split(self.address)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ConfigurationError(
                 f"{self.address!r} is not the URL of a Vault", "https://vault.example.com:8200"
@@ -289,14 +289,34 @@ class Vault(Kms):
             ) from error
         except (exceptions.InvalidRequest, exceptions.UnsupportedOperation) as error:
             raise ConfigurationError(f"{where}: {error}", "see Vault's words") from error
+        except (LookupError, TypeError, ValueError) as error:
+            raise _not_vault(f"{where}: {self}") from error
         except exceptions.VaultError as error:  # sealed, uninitialised, throttled, broken
             raise KmsUnavailableError(
                 f"{where}: {error}", "look at vault status, and try again"
             ) from error
 
 
+def _not_vault(what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{what} does not answer as a Vault does",
+        "check the address: is a proxy or another server there?",
+    )
+
+
 def _key_info(data: dict[str, Any]) -> KeyInfo:
-    """Vault's description of a key as ours."""
+    """Vault's description of a key as ours.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        return _described(data)
+    except (ArithmeticError, LookupError, OSError, TypeError, ValueError, AttributeError) as error:
+        raise _not_vault("what describes a key") from error
+
+
+def _described(data: dict[str, Any]) -> KeyInfo:
     latest = int(data["latest_version"])
     oldest = max(1, int(data.get("min_available_version") or 0))
     usable = data["type"] in KEY_TYPES and not data.get("derived")

@@ -21,14 +21,11 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
-import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.LoadContext;
 import org.apache.iceberg.catalog.Namespace;
@@ -37,16 +34,12 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.catalog.ViewCatalog;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
-import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
-import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
-import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
-import org.apache.iceberg.util.ThreadPools;
 import org.apache.iceberg.view.View;
 import org.apache.iceberg.view.ViewBuilder;
 
@@ -235,6 +228,11 @@ public final class EncryptedCatalog
    */
   public boolean encryptsNewTable(Map<String, String> own) {
     return encryptionRequired() || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
+  }
+
+  /** The name that this catalog was given. */
+  String catalogName() {
+    return catalogName;
   }
 
   /** The Hadoop configuration. */
@@ -459,9 +457,9 @@ public final class EncryptedCatalog
 
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
-    EncryptedTableOperations ops =
-        purge && !ignoresPurge() ? encryptedOperations(identifier) : null;
-    return ops == null ? delegate.dropTable(identifier, purge) : purge(identifier, ops);
+    return purge && !ignoresPurge()
+        ? new Purge(this, identifier).run()
+        : delegate.dropTable(identifier, purge);
   }
 
   /** Nessie keeps files on purpose: other branches may reach them. */
@@ -476,67 +474,25 @@ public final class EncryptedCatalog
    * @throws IcebergCryptoException when a key cannot be had
    */
   public void checkPurge(TableIdentifier identifier) {
-    EncryptedTableOperations ops = encryptedOperations(identifier);
-    if (ops != null) {
-      manifestsToPurge(ops);
-    }
-  }
-
-  private static Map<String, ManifestFile> manifestsToPurge(EncryptedTableOperations ops) {
-    try {
-      return reachable(ops).manifests(ops.current().snapshots());
-    } catch (IcebergCryptoException e) {
-      throw e.withHint(
-          String.format(
-              "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
-                  + " which needs no key, and then delete the folder %s.",
-              ops.current().location()));
-    }
-  }
-
-  private static ReachableFiles reachable(EncryptedTableOperations ops) {
-    return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
-  }
-
-  /** The operations of an encrypted table, or null when there is no such table or it has no key. */
-  private EncryptedTableOperations encryptedOperations(TableIdentifier identifier) {
-    try {
-      return loadTable(identifier) instanceof EncryptedTable table && table.encrypted()
-          ? (EncryptedTableOperations) table.operations()
-          : null;
-    } catch (NoSuchTableException | NotFoundException e) {
-      return null; // as the catalog behind handles it
-    }
+    new Purge(this, identifier).check();
   }
 
   /**
-   * Drops a table and deletes its files. The catalog behind cannot decrypt, so this catalog
-   * deletes. All manifest lists are read first: without the key nothing is dropped.
+   * Drops an encrypted table whose key cannot be had, and deletes all files in its folders: its
+   * location, {@code write.data.path} and {@code write.metadata.path}. That is for a key that is
+   * lost for good; {@link #dropTable(TableIdentifier, boolean)} deletes what the manifests name.
+   *
+   * <p>Without the key nobody can tell whether the metadata is genuine: on a Hadoop catalog, and
+   * where others write to the storage of a JDBC catalog, look at the table's location first.
+   *
+   * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
+   *     or when its folders hold another table; nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
+   * @throws IcebergCryptoException when the KMS does not answer, or the files were tampered with,
+   *     which is another matter than a lost key; or when the table was dropped and files remain
    */
-  private boolean purge(TableIdentifier identifier, EncryptedTableOperations ops) {
-    TableMetadata metadata = ops.current();
-    FileIO io = ops.io();
-    ReachableFiles reachable = reachable(ops);
-    Map<String, ManifestFile> manifests = manifestsToPurge(ops);
-
-    if (delegate instanceof HadoopCatalog) {
-      // its drop deletes the table's folder, manifests and all: files elsewhere must go before
-      if (metadata.propertyAsBoolean(
-          TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
-        Set<String> elsewhere = reachable.contentFiles(manifests.values());
-        elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
-        CatalogUtil.deleteFiles(io, elsewhere, "data");
-      }
-
-      return delegate.dropTable(identifier, false);
-    }
-
-    boolean dropped = delegate.dropTable(identifier, false);
-    if (dropped) {
-      CatalogUtil.dropTableData(io, metadata);
-    }
-
-    return dropped;
+  public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
+    return new Purge(this, identifier).runWithoutKey();
   }
 
   // ---- namespaces

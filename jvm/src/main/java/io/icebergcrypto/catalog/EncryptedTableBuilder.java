@@ -2,9 +2,13 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.iceberg.BaseTransaction;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.Table;
@@ -15,6 +19,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -263,9 +268,34 @@ final class EncryptedTableBuilder implements TableBuilder {
               EncryptionProperties.KEY_ID));
     } else {
       EncryptionProperties.check(tableName(), before, after);
+      tryKey(table, keyId);
     }
 
     return keyId;
+  }
+
+  /**
+   * Tries the key that the replacement's commit needs, before a file is written: Iceberg leaves the
+   * manifests of a replacement that fails at its end. A KEK stays in the cache until then.
+   */
+  private void tryKey(Table table, String keyId) {
+    Optional<EncryptedKey> kek =
+        ((HasTableOperations) table)
+            .operations().current().encryptionKeys().stream()
+                .filter(key -> keyId.equals(key.encryptedById()))
+                .findFirst();
+    try {
+      if (kek.isPresent()) {
+        ByteBuffer key = catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId);
+        if (key.hasArray()) {
+          Arrays.fill(key.array(), (byte) 0); // a copy
+        }
+      } else {
+        catalog.kms().check(keyId);
+      }
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName());
+    }
   }
 
   private String tableName() {

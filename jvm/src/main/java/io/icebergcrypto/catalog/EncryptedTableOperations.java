@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
@@ -139,9 +140,18 @@ final class EncryptedTableOperations implements TableOperations {
     delegate.commit(current, authenticator.sign(current, restored));
   }
 
+  /** Where the table was in use and is refused now, what is left to do is to clean up. */
   @Override
   public FileIO io() {
-    return ioFor(current(), delegate);
+    try {
+      return ioFor(current(), delegate);
+    } catch (IcebergCryptoException e) {
+      if (keys.areInUse()) {
+        return new CleanupFileIO(delegate.io(), e);
+      }
+
+      throw e;
+    }
   }
 
   @Override

@@ -73,7 +73,7 @@ final class EncryptionProperties {
         metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
     return metadata.encryptionKeys().stream()
         .map(EncryptedKey::encryptedById)
-        .filter(id -> !ids.contains(id))
+        .filter(id -> id != null && !ids.contains(id))
         .findFirst()
         .orElse(null);
   }

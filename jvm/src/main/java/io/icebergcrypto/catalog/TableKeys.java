@@ -47,6 +47,11 @@ final class TableKeys {
     }
   }
 
+  /** Whether anybody has used this table's keys yet. */
+  synchronized boolean areInUse() {
+    return manager != null;
+  }
+
   /**
    * The manager of the table, or null when the metadata has no key id.
    *

@@ -134,6 +134,9 @@ final class ThriftCompactReader {
       size = readVarint();
     }
     checkCount(size);
+    if (size == 0 && elementType > UUID) {
+      throw error.apply("type " + elementType + " at offset " + position + " is unknown");
+    }
     for (long i = 0; i < size; i++) {
       skip(elementType, false, depth + 1);
     }

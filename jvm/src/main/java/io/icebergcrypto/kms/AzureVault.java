@@ -89,17 +89,18 @@ final class AzureVault {
    * @param listing what was listed already; what is listed now is added to it
    */
   List<Version> versions(AzureKeyId key, Listing listing) {
+    AzureErrors errors = new AzureErrors(config, key, "versions");
     URI page = listing.pages == 0 ? uri("/keys/" + key.name() + "/versions") : listing.next;
     while (page != null && listing.pages < MOST_PAGES) {
-      JsonObject body = ask(page, null, new AzureErrors(config, key, "versions"));
+      JsonObject body = ask(page, null, errors);
       List<Version> found = new ArrayList<>();
       if (body.get("value") instanceof JsonArray values) {
         for (JsonElement value : values) {
-          found.add(version(value, key));
+          found.add(version(value, errors));
         }
       }
 
-      page = next(body, key);
+      page = next(body, errors);
       listing.next = page;
       listing.found.addAll(found);
       listing.pages++;
@@ -143,10 +144,16 @@ final class AzureVault {
     body.addProperty("alg", config.algorithm());
     body.addProperty("value", value);
     AzureErrors errors = new AzureErrors(config, key, operation, value);
-    JsonObject answer = ask(uri, body, errors);
+    return result(ask(uri, body, errors), errors);
+  }
+
+  /** What an answer of 200 to wrapkey or unwrapkey gives. */
+  static Result result(JsonObject answer, AzureErrors errors) {
     Matcher kid = KID.matcher(JsonHttp.text(answer, "kid"));
     String output = JsonHttp.text(answer, "value");
-    if (output.isEmpty() || !kid.matches() || !kid.group("name").equalsIgnoreCase(key.name())) {
+    if (output.isEmpty()
+        || !kid.matches()
+        || !kid.group("name").equalsIgnoreCase(errors.key().name())) {
       throw errors.notVault(200);
     }
 
@@ -189,11 +196,12 @@ final class AzureVault {
     }
   }
 
-  private Version version(JsonElement value, AzureKeyId key) {
+  /** An entry of the list of versions. */
+  static Version version(JsonElement value, AzureErrors errors) {
     JsonObject item = value.isJsonObject() ? value.getAsJsonObject() : new JsonObject();
     Matcher kid = KID.matcher(JsonHttp.text(item, "kid"));
     if (!kid.matches() || !(item.get("attributes") instanceof JsonObject attributes)) {
-      throw new AzureErrors(config, key, "versions").notVault(200);
+      throw errors.notVault(200);
     }
 
     return new Version(
@@ -203,7 +211,7 @@ final class AzureVault {
   }
 
   /** The next page; only of the same vault, for the token goes with the request. */
-  private URI next(JsonObject body, AzureKeyId key) {
+  static URI next(JsonObject body, AzureErrors errors) {
     String link = JsonHttp.text(body, "nextLink");
     if (link.isEmpty()) {
       return null;
@@ -213,21 +221,21 @@ final class AzureVault {
       URI next = URI.create(link);
       if ("https".equals(next.getScheme())
           && next.getHost() != null
-          && AzureConfig.origin(next).equals(config.vault())) {
-        return uri(next.getRawPath(), next.getRawQuery());
+          && AzureConfig.origin(next).equals(errors.config().vault())) {
+        return uri(errors.config(), next.getRawPath(), next.getRawQuery());
       }
     } catch (IllegalArgumentException e) {
       // told below, as a page of another server is
     }
 
-    throw new AzureErrors(config, key, "versions").notVault(200);
+    throw errors.notVault(200);
   }
 
   private URI uri(String path) {
-    return uri(path, API_VERSION);
+    return uri(config, path, API_VERSION);
   }
 
-  private URI uri(String path, String query) {
+  private static URI uri(AzureConfig config, String path, String query) {
     return URI.create(config.vault() + path + "?" + query);
   }
 

@@ -227,7 +227,7 @@ record GcpErrors(String kms, String keyId) {
   }
 
   /** OAuth's error code and description; nothing else of the answer. */
-  private static String oauth(String content) {
+  static String oauth(String content) {
     try {
       JsonElement parsed = JsonParser.parseString(content == null ? "" : content);
       if (parsed.isJsonObject()) {

@@ -150,7 +150,7 @@ public final class GcpKmsClient implements KeyManagementClient {
   }
 
   /** A field of bytes, found whole by the checksum beside it. */
-  private byte[] bytes(JsonObject answer, String field, String keyId) {
+  byte[] bytes(JsonObject answer, String field, String keyId) {
     JsonElement value = answer.get(field);
     if (value == null || !value.isJsonPrimitive()) {
       throw new InvalidConfigurationException(

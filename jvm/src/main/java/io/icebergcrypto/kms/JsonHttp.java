@@ -116,7 +116,7 @@ final class JsonHttp {
     try {
       // over all of it: the request's own time-out ends with the answer's headers
       HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
-      return new Answer(response.statusCode(), parsed(response.body()), firstOf(response));
+      return new Answer(response.statusCode(), object(response.body()), firstOf(response));
     } catch (TimeoutException e) {
       throw tooSlow(e);
     } catch (ExecutionException e) {
@@ -187,7 +187,8 @@ final class JsonHttp {
     return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
   }
 
-  private static JsonObject parsed(String body) {
+  /** The JSON object that a body is; an empty one when it is something else. */
+  static JsonObject object(String body) {
     try {
       JsonElement parsed = JsonParser.parseString(body);
       return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();

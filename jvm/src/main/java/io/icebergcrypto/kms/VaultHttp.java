@@ -87,11 +87,15 @@ final class VaultHttp {
         : "";
   }
 
-  /** A member that is a number; 0 when it is not. */
+  /** A member that is a number; 0 when it is not, or none that anybody counts with. */
   static long number(JsonObject parent, String name) {
-    return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
-        ? found.getAsLong()
-        : 0;
+    try {
+      return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
+          ? found.getAsLong()
+          : 0;
+    } catch (NumberFormatException e) {
+      return 0; // 1e99999, say
+    }
   }
 
   /** Whether a member is there and true. */

@@ -1,6 +1,7 @@
 package io.icebergcrypto.manager;
 
 import io.icebergcrypto.IcebergCryptoException;
+import java.nio.ByteBuffer;
 import java.util.function.Function;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptionKeyMetadata;
@@ -50,13 +51,31 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
   public NativeEncryptionKeyMetadata keyMetadata() {
     if (lazyKeyMetadata == null) {
       try {
-        this.lazyKeyMetadata = decryption.apply(encrypted).keyMetadata();
+        checkLengths(encrypted.keyMetadata());
+        NativeEncryptionKeyMetadata metadata = decryption.apply(encrypted).keyMetadata();
+        checkKey(metadata.encryptionKey());
+        this.lazyKeyMetadata = metadata;
       } catch (RuntimeException e) {
         throw new FileInTable(table, location(), null).unreadableKeyMetadata(e);
       }
     }
 
     return lazyKeyMetadata;
+  }
+
+  private static void checkLengths(EncryptionKeyMetadata metadata) {
+    if (!(metadata instanceof NativeEncryptionKeyMetadata)
+        && metadata.buffer() != null
+        && !KeyMetadataLengths.fit(metadata.buffer())) {
+      throw new IllegalArgumentException("A length in it is behind its end");
+    }
+  }
+
+  private static void checkKey(ByteBuffer key) {
+    int length = key.remaining();
+    if (length != 16 && length != 24 && length != 32) {
+      throw new IllegalArgumentException("A key of " + length + " bytes");
+    }
   }
 
   @Override

@@ -46,10 +46,7 @@ public class KeylessFileIO implements FileIO {
    */
   public static FileIO guard(
       FileIO io, TableEncryptionManager manager, boolean plaintextFiles, StatisticsPolicy policy) {
-    FileIO storage =
-        io instanceof EncryptingFileIO
-            ? EncryptingFileIO.combine(io, PlaintextEncryptionManager.instance())
-            : io;
+    FileIO storage = storageBelow(io);
     if (storage instanceof DelegateFileIO delegate) {
       return new WithDelegate(delegate, manager, plaintextFiles, policy);
     }
@@ -57,6 +54,13 @@ public class KeylessFileIO implements FileIO {
     return storage instanceof SupportsPrefixOperations prefix
         ? new WithPrefix(prefix, manager, plaintextFiles, policy)
         : new KeylessFileIO(storage, manager, plaintextFiles, policy);
+  }
+
+  /** A FileIO as it is below an encryption manager of Iceberg's. */
+  public static FileIO storageBelow(FileIO io) {
+    return io instanceof EncryptingFileIO
+        ? EncryptingFileIO.combine(io, PlaintextEncryptionManager.instance())
+        : io;
   }
 
   /**

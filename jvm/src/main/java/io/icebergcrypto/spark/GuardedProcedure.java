@@ -82,6 +82,10 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
       return new AuthenticateMetadata(catalog, encrypted);
     }
 
+    if (system && lower.equals(PurgeWithoutKey.NAME)) {
+      return new PurgeWithoutKey(catalog, encrypted);
+    }
+
     UnboundProcedure procedure = iceberg.apply(ident);
     return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)

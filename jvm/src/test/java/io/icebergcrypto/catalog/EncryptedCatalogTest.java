@@ -462,7 +462,11 @@ class EncryptedCatalogTest {
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("lake.db.t")
         .hasMessageContaining("DROP TABLE without PURGE")
+        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')")
         .hasMessageContaining(table.location());
+    assertThatThrownBy(() -> ((EncryptedCatalog) withoutKey).checkPurge(T))
+        .isInstanceOf(KeyNotFoundException.class)
+        .hasMessageContaining("purge_without_key");
     assertThat(catalog.tableExists(T)).isTrue();
     assertThat(TestLake.files(table)).isNotEmpty();
     assertThat(withoutKey.dropTable(T, false)).as("what the hint says").isTrue();

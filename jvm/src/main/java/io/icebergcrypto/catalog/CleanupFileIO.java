@@ -1,0 +1,43 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.IcebergCryptoException;
+import java.util.Map;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+
+/**
+ * The FileIO of a table that was in use and is refused since then: it deletes, so that a write
+ * which fails for that can take its files back, and neither reads nor writes.
+ */
+final class CleanupFileIO implements FileIO {
+  private static final long serialVersionUID = 1L;
+
+  private final FileIO io;
+  private final IcebergCryptoException refusal;
+
+  CleanupFileIO(FileIO io, IcebergCryptoException refusal) {
+    this.io = io;
+    this.refusal = refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(String path) {
+    throw refusal;
+  }
+
+  @Override
+  public OutputFile newOutputFile(String path) {
+    throw refusal;
+  }
+
+  @Override
+  public void deleteFile(String path) {
+    io.deleteFile(path);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return io.properties();
+  }
+}

@@ -1,0 +1,195 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.manager.KeylessFileIO;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.util.ThreadPools;
+
+/**
+ * Drops a table and deletes its files. The catalog behind cannot decrypt, so this does it. All
+ * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
+ */
+final class Purge {
+  private final EncryptedCatalog catalog;
+  private final Catalog delegate;
+  private final TableIdentifier identifier;
+  private final String name;
+
+  Purge(EncryptedCatalog catalog, TableIdentifier identifier) {
+    this.catalog = catalog;
+    this.delegate = catalog.delegate();
+    this.identifier = identifier;
+    this.name = catalog.fullName(identifier);
+  }
+
+  /** See {@link EncryptedCatalog#dropTable(TableIdentifier, boolean)}. */
+  boolean run() {
+    EncryptedTableOperations ops = operations();
+    if (ops == null) {
+      return delegate.dropTable(identifier, true);
+    }
+
+    TableMetadata metadata = ops.current();
+    FileIO io = ops.io();
+    Map<String, ManifestFile> manifests = manifests(ops);
+    if (delegate instanceof HadoopCatalog) {
+      // its drop deletes the table's folder, manifests and all: files elsewhere must go before
+      if (metadata.propertyAsBoolean(
+          TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
+        Set<String> elsewhere = reachable(ops).contentFiles(manifests.values());
+        elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
+        CatalogUtil.deleteFiles(io, elsewhere, "data");
+      }
+
+      return delegate.dropTable(identifier, false);
+    }
+
+    boolean dropped = delegate.dropTable(identifier, false);
+    if (dropped) {
+      CatalogUtil.dropTableData(io, metadata);
+    }
+
+    return dropped;
+  }
+
+  /** See {@link EncryptedCatalog#checkPurge}. */
+  void check() {
+    EncryptedTableOperations ops = operations();
+    if (ops != null) {
+      manifests(ops);
+    }
+  }
+
+  /** See {@link EncryptedCatalog#purgeWithoutKey}. */
+  PurgedFiles runWithoutKey() {
+    if (!(delegate.loadTable(identifier) instanceof BaseTable table)) {
+      throw new NotSupportedException(
+              "nothing was dropped: its class in the catalog behind is not BaseTable",
+              "Use DROP TABLE without PURGE.")
+          .inTable(name);
+    }
+
+    TableMetadata metadata = table.operations().current();
+    requireLostKey(metadata);
+    try (FileIO own = ownStorage(table)) {
+      FileIO io = KeylessFileIO.storageBelow(own == null ? table.io() : own);
+      return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+    }
+  }
+
+  private void requireLostKey(TableMetadata metadata) {
+    boolean encrypted =
+        EncryptionProperties.keyId(metadata.properties()) != null
+            || EncryptionProperties.masterKeyId(metadata) != null;
+    try {
+      if (encrypted) {
+        check();
+      }
+    } catch (KmsUnavailableException | LoginFailedException e) {
+      throw e.withHint(
+          "Is the KMS gone for good? Then do this with a catalog that has no encryption.kms-type"
+              + " and no encryption.kms-impl.");
+    } catch (IcebergCryptoException e) {
+      if (tampered(e) || e instanceof PlaintextException) {
+        throw e;
+      }
+
+      return;
+    }
+
+    throw new InvalidConfigurationException(
+            "nothing was dropped: "
+                + (encrypted ? "its key can be had" : "it is not encrypted")
+                + ", so its manifests tell its files",
+            "Use DROP TABLE ... PURGE, which deletes these and no others.")
+        .inTable(name);
+  }
+
+  /** Storage of our own where the catalog behind gives none without a KMS, as Hive's; or null. */
+  private FileIO ownStorage(BaseTable table) {
+    try {
+      table.io();
+      return null;
+    } catch (IllegalArgumentException e) {
+      return CatalogUtil.loadFileIO(
+          catalog
+              .properties()
+              .getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName()),
+          catalog.properties(),
+          catalog.conf());
+    }
+  }
+
+  /**
+   * The operations of an encrypted table, or null when there is no such table or it has no key.
+   * Where metadata is authenticated, that takes the key.
+   */
+  private EncryptedTableOperations operations() {
+    try {
+      return catalog.loadTable(identifier) instanceof EncryptedTable table && table.encrypted()
+          ? (EncryptedTableOperations) table.operations()
+          : null;
+    } catch (NoSuchTableException | NotFoundException e) {
+      return null; // as the catalog behind handles it
+    } catch (IcebergCryptoException e) {
+      if (tampered(e)) {
+        throw e; // says what to do with such a table
+      }
+
+      throw nothingDropped(delegate.loadTable(identifier).location(), e);
+    }
+  }
+
+  private Map<String, ManifestFile> manifests(EncryptedTableOperations ops) {
+    try {
+      return reachable(ops).manifests(ops.current().snapshots());
+    } catch (IcebergCryptoException e) {
+      throw nothingDropped(ops.current().location(), e);
+    }
+  }
+
+  private static ReachableFiles reachable(EncryptedTableOperations ops) {
+    return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
+  }
+
+  private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {
+    String force =
+        tampered(e)
+            ? ""
+            : String.format(
+                " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
+                    + " '%s').",
+                catalog.catalogName(), identifier);
+    return e.withHint(
+        String.format(
+            "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                + " which needs no key, and then delete the folder %s.%s",
+            location, force));
+  }
+
+  /** A wrapped key that another key of the same name wrapped is a lost key. */
+  private static boolean tampered(IcebergCryptoException e) {
+    return e instanceof TamperedException && !(e instanceof BadWrappedKeyException);
+  }
+}

@@ -1,0 +1,132 @@
+package io.icebergcrypto.catalog;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.catalog.MetadataCode.Place;
+import io.icebergcrypto.manager.TableEncryptionManager;
+import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.TestLake;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.junit.jupiter.api.Test;
+
+/** Hostile metadata, codes, paths and properties of a table. */
+class CatalogFuzzTest {
+  private static final String UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1";
+  private static final String FILE =
+      "s3://b/t/metadata/authenticated-" + UUID + "/00007-abc.metadata.json";
+
+  /** Unwraps what "wraps" by nothing at all. */
+  private static final KeyManagementClient KMS =
+      new KeyManagementClient() {
+        @Override
+        public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+          return key.duplicate();
+        }
+
+        @Override
+        public ByteBuffer unwrapKey(ByteBuffer wrapped, String wrappingKeyId) {
+          return wrapped.duplicate();
+        }
+
+        @Override
+        public void initialize(Map<String, String> properties) {}
+      };
+
+  @Test
+  void codes() {
+    String valid = "v1.12." + "0123456789abcdef".repeat(4) + ".a2V/aw==";
+    Fuzz.run(
+        1,
+        round -> {
+          String value = round.mutated(valid);
+          MetadataCode code = MetadataCode.parse(value);
+          if (code != null) {
+            assertThat(code.code()).hasSize(32);
+            assertThat(code.version()).isNotNegative();
+            assertThat(MetadataCode.parse(code.value())).isEqualTo(code);
+          }
+
+          return code != null;
+        });
+  }
+
+  @Test
+  void placesAndFolders() {
+    Fuzz.run(
+        1,
+        round -> {
+          String file = round.mutated(round.oneOf(FILE, "file:/w/t/metadata/v3.metadata.json"));
+          Place place = Place.of(file);
+          assertThat(place.version()).isGreaterThanOrEqualTo(-1);
+          String uuid = MetadataFolder.uuid(file);
+          assertThat(uuid == null || uuid.length() == 36).isTrue();
+          // a manifest is never put into the folder that only we write
+          assertThat(MetadataFolder.uuid(MetadataFolder.above(file)) == null || uuid != null)
+              .isTrue();
+          return uuid != null;
+        });
+  }
+
+  @Test
+  void namesOfProperties() {
+    Fuzz.run(
+        1,
+        round -> {
+          String name = round.mutated("encryption.data-key-length");
+          String value = round.mutated("16");
+          PropertyNames.checkTable("lake.db.t", Map.of(), Map.of(name, value));
+          int length = EncryptionProperties.dataKeyLength("lake.db.t", Map.of(name, value));
+          assertThat(length).isIn(16, 24, 32);
+          return true;
+        });
+  }
+
+  /** Metadata that was changed in any way, and still is metadata to Iceberg, is refused. */
+  @Test
+  void metadata() {
+    TableMetadata plain =
+        TableMetadata.newTableMetadata(
+            TestLake.SCHEMA,
+            PartitionSpec.unpartitioned(),
+            "s3://b/t",
+            Map.of("format-version", "3", "encryption.key-id", "k1", "a", "b"));
+    byte[] kek = "0123456789abcdef".getBytes(US_ASCII);
+    TableMetadata metadata =
+        TableMetadata.buildFrom(plain)
+            .assignUUID(UUID)
+            .addEncryptionKey(
+                new BaseEncryptedKey(
+                    "kek", ByteBuffer.wrap(kek), "k1", Map.of("KEY_TIMESTAMP", "1")))
+            .addEncryptionKey(
+                new BaseEncryptedKey("list", ByteBuffer.wrap(new byte[60]), "kek", Map.of()))
+            .discardChanges()
+            .build();
+    SecretKeySpec key = MetadataCode.key(ByteBuffer.wrap(kek), UUID);
+    TableMetadata signed = MetadataCode.of(metadata, Place.of(FILE), key, "kek").addTo(metadata);
+    String valid = TableMetadataParser.toJson(signed);
+    Fuzz.run(
+        10,
+        round -> {
+          TableMetadata hostile;
+          try {
+            hostile = TableMetadataParser.fromJson(FILE, round.mutated(valid));
+          } catch (RuntimeException e) {
+            return false; // Iceberg's reader does not take it
+          }
+
+          EncryptionProperties.masterKeyId(hostile);
+          new TableKeys("lake.db.t", TableEncryptionManager::new, () -> KMS).managerFor(hostile);
+          MetadataAuthenticator.of("lake.db.t", null, false, () -> KMS).check(hostile, FILE);
+          assertThat(TableMetadataParser.toJson(hostile)).isEqualTo(valid);
+          return true;
+        });
+  }
+}

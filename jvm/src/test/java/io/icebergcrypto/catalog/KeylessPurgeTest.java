@@ -1,0 +1,220 @@
+package io.icebergcrypto.catalog;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tables whose key is lost, and what is near them. */
+@ParameterizedClass
+@EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
+class KeylessPurgeTest {
+  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+
+  @Parameter private Backend backend;
+  @TempDir private Path folder;
+  private TestLake lake;
+  private EncryptedCatalog catalog;
+
+  @BeforeEach
+  void open() throws IOException {
+    this.lake = new TestLake(backend, folder, null, TestKeystore.create(folder, "k1").properties());
+    this.catalog = (EncryptedCatalog) lake.open(Map.of());
+    ((SupportsNamespaces) catalog).createNamespace(TestLake.DB);
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    ((Closeable) catalog).close();
+  }
+
+  private Table create(String name, Map<String, String> more) {
+    Table table = TestLake.createTable(catalog, name, more);
+    TestLake.append(table, 1, 2);
+    return table;
+  }
+
+  private EncryptedCatalog withoutKey() throws IOException {
+    TestKeystore.existing(folder).write(256, "another");
+    return (EncryptedCatalog) lake.open(Map.of());
+  }
+
+  private static Path path(String location) {
+    return Path.of(location.replaceFirst("^file:(//)?", ""));
+  }
+
+  private static List<Path> below(Path place) throws IOException {
+    if (!Files.exists(place)) {
+      return List.of();
+    }
+
+    try (Stream<Path> all = Files.walk(place)) {
+      return all.filter(file -> Files.isRegularFile(file) && !file.toString().endsWith(".crc"))
+          .toList();
+    }
+  }
+
+  @Test
+  void allOfItsFoldersGoAndNothingElse() throws IOException {
+    Path data = folder.resolve("elsewhere/data");
+    Table table = create("t", Map.of("write.data.path", data.toUri().toString()));
+    Table neighbour = create("t2", Map.of());
+    List<Path> kept = below(path(neighbour.location()));
+    Path beside = Files.writeString(folder.resolve("elsewhere/data2"), "kept");
+    List<Path> own =
+        Stream.of(below(path(table.location())), below(data)).flatMap(List::stream).toList();
+    assertThat(below(data)).isNotEmpty();
+
+    PurgedFiles purged = withoutKey().purgeWithoutKey(T);
+    assertThat(purged.files()).isEqualTo(own.size());
+    assertThat(purged.bytes()).isPositive();
+    assertThat(own).noneMatch(Files::exists);
+    assertThat(catalog.tableExists(T)).isFalse();
+    assertThat(kept).allMatch(Files::exists);
+    assertThat(beside).exists();
+  }
+
+  @Test
+  void aKeyThatWasMadeAnewIsALostKey() throws IOException {
+    Table table = create("t", Map.of());
+    TestKeystore.existing(folder).write(256, "k1");
+    EncryptedCatalog withoutKey = (EncryptedCatalog) lake.open(Map.of());
+    assertThatThrownBy(() -> withoutKey.dropTable(T, true))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')");
+    assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
+    assertThat(below(path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void withoutAnyKmsItWorksToo() throws IOException {
+    Table table = create("t", Map.of());
+    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
+    EncryptedCatalog noKms = new EncryptedCatalog();
+    noKms.setConf(backend.conf(folder));
+    noKms.initialize("lake", properties);
+    try (noKms) {
+      assertThat(noKms.purgeWithoutKey(T).files()).isPositive();
+    }
+
+    assertThat(below(path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void aTableWithAKeyOrWithoutEncryptionIsRefused() {
+    Table table = create("t", Map.of());
+    assertRefused(catalog, table, "its key can be had", "DROP TABLE ... PURGE");
+    Table plain =
+        catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
+    assertThatThrownBy(() -> catalog.purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.plain", "it is not encrypted", "DROP TABLE ... PURGE");
+    assertThat(plain.location()).isNotNull();
+  }
+
+  @Test
+  void anotherTableInItsFolderIsRefused() throws IOException {
+    Table table = create("t", Map.of());
+    TableMetadata foreign =
+        TableMetadata.buildFrom(
+                TableMetadata.newTableMetadata(
+                    TestLake.SCHEMA, table.spec(), table.location() + "/inner", Map.of()))
+            .discardChanges()
+            .build();
+    Path inner = path(table.location()).resolve("inner/metadata/00000-x.metadata.json");
+    Files.createDirectories(inner.getParent());
+    Files.writeString(inner, TableMetadataParser.toJson(foreign));
+    EncryptedCatalog withoutKey = withoutKey();
+    assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
+    Files.writeString(inner, "{\"view-uuid\": \"somebody's view\"}");
+    assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
+    Files.delete(inner);
+    withoutKey.purgeWithoutKey(T);
+    assertThat(below(path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void filesThatMayBeAnothersAreRefused() throws IOException {
+    Table table = create("t", Map.of("gc.enabled", "false"));
+    assertRefused(withoutKey(), table, "gc.enabled", "without PURGE");
+  }
+
+  @Test
+  void aFolderThatIsNoTablesOwnIsRefused() throws IOException {
+    Table table = create("t", Map.of());
+    table.updateProperties().set("write.data.path", "/tmp").commit();
+    assertRefused(withoutKey(), table, "'/tmp'", "write.data.path");
+  }
+
+  @Test
+  void aKmsThatDoesNotAnswerIsNoLostKey() throws IOException {
+    Table table = create("t", Map.of());
+    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
+    properties.put("encryption.kms-impl", Down.class.getName());
+    properties.put("encryption.kms.retry.max-attempts", "1");
+    EncryptedCatalog down = new EncryptedCatalog();
+    down.setConf(backend.conf(folder));
+    down.initialize("lake", properties);
+    try (down) {
+      assertThatThrownBy(() -> down.purgeWithoutKey(T))
+          .isInstanceOf(KmsUnavailableException.class)
+          .hasMessageContainingAll("Nothing was dropped", "gone for good", "encryption.kms-impl");
+    }
+
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
+  }
+
+  /** A KMS that does not answer. */
+  public static final class Down implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      throw new KmsUnavailableException("no answer", "Wait.");
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      throw new KmsUnavailableException("no answer", "Wait.");
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {}
+  }
+
+  private void assertRefused(EncryptedCatalog with, Table table, String... words) {
+    assertThatThrownBy(() -> with.purgeWithoutKey(T))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "hint:")
+        .hasMessageContainingAll(words);
+    assertThat(catalog.tableExists(T)).isTrue();
+    assertThat(TestLake.files(table)).isNotEmpty();
+  }
+}
