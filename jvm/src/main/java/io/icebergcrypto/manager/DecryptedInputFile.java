@@ -90,7 +90,7 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
       return new DecryptedStream(decrypted.newStream(), file(), decrypted.getLength());
     } catch (IcebergCryptoException e) {
       throw e;
-    } catch (IllegalStateException e) { // shorter than any stream
+    } catch (IllegalStateException | ArithmeticException e) { // no length of any stream
       throw file().malformed(e);
     }
   }

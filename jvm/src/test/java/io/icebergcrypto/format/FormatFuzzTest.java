@@ -111,7 +111,13 @@ class FormatFuzzTest {
         round -> {
           byte[] footer = TestFiles.footer(round.mutated(round.oneOf(valid)), 50);
           PareFooter ours = PareFooter.parse(footer, footer.length, footer.length + 12L, "f");
-          assertThat(ours).isEqualTo(parquets(footer));
+          try {
+            assertThat(ours).isEqualTo(parquets(footer));
+          } catch (IOException e) {
+            // in a field that neither knows, Thrift's newer types are news to Parquet's code
+            assertThat(e).hasMessageContaining("unrecognized type code");
+          }
+
           return true;
         });
   }
