@@ -41,6 +41,12 @@ def victim(request: pytest.FixtureRequest, spark: SparkSession, world: World) ->
     return make_metadata_victim(lake, file_format)
 
 
+def tables_on(*kinds: str) -> pytest.MarkDecorator:
+    """The tables of some catalogs only."""
+    chosen = [table for table in TABLES if table[0] in kinds]
+    return pytest.mark.parametrize("victim", chosen, indirect=True, ids="-".join)
+
+
 def test_the_document_has_every_attack_on_metadata() -> None:
     assert set(DOCUMENTED) == {(a, column) for a in METADATA_ATTACKS for column in COLUMNS.values()}
 
@@ -69,10 +75,10 @@ def test_attacks_on_metadata(victim: MetadataVictim) -> None:
     assert not problems, f"{len(problems)} attacks:\n" + "\n".join(problems)
 
 
+@tables_on("rest", "hadoop")
 @pytest.mark.parametrize("attack", [STRIPPED, PLAINTEXT])
 def test_a_catalog_that_refuses_plaintext_tables(victim: MetadataVictim, attack: str) -> None:
-    if victim.lake.kind not in ("rest", "hadoop"):
-        pytest.skip("Hive and JDBC notice both attacks by themselves")
+    """On REST and Hadoop; Hive and JDBC notice both attacks by themselves."""
     lake = victim.lake.with_options({**UNCACHED, "encryption.plaintext-tables": "refuse"})
     table = lake.table()
     assert scan(lake, table) == victim.states[-1]
@@ -87,10 +93,9 @@ def test_a_catalog_that_refuses_plaintext_tables(victim: MetadataVictim, attack:
         lake.sql(f"CREATE TABLE {lake.table('refused')} (id INT) USING iceberg")
 
 
+@tables_on("hive", "hadoop")
 def test_bits_of_values_in_the_metadata(victim: MetadataVictim) -> None:
     """Not on JDBC or REST, where Iceberg tries for 90 s to read metadata that it cannot parse."""
-    if victim.lake.kind not in ("hive", "hadoop"):
-        pytest.skip("see above")
     rng = random.Random(f"{SEED}-{victim.lake.kind}-{victim.format}-metadata")
     for number in range(FLIPS // 2 if CAMPAIGN else 4):
         changes = flip_a_value(victim.finds, rng)
