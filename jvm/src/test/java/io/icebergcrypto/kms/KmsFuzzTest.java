@@ -148,7 +148,7 @@ class KmsFuzzTest {
           JsonHttp.Answer answer = answer(round, valid);
           assertThat(VaultHttp.told(answer)).hasSizeLessThan(400).doesNotContain("\n");
           VaultErrors.isInvalidToken(answer);
-          JsonObject data = VaultHttp.object(answer.body(), "data");
+          JsonObject data = JsonHttp.object(answer.body(), "data");
           VaultHttp.number(data, "ttl");
           VaultHttp.isTrue(data, "renewable");
           VaultHttp.text(data, "ciphertext");
