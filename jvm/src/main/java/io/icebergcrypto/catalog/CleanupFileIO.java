@@ -2,6 +2,10 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
 import java.util.Map;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
@@ -23,6 +27,26 @@ final class CleanupFileIO implements FileIO {
 
   @Override
   public InputFile newInputFile(String path) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestListFile list) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestFile manifest) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(DataFile file) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(DeleteFile file) {
     throw refusal;
   }
 

@@ -25,6 +25,7 @@ import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.LoadContext;
@@ -230,6 +231,11 @@ public final class EncryptedCatalog
     return encryptionRequired() || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
   }
 
+  /** Whether the catalog names a KMS. */
+  boolean hasKms() {
+    return kms != null;
+  }
+
   /** The name that this catalog was given. */
   String catalogName() {
     return catalogName;
@@ -303,6 +309,14 @@ public final class EncryptedCatalog
   void checkMetadata(Table table) {
     if (table instanceof BaseTable base) {
       authenticator(base.name(), base.operations()).check(base.operations().current());
+    }
+  }
+
+  /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
+  void checkMetadata(TableIdentifier identifier, TableMetadata metadata, String file) {
+    MetadataAuthenticator authenticator = authenticator(fullName(identifier), null);
+    if (authenticatesMetadata && MetadataAuthenticator.claims(metadata, file)) {
+      authenticator.check(metadata, file);
     }
   }
 
@@ -478,18 +492,19 @@ public final class EncryptedCatalog
   }
 
   /**
-   * Drops an encrypted table whose key cannot be had, and deletes all files in its folders: its
-   * location, {@code write.data.path} and {@code write.metadata.path}. That is for a key that is
-   * lost for good; {@link #dropTable(TableIdentifier, boolean)} deletes what the manifests name.
+   * Drops an encrypted table whose key cannot be had, and deletes all files in its location. That
+   * is for a key that is lost for good; {@link #dropTable(TableIdentifier, boolean)} deletes what
+   * the manifests name.
    *
    * <p>Without the key nobody can tell whether the metadata is genuine: on a Hadoop catalog, and
    * where others write to the storage of a JDBC catalog, look at the table's location first.
    *
    * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
-   *     or when its folders hold another table; nothing was dropped then
+   *     or when its location holds another table; nothing was dropped then
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
-   * @throws IcebergCryptoException when the KMS does not answer, or the files were tampered with,
-   *     which is another matter than a lost key; or when the table was dropped and files remain
+   * @throws IcebergCryptoException when a login, a grant or a mended setting could give the key, or
+   *     the files were tampered with, which is another matter than a lost key; or when the table
+   *     was dropped and files remain
    */
   public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
     return new Purge(this, identifier).runWithoutKey();

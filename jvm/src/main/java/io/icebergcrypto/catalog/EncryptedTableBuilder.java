@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -201,6 +202,7 @@ final class EncryptedTableBuilder implements TableBuilder {
               "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
                   + " table-default.%s.",
               EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID));
+      refuseAnothersMetadata(all);
       return null;
     }
 
@@ -218,6 +220,25 @@ final class EncryptedTableBuilder implements TableBuilder {
     return keyId;
   }
 
+  /** Properties copied from an encrypted table: commits of that one made them. */
+  private void refuseAnothersMetadata(Map<String, String> all) {
+    String folder = all.getOrDefault(TableProperties.WRITE_METADATA_LOCATION, "");
+    String property =
+        all.containsKey(EncryptionProperties.METADATA_MAC)
+            ? EncryptionProperties.METADATA_MAC
+            : TableProperties.WRITE_METADATA_LOCATION;
+    if (all.containsKey(EncryptionProperties.METADATA_MAC)
+        || MetadataFolder.uuid(folder + "/file") != null) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "property %s is that of another, encrypted table, and this one has no %s",
+                  property, EncryptionProperties.KEY_ID),
+              String.format(
+                  "Leave it out, or add '%s'='<master key id>'.", EncryptionProperties.KEY_ID))
+          .inTable(tableName());
+    }
+  }
+
   private void refuseIfRequired(String hint) {
     if (catalog.encryptionRequired()) {
       throw EncryptionProperties.required(hint).inTable(tableName());
@@ -230,7 +251,8 @@ final class EncryptedTableBuilder implements TableBuilder {
    */
   private Table existing() {
     try {
-      Table table = catalog.delegate().loadTable(identifier);
+      Table table =
+          MetadataHash.checked(tableName(), () -> catalog.delegate().loadTable(identifier));
       catalog.checkMetadata(table);
       return table;
     } catch (NoSuchTableException e) {

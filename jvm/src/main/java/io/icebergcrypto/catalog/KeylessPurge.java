@@ -8,9 +8,8 @@ import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.TreeSet;
 import java.util.function.BooleanSupplier;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -21,11 +20,13 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
  * Drops a table whose key is lost, and deletes its files. Its manifests cannot be read, so nobody
- * can say which files are the table's: all that is in its folders goes, after a look for another
+ * can say which files are the table's: all that is in its location goes, after a look for another
  * table in there.
  */
 final class KeylessPurge {
   private static final int LONGEST_LIST = 5;
+  private static final Pattern AUTHORITY = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+  private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
 
   private final String tableName;
   private final TableMetadata metadata;
@@ -44,12 +45,12 @@ final class KeylessPurge {
   }
 
   /**
-   * Looks through the table's folders, drops the table, and deletes the folders.
+   * Looks through the table's location, drops the table, and deletes the location.
    *
    * @param drop drops the table in the catalog, without its files; false when it was gone
-   * @return what was in the folders
+   * @return what was in there
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
-   * @throws InvalidConfigurationException when the folders hold another table, or are no table's
+   * @throws InvalidConfigurationException when the location holds another table, or is no table's
    *     own; nothing was dropped then
    * @throws IcebergCryptoException when the table was dropped and files remain
    */
@@ -72,63 +73,60 @@ final class KeylessPurge {
           .inTable(tableName);
     }
 
-    Set<String> folders = folders();
-    PurgedFiles found = new PurgedFiles(0, 0);
-    for (String folder : folders) {
-      found = found.plus(look(storage, folder));
-    }
-
+    String folder = folder();
+    PurgedFiles found = look(storage, folder);
     if (!drop.getAsBoolean()) {
       throw refused("it is gone already", "Somebody else dropped it just now.");
     }
 
-    for (String folder : folders) {
-      try {
-        storage.deletePrefix(folder + "/");
-      } catch (RuntimeException e) {
-        throw new IcebergCryptoException(
-                String.format("it was dropped, but files remain in %s: %s", folder, e.getMessage()),
-                "Delete these folders with the tools of the storage: " + folders + ".",
-                e)
-            .inTable(tableName);
-      }
+    try {
+      storage.deletePrefix(folder + "/");
+    } catch (RuntimeException e) {
+      throw new IcebergCryptoException(
+              String.format("it was dropped, but files remain in %s: %s", folder, e.getMessage()),
+              "Delete this folder with the tools of the storage.",
+              e)
+          .inTable(tableName);
     }
 
     return found;
   }
 
-  /** The folders that Iceberg writes a table's files into, none inside another. */
-  private Set<String> folders() {
-    List<String> all = new ArrayList<>(List.of(metadata.location()));
-    Stream.of(
+  /** The table's location. */
+  private String folder() {
+    String folder = withoutSlash(metadata.location());
+    if (path(folder).chars().filter(c -> c == '/').count() < 2 || path(folder).contains("/../")) {
+      throw refused(
+          String.format("'%s' cannot be a table's own folder", folder),
+          "Look at the table's location.");
+    }
+
+    return folder;
+  }
+
+  /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */
+  private List<String> elsewhere(String folder) {
+    return Stream.of(
             TableProperties.WRITE_DATA_LOCATION,
             TableProperties.WRITE_METADATA_LOCATION,
             "write.object-storage.path", // names of earlier versions
             "write.folder-storage.path")
         .map(metadata.properties()::get)
         .filter(path -> path != null && !path.isBlank())
-        .forEach(all::add);
-    all.replaceAll(path -> path.replaceFirst("/+$", ""));
-    Set<String> outermost = new TreeSet<>();
-    for (String folder : all) {
-      if (path(folder).chars().filter(c -> c == '/').count() < 2 || path(folder).contains("/../")) {
-        throw refused(
-            String.format("'%s' cannot be a table's own folder", folder),
-            "Look at the table's location and at write.data.path and write.metadata.path.");
-      }
+        .map(KeylessPurge::withoutSlash)
+        .filter(path -> !isBelow(path, folder))
+        .distinct()
+        .toList();
+  }
 
-      if (all.stream().noneMatch(other -> isBelow(folder, other))
-          && outermost.stream().noneMatch(other -> path(other).equals(path(folder)))) {
-        outermost.add(folder);
-      }
-    }
-
-    return outermost;
+  private static String withoutSlash(String folder) {
+    return folder.replaceFirst("/+$", "");
   }
 
   /** Counts what is in a folder, and refuses one in which another table is. */
   private PurgedFiles look(SupportsPrefixOperations storage, String folder) {
-    PurgedFiles found = new PurgedFiles(0, 0);
+    long files = 0;
+    long bytes = 0;
     List<String> foreign = new ArrayList<>();
     for (FileInfo file : files(storage, folder)) {
       if (!isBelow(file.location(), folder)) {
@@ -137,8 +135,9 @@ final class KeylessPurge {
             "Use DROP TABLE without PURGE, and delete the table's folder with other tools.");
       }
 
-      found = found.plus(new PurgedFiles(1, file.size()));
-      if (file.location().endsWith(".metadata.json") && !isOwn(file.location())) {
+      files++;
+      bytes += file.size();
+      if (METADATA.matcher(file.location()).find() && !isOwn(file.location())) {
         foreign.add(file.location());
       }
     }
@@ -152,7 +151,7 @@ final class KeylessPurge {
               + " the tools of the storage.");
     }
 
-    return found;
+    return new PurgedFiles(files, bytes, elsewhere(folder));
   }
 
   private static Iterable<FileInfo> files(SupportsPrefixOperations storage, String folder) {
@@ -170,6 +169,12 @@ final class KeylessPurge {
   }
 
   private boolean isOwn(String metadataFile) {
+    boolean logged =
+        metadata.previousFiles().stream().anyMatch(entry -> entry.file().equals(metadataFile));
+    if (logged || metadataFile.equals(metadata.metadataFileLocation())) {
+      return true;
+    }
+
     try {
       return metadata.uuid().equals(TableMetadataParser.read(io, metadataFile).uuid());
     } catch (RuntimeException e) {
@@ -178,7 +183,9 @@ final class KeylessPurge {
   }
 
   private static boolean isBelow(String file, String folder) {
-    return path(file).startsWith(path(folder) + "/");
+    // a location without scheme and host is listed with those of the default file system
+    String comparable = folder.startsWith("/") ? AUTHORITY.matcher(file).replaceFirst("") : file;
+    return path(comparable).startsWith(path(folder) + "/");
   }
 
   /** A path without scheme, which may be written in several ways. */

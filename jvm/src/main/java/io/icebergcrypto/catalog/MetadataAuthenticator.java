@@ -302,6 +302,10 @@ final class MetadataAuthenticator {
     try {
       ByteBuffer bytes = kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById());
       SecretKeySpec key = MetadataCode.key(bytes, metadata.uuid());
+      if (bytes.hasArray()) {
+        Arrays.fill(bytes.array(), (byte) 0); // a copy
+      }
+
       keys.put(name, key);
       return key;
     } catch (IcebergCryptoException e) {

@@ -3,8 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
@@ -106,16 +105,16 @@ final class Purge {
       if (encrypted) {
         check();
       }
-    } catch (KmsUnavailableException | LoginFailedException e) {
-      throw e.withHint(
-          "Is the KMS gone for good? Then do this with a catalog that has no encryption.kms-type"
-              + " and no encryption.kms-impl.");
     } catch (IcebergCryptoException e) {
-      if (tampered(e) || e instanceof PlaintextException) {
-        throw e;
+      if (isLost(e)) {
+        return;
       }
 
-      return;
+      throw tampered(e) || e instanceof PlaintextException
+          ? e
+          : e.withHint(
+              "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
+                  + " encryption.kms-type and no encryption.kms-impl.");
     }
 
     throw new InvalidConfigurationException(
@@ -147,9 +146,13 @@ final class Purge {
    */
   private EncryptedTableOperations operations() {
     try {
-      return catalog.loadTable(identifier) instanceof EncryptedTable table && table.encrypted()
-          ? (EncryptedTableOperations) table.operations()
-          : null;
+      if (!(catalog.loadTable(identifier) instanceof EncryptedTable table)) {
+        return null;
+      }
+
+      EncryptedTableOperations ops = (EncryptedTableOperations) table.operations();
+      ops.encryption(); // a table that lost its key id is refused by it
+      return table.encrypted() ? ops : null;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
     } catch (IcebergCryptoException e) {
@@ -175,17 +178,27 @@ final class Purge {
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {
     String force =
-        tampered(e)
-            ? ""
-            : String.format(
+        isLost(e)
+            ? String.format(
                 " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
                     + " '%s').",
-                catalog.catalogName(), identifier);
+                catalog.catalogName(), identifier)
+            : "";
     return e.withHint(
         String.format(
             "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
                 + " which needs no key, and then delete the folder %s.%s",
             location, force));
+  }
+
+  /**
+   * Whether the key cannot be had again by a login, a grant or a mended setting: the KMS has none
+   * of that name, another has its name, or nobody says where the KMS is.
+   */
+  private boolean isLost(IcebergCryptoException e) {
+    return e instanceof KeyNotFoundException
+        || e instanceof BadWrappedKeyException
+        || !catalog.hasKms();
   }
 
   /** A wrapped key that another key of the same name wrapped is a lost key. */

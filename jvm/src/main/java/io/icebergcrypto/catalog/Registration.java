@@ -7,10 +7,10 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.ResolvingFileIO;
 
@@ -27,62 +27,55 @@ final class Registration {
   }
 
   /**
-   * Registers the table with the catalog behind.
+   * Registers the table with the catalog behind, after a look at its metadata.
    *
-   * @throws InvalidConfigurationException when encryption is required and it has no key id
-   * @throws TamperedException when its metadata is not genuine; it is registered no more
+   * @throws InvalidConfigurationException when encryption is required and it has no key id; nothing
+   *     was registered
+   * @throws TamperedException when its metadata is not genuine; nothing was registered, unless the
+   *     file was exchanged just now: the table is then refused at each load
    */
   Table register(boolean overwrite) {
-    checkRequired();
+    check();
     Catalog delegate = catalog.delegate();
     Table table =
         overwrite // as a catalog does by default, which knows no other
             ? delegate.registerTable(identifier, metadataFile, true)
             : delegate.registerTable(identifier, metadataFile);
     if (catalog.authenticatesMetadata() && table instanceof BaseTable base) {
-      checkMetadata(base, overwrite);
+      catalog.operations(base.operations(), base.name()).checkRegistered(metadataFile);
     }
 
     return catalog.decorate(table, identifier);
   }
 
-  private void checkMetadata(BaseTable table, boolean overwritten) {
-    try {
-      catalog.operations(table.operations(), table.name()).checkRegistered(metadataFile);
-    } catch (TamperedException e) {
-      // a Hadoop catalog drops the folder, which must not be the one that holds the file
-      String copied = table.operations().current().metadataFileLocation();
-      boolean sameFolder =
-          MetadataCode.Place.folderOf(copied).equals(MetadataCode.Place.folderOf(metadataFile));
-      if (!overwritten && !(catalog.delegate() instanceof HadoopCatalog && sameFolder)) {
-        catalog.delegate().dropTable(identifier, false);
-      }
-
-      throw e;
+  private void check() {
+    if (!catalog.encryptionRequired() && !catalog.authenticatesMetadata()) {
+      return;
     }
-  }
 
-  /** Where encryption is required, what is registered must be encrypted: its metadata tells. */
-  private void checkRequired() {
-    if (catalog.encryptionRequired() && keyId() == null) {
+    TableMetadata metadata = metadata();
+    if (catalog.encryptionRequired() && EncryptionProperties.keyId(metadata.properties()) == null) {
       throw EncryptionProperties.required(
               "Register it in a catalog without this property, and make an encrypted copy with"
                   + " CREATE TABLE ... AS SELECT.")
           .inTable(catalog.fullName(identifier));
     }
+
+    catalog.checkMetadata(identifier, metadata, metadataFile);
   }
 
-  private String keyId() {
+  private TableMetadata metadata() {
     Map<String, String> properties = catalog.propertiesInForce();
     String impl =
         properties.getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName());
     try (FileIO io = CatalogUtil.loadFileIO(impl, properties, catalog.conf())) {
-      return EncryptionProperties.keyId(TableMetadataParser.read(io, metadataFile).properties());
+      return TableMetadataParser.read(io, metadataFile);
     } catch (RuntimeException e) {
       throw new InvalidConfigurationException(
               String.format(
-                  "metadata file %s cannot be read, and the catalog has %s=true",
-                  metadataFile, EncryptionProperties.REQUIRED),
+                  "metadata file %s cannot be read, and the catalog looks at it before a table is"
+                      + " registered",
+                  metadataFile),
               "Check the path. Where only the catalog's server may read it, register the table with"
                   + " a catalog that has no "
                   + EncryptionProperties.REQUIRED

@@ -96,11 +96,18 @@ public class KeylessFileIO implements FileIO {
         : new KeylessInputFile(tableName, stored, KeylessInputFile.NEVER);
   }
 
-  /** Files of all kinds: Iceberg encrypts what is written to them, but for statistics. */
+  /**
+   * Files of all kinds. Iceberg hands them to the encryption manager before it writes to them, but
+   * for statistics and what is no part of the data.
+   */
   @Override
   public OutputFile newOutputFile(String path) {
-    if (policy == StatisticsPolicy.PLAINTEXT || !StatisticsFiles.isNamed(path)) {
-      return io.newOutputFile(path);
+    boolean plaintextStatistics = policy == StatisticsPolicy.PLAINTEXT;
+    if (plaintextStatistics || !StatisticsFiles.isNamed(path)) {
+      OutputFile stored = io.newOutputFile(path);
+      return plaintextFiles
+          ? stored
+          : new KeylessOutputFile(tableName, stored, KeylessInputFile.other(plaintextStatistics));
     }
 
     if (policy == StatisticsPolicy.REFUSE) {

@@ -1,5 +1,7 @@
 package io.icebergcrypto.manager;
 
+import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -16,8 +18,10 @@ import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
 
 /**
  * A table's encryption manager that many threads may use and that learns the keys of later commits.
@@ -28,7 +32,11 @@ import org.apache.iceberg.io.InputFile;
  * under this manager's lock. Readers take no lock (they are in the superclass), which is safe as
  * long as the map need not grow its table: it is made with room to spare, and {@link #addKeys}
  * refuses when that is used up, so that the owner makes a larger one.
+ *
+ * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
+ * needs the same annotation.
  */
+@DefaultSerializer(JavaSerializer.class)
 public class TableEncryptionManager extends StandardEncryptionManager {
   private static final int SPARE_KEYS = 512;
 
@@ -137,13 +145,19 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   private void learnStatistics(EncryptedKey key) {
     String path = statisticsPath(key);
     if (path != null) {
-      statistics.putIfAbsent(path, key);
+      statistics.put(path, key); // newer metadata may have the file written anew
     }
   }
 
   /** One of the keys that this manager knows, by its id; null when it does not know it. */
   public EncryptedKey key(String keyId) {
     return EncryptionUtil.encryptionKeys(this).get(keyId);
+  }
+
+  /** The file is going to be encrypted: it is taken out of {@link KeylessFileIO}'s guard. */
+  @Override
+  public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
+    return super.encrypt(KeylessOutputFile.encrypted(plainOutput));
   }
 
   /**

@@ -1,7 +1,10 @@
 package io.icebergcrypto.manager;
 
+import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import java.security.GeneralSecurityException;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
@@ -22,7 +25,11 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * manifest list is not to be had. That key is in the metadata's {@code encryption-keys}; Iceberg
  * decrypts it before it opens the list, and meets a key that somebody removed or exchanged with a
  * NullPointerException or a bare "GCM tag check failed".
+ *
+ * <p>Kryo, where Spark uses it, is told to leave this class to Java's serialization, which it would
+ * not know to replace. Without Kryo on the class path the annotation is not there.
  */
+@DefaultSerializer(JavaSerializer.class)
 public class TableFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
@@ -54,6 +61,10 @@ public class TableFileIO implements FileIO {
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
+      if (knows(list) && !isOfCipher(e)) {
+        throw e; // the storage's
+      }
+
       throw new TamperedException(
               String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
               "The table's metadata is not what was committed: encryption-keys was edited or"
@@ -63,6 +74,17 @@ public class TableFileIO implements FileIO {
               e)
           .inTable(manager().tableName());
     }
+  }
+
+  private boolean knows(ManifestListFile list) {
+    EncryptedKey key = key(list.encryptionKeyID());
+    return key != null && key(key.encryptedById()) != null;
+  }
+
+  private static boolean isOfCipher(Throwable e) {
+    return e.getCause() instanceof GeneralSecurityException
+        || e instanceof IllegalArgumentException
+        || e instanceof IllegalStateException;
   }
 
   private String problem(ManifestListFile list) {
@@ -134,6 +156,7 @@ public class TableFileIO implements FileIO {
     io.close();
   }
 
+  @DefaultSerializer(JavaSerializer.class)
   private static class WithPrefix extends TableFileIO implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
@@ -155,6 +178,7 @@ public class TableFileIO implements FileIO {
     }
   }
 
+  @DefaultSerializer(JavaSerializer.class)
   private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
     private static final long serialVersionUID = 1L;
 

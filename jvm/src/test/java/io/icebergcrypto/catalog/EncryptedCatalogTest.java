@@ -59,6 +59,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -219,6 +221,8 @@ class EncryptedCatalogTest {
       assertThat(TestLake.files(loaded)).hasSize(files);
     }
 
+    assertThatThrownBy(() -> lake.open(Map.of()).dropTable(T, true))
+        .isInstanceOf(TamperedException.class);
     Table loaded = lake.open(Map.of()).loadTable(T);
     assertThatThrownBy(() -> loaded.updateProperties().set("encryption.key-id", "k2").commit())
         .isInstanceOf(NotSupportedException.class);
@@ -236,6 +240,34 @@ class EncryptedCatalogTest {
           .hasMessageContaining("lake")
           .hasMessageContaining(property)
           .hasMessageContaining("'maybe'");
+    }
+  }
+
+  @Test
+  void aFileThatIsNotEncryptedIsNotWritten() throws IOException {
+    Table table = create("t");
+    for (String content : List.of("Obj\u0001 avro", "PAR1 parquet", "PFA1 puffin", "ORC")) {
+      OutputFile file = table.io().newOutputFile(table.location() + "/metadata/copy");
+      assertThatThrownBy(() -> write(file, content))
+          .isInstanceOf(PlaintextException.class)
+          .hasMessageContainingAll("lake.db.t", file.location(), "table.encryption()");
+      assertThat(file.toInputFile().exists()).isFalse();
+    }
+
+    for (String content : List.of("{\"offset\": 1}", "v1", "")) { // no part of the data
+      OutputFile file = table.io().newOutputFile(folder + "/offsets/" + content.length());
+      write(file, content);
+      assertThat(file.toInputFile().getLength()).isEqualTo(content.length());
+    }
+
+    Table allowing = lake.open(Map.of("encryption.plaintext-files", "allow")).loadTable(T);
+    write(allowing.io().newOutputFile(table.location() + "/data/plain"), "PAR1 parquet");
+  }
+
+  private static void write(OutputFile file, String content) throws IOException {
+    try (PositionOutputStream out = file.create()) {
+      out.write(content.getBytes(StandardCharsets.ISO_8859_1));
+      assertThat(out.getPos()).isEqualTo(content.length());
     }
   }
 

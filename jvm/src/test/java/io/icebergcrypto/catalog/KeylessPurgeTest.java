@@ -3,9 +3,11 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -18,12 +20,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -82,20 +88,22 @@ class KeylessPurgeTest {
   }
 
   @Test
-  void allOfItsFoldersGoAndNothingElse() throws IOException {
+  void itsLocationGoesAndNothingElse() throws IOException {
     Path data = folder.resolve("elsewhere/data");
     Table table = create("t", Map.of("write.data.path", data.toUri().toString()));
     Table neighbour = create("t2", Map.of());
     List<Path> kept = below(path(neighbour.location()));
     Path beside = Files.writeString(folder.resolve("elsewhere/data2"), "kept");
-    List<Path> own =
-        Stream.of(below(path(table.location())), below(data)).flatMap(List::stream).toList();
-    assertThat(below(data)).isNotEmpty();
+    List<Path> own = below(path(table.location()));
+    List<Path> shared = below(data);
+    assertThat(shared).isNotEmpty();
 
     PurgedFiles purged = withoutKey().purgeWithoutKey(T);
     assertThat(purged.files()).isEqualTo(own.size());
     assertThat(purged.bytes()).isPositive();
     assertThat(own).noneMatch(Files::exists);
+    assertThat(shared).as("other tables may write there").allMatch(Files::exists);
+    assertThat(purged.left()).containsExactly(data.toUri().toString().replaceFirst("/$", ""));
     assertThat(catalog.tableExists(T)).isFalse();
     assertThat(kept).allMatch(Files::exists);
     assertThat(beside).exists();
@@ -167,10 +175,57 @@ class KeylessPurgeTest {
   }
 
   @Test
-  void aFolderThatIsNoTablesOwnIsRefused() throws IOException {
+  void aFolderThatIsNoTablesOwnIsRefused() {
     Table table = create("t", Map.of());
-    table.updateProperties().set("write.data.path", "/tmp").commit();
-    assertRefused(withoutKey(), table, "'/tmp'", "write.data.path");
+    for (String location : List.of("/tmp", "s3://bucket/", "/a/../b")) {
+      TableMetadata metadata =
+          TableMetadata.newTableMetadata(TestLake.SCHEMA, table.spec(), location, Map.of());
+      FileIO storage = KeylessFileIO.storageBelow(new HadoopFileIO(new Configuration()));
+      assertThatThrownBy(
+              () ->
+                  new KeylessPurge("lake.db.t", metadata, storage)
+                      .run(() -> Assertions.fail("dropped")))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("lake.db.t", "nothing was dropped", "table's own folder");
+    }
+  }
+
+  @Test
+  void aKeyThatMayNotBeUsedIsNoLostKey() throws IOException {
+    create("t", Map.of());
+    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
+    properties.put("encryption.kms-impl", Denied.class.getName());
+    EncryptedCatalog denied = new EncryptedCatalog();
+    denied.setConf(backend.conf(folder));
+    denied.initialize("lake", properties);
+    try (denied) {
+      assertThatThrownBy(() -> denied.dropTable(T, true))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("Nothing was dropped")
+          .message()
+          .doesNotContain("purge_without_key");
+      assertThatThrownBy(() -> denied.purgeWithoutKey(T)).isInstanceOf(AccessDeniedException.class);
+    }
+
+    assertThat(catalog.tableExists(T)).isTrue();
+  }
+
+  /** A KMS that does not let us. */
+  public static final class Denied implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      throw new AccessDeniedException("not for you", "Ask.");
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      throw new AccessDeniedException("not for you", "Ask.");
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {}
   }
 
   @Test

@@ -484,6 +484,44 @@ class MetadataAuthenticationTest {
   }
 
   @Test
+  void aRefusedRegistrationLeavesWhatIsInTheFolder() throws IOException {
+    Table table = create("t");
+    TestLake.append(table, 1);
+    Path backup = folder.resolve("backup/" + file(table).getFileName());
+    Files.createDirectories(backup.getParent());
+    Files.copy(file(table), backup);
+    edit(backup, json -> json.getAsJsonObject("properties").addProperty("x", "y"));
+    TableIdentifier lost = TableIdentifier.of(TestLake.DB, "lost");
+    Path data = folder.resolve("warehouse/db/lost/data/rows.parquet");
+    Files.createDirectories(data.getParent());
+    Files.writeString(data, "all that is left of the table");
+    assertThatThrownBy(() -> catalog.registerTable(lost, backup.toString()))
+        .isInstanceOf(TamperedException.class);
+    assertThat(catalog.tableExists(lost)).isFalse();
+    assertThat(data).exists();
+  }
+
+  @Test
+  void propertiesOfAnotherTableAreRefusedInAPlaintextOne() {
+    Table table = create("t");
+    for (String property : List.of("encryption.metadata-mac", "write.metadata.path")) {
+      String value = metadata(table).properties().get(property);
+      if (value != null) { // a Hadoop table has no folder of its own for metadata
+        assertThatThrownBy(
+                () ->
+                    catalog
+                        .buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA)
+                        .withProperty(property, value)
+                        .create())
+            .isInstanceOf(InvalidConfigurationException.class)
+            .hasMessageContainingAll("lake.db.plain", property, "Leave it out");
+      }
+    }
+
+    assertThat(catalog.tableExists(TableIdentifier.of(TestLake.DB, "plain"))).isFalse();
+  }
+
+  @Test
   void checkingCostsNoCallOfTheKms() throws IOException {
     Table table = create("t");
     TestLake.append(table, 1);
