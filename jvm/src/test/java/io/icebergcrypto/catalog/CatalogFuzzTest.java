@@ -15,6 +15,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.util.ByteBuffers;
 import org.junit.jupiter.api.Test;
 
 /** Hostile metadata, codes, paths and properties of a table. */
@@ -33,7 +34,7 @@ class CatalogFuzzTest {
 
         @Override
         public ByteBuffer unwrapKey(ByteBuffer wrapped, String wrappingKeyId) {
-          return wrapped.duplicate();
+          return ByteBuffers.copy(wrapped); // the caller overwrites it
         }
 
         @Override
