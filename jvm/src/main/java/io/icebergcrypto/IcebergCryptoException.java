@@ -8,8 +8,12 @@ import org.apache.iceberg.exceptions.CleanableFailure;
  *
  * <p>It is a {@link CleanableFailure}: it is only thrown before a commit has reached the catalog,
  * so Iceberg and Spark may delete the files that the failed operation wrote.
+ *
+ * <p>It does not change: threads that wait for one answer of a KMS share its error, and each adds
+ * to a copy.
  */
-public class IcebergCryptoException extends RuntimeException implements CleanableFailure {
+public class IcebergCryptoException extends RuntimeException
+    implements CleanableFailure, Cloneable {
   private static final long serialVersionUID = 1L;
 
   private final String problem;
@@ -49,7 +53,7 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
    * Adds the table to an error from a layer that does not know tables (a KMS, a file format).
    *
    * @param name the table's full name; ignored when the error already names a table or a catalog
-   * @return this error
+   * @return the error with that
    */
   public IcebergCryptoException inTable(String name) {
     return about("Table " + name);
@@ -59,18 +63,25 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
    * Adds the catalog to an error that arose when it started.
    *
    * @param name the catalog's name; ignored when the error already names a table or a catalog
-   * @return this error
+   * @return the error with that
    */
   public IcebergCryptoException inCatalog(String name) {
     return about("Catalog " + name);
   }
 
   private IcebergCryptoException about(String what) {
-    if (subject == null) {
-      this.subject = what;
-    }
+    return subject == null ? copy(hint, what) : this;
+  }
 
-    return this;
+  private IcebergCryptoException copy(String newHint, String newSubject) {
+    try {
+      IcebergCryptoException copy = (IcebergCryptoException) clone();
+      copy.hint = newHint;
+      copy.subject = newSubject;
+      return copy;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** What is wrong, without the hint. */
@@ -82,11 +93,10 @@ public class IcebergCryptoException extends RuntimeException implements Cleanabl
    * Adds what else can be done, which the layer where the error arose does not know.
    *
    * @param more a sentence
-   * @return this error
+   * @return the error with that
    */
   public IcebergCryptoException withHint(String more) {
-    this.hint = hint + " " + more;
-    return this;
+    return copy(hint + " " + more, subject);
   }
 
   /** What to do about it. */
