@@ -314,10 +314,7 @@ public final class EncryptedCatalog
 
   /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
   void checkMetadata(TableIdentifier identifier, TableMetadata metadata, String file) {
-    MetadataAuthenticator authenticator = authenticator(fullName(identifier), null);
-    if (authenticatesMetadata && MetadataAuthenticator.claims(metadata, file)) {
-      authenticator.check(metadata, file);
-    }
+    authenticator(fullName(identifier), null).check(metadata, file);
   }
 
   /** Whether the metadata of encrypted tables is authenticated. */

@@ -95,11 +95,10 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = delegate.current();
-    if (MetadataAuthenticator.claims(current, metadataFile)) {
-      authenticator.check(current, metadataFile);
-      if (!metadataFile.equals(current.metadataFileLocation())) {
-        delegate.commit(current, authenticator.sign(current, current));
-      }
+    authenticator.check(current, metadataFile);
+    if (EncryptionProperties.keyId(current.properties()) != null
+        && !metadataFile.equals(current.metadataFileLocation())) {
+      delegate.commit(current, authenticator.sign(current, current));
     }
   }
 

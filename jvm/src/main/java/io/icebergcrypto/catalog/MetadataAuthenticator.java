@@ -86,24 +86,23 @@ final class MetadataAuthenticator {
    * @throws TamperedException when it is not what a client of this kind committed there
    */
   void check(TableMetadata metadata) {
-    if (!on || metadata == null || metadata == checked) {
-      return;
+    if (metadata != null && metadata != checked) {
+      check(metadata, metadata.metadataFileLocation());
+      this.checked = metadata;
     }
-
-    String file = metadata.metadataFileLocation();
-    if (claims(metadata, file)) {
-      check(metadata, file);
-    }
-
-    this.checked = metadata;
   }
 
   /**
    * Checks metadata as that of a file.
    *
    * @param file where it was read from, by the catalog's word
+   * @throws TamperedException as above
    */
   void check(TableMetadata metadata, String file) {
+    if (!on || !claims(metadata, file)) {
+      return;
+    }
+
     String problem = problem(metadata, file == null ? "" : file);
     if (problem != null) {
       String catalog = tableName.replaceFirst("\\..*", "");
@@ -121,7 +120,7 @@ final class MetadataAuthenticator {
   }
 
   /** Whether anything in the metadata or its place says that the table is encrypted. */
-  static boolean claims(TableMetadata metadata, String file) {
+  private static boolean claims(TableMetadata metadata, String file) {
     return EncryptionProperties.keyId(metadata.properties()) != null
         || !metadata.encryptionKeys().isEmpty()
         || metadata.properties().containsKey(MetadataCode.PROPERTY)
