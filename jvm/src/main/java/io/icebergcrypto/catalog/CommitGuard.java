@@ -59,8 +59,8 @@ final class CommitGuard {
   }
 
   /** A table's storage, from which no plaintext file is read unless that is allowed. */
-  FileIO storage(FileIO io, TableEncryptionManager manager) {
-    return asStored ? io : KeylessFileIO.guard(io, manager, plaintextFiles, statistics);
+  FileIO guarded(FileIO storage, TableEncryptionManager manager) {
+    return asStored ? storage : new KeylessFileIO(storage, manager, plaintextFiles, statistics);
   }
 
   /**

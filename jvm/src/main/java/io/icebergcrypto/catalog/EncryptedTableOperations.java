@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
@@ -219,9 +220,12 @@ final class EncryptedTableOperations implements TableOperations {
 
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
-    return manager == null
-        ? plain.io()
-        : TableFileIO.combine(guard.storage(plain.io(), manager), manager);
+    if (manager == null) {
+      return plain.io();
+    }
+
+    FileIO storage = KeylessFileIO.storageBelow(plain.io());
+    return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {

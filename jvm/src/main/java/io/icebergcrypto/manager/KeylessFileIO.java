@@ -3,12 +3,9 @@ package io.icebergcrypto.manager;
 import java.util.Map;
 import org.apache.iceberg.encryption.EncryptingFileIO;
 import org.apache.iceberg.encryption.PlaintextEncryptionManager;
-import org.apache.iceberg.io.DelegateFileIO;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
-import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
  * The storage of an encrypted table below Iceberg's EncryptingFileIO, which hands a file without a
@@ -17,7 +14,7 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * takes them out again. Statistics files are encrypted and decrypted here, as Iceberg treats them
  * as files without a key; on executors, where it opens none, they are refused.
  */
-public class KeylessFileIO implements FileIO {
+public final class KeylessFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
   private final String tableName;
@@ -27,33 +24,21 @@ public class KeylessFileIO implements FileIO {
   // transient: it would take the keys along a second time
   private final transient StatisticsFiles statistics;
 
-  private KeylessFileIO(
+  /**
+   * Guards an encrypted table's storage.
+   *
+   * @param io the table's storage
+   * @param manager the table's, which has the keys of statistics files
+   * @param plaintextFiles whether files without keys may be read
+   * @param policy what becomes of statistics files
+   */
+  public KeylessFileIO(
       FileIO io, TableEncryptionManager manager, boolean plaintextFiles, StatisticsPolicy policy) {
     this.tableName = manager.tableName();
     this.io = io;
     this.plaintextFiles = plaintextFiles;
     this.policy = policy;
     this.statistics = new StatisticsFiles(manager);
-  }
-
-  /**
-   * Guards an encrypted table's storage.
-   *
-   * @param io the table's storage, or a FileIO of another encryption manager over it
-   * @param manager the table's, which has the keys of statistics files
-   * @param plaintextFiles whether files without keys may be read
-   * @param policy what becomes of statistics files
-   */
-  public static FileIO guard(
-      FileIO io, TableEncryptionManager manager, boolean plaintextFiles, StatisticsPolicy policy) {
-    FileIO storage = storageBelow(io);
-    if (storage instanceof DelegateFileIO delegate) {
-      return new WithDelegate(delegate, manager, plaintextFiles, policy);
-    }
-
-    return storage instanceof SupportsPrefixOperations prefix
-        ? new WithPrefix(prefix, manager, plaintextFiles, policy)
-        : new KeylessFileIO(storage, manager, plaintextFiles, policy);
   }
 
   /** A FileIO as it is below an encryption manager of Iceberg's. */
@@ -132,50 +117,5 @@ public class KeylessFileIO implements FileIO {
   @Override
   public void close() {
     io.close();
-  }
-
-  private static class WithPrefix extends KeylessFileIO implements SupportsPrefixOperations {
-    private static final long serialVersionUID = 1L;
-
-    private final SupportsPrefixOperations io;
-
-    private WithPrefix(
-        SupportsPrefixOperations io,
-        TableEncryptionManager manager,
-        boolean plaintextFiles,
-        StatisticsPolicy policy) {
-      super(io, manager, plaintextFiles, policy);
-      this.io = io;
-    }
-
-    @Override
-    public Iterable<FileInfo> listPrefix(String prefix) {
-      return io.listPrefix(prefix);
-    }
-
-    @Override
-    public void deletePrefix(String prefix) {
-      io.deletePrefix(prefix);
-    }
-  }
-
-  private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
-    private static final long serialVersionUID = 1L;
-
-    private final DelegateFileIO io;
-
-    private WithDelegate(
-        DelegateFileIO io,
-        TableEncryptionManager manager,
-        boolean plaintextFiles,
-        StatisticsPolicy policy) {
-      super(io, manager, plaintextFiles, policy);
-      this.io = io;
-    }
-
-    @Override
-    public void deleteFiles(Iterable<String> paths) {
-      io.deleteFiles(paths);
-    }
   }
 }

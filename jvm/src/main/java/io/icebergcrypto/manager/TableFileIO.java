@@ -39,14 +39,21 @@ public class TableFileIO implements FileIO {
     this.io = io;
   }
 
-  /** Makes the FileIO of a table over its storage, which only gives stored bytes. */
-  public static FileIO combine(FileIO storage, TableEncryptionManager manager) {
-    EncryptingFileIO io = EncryptingFileIO.combine(storage, manager);
-    if (io instanceof DelegateFileIO) {
-      return new WithDelegate(io);
+  /**
+   * Makes the FileIO of a table.
+   *
+   * @param storage gives stored bytes; whole folders and many files at once are its business
+   * @param guarded the storage for single files, which may refuse those without a key
+   */
+  public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
+    EncryptingFileIO io = EncryptingFileIO.combine(guarded, manager);
+    if (storage instanceof DelegateFileIO delegate) {
+      return new WithDelegate(io, delegate);
     }
 
-    return io instanceof SupportsPrefixOperations ? new WithPrefix(io) : new TableFileIO(io);
+    return storage instanceof SupportsPrefixOperations prefixes
+        ? new WithPrefix(io, prefixes)
+        : new TableFileIO(io);
   }
 
   /**
@@ -162,9 +169,9 @@ public class TableFileIO implements FileIO {
 
     private final SupportsPrefixOperations prefixes;
 
-    private WithPrefix(EncryptingFileIO io) {
+    private WithPrefix(EncryptingFileIO io, SupportsPrefixOperations prefixes) {
       super(io);
-      this.prefixes = (SupportsPrefixOperations) io;
+      this.prefixes = prefixes;
     }
 
     @Override
@@ -184,9 +191,9 @@ public class TableFileIO implements FileIO {
 
     private final DelegateFileIO bulk;
 
-    private WithDelegate(EncryptingFileIO io) {
-      super(io);
-      this.bulk = (DelegateFileIO) io;
+    private WithDelegate(EncryptingFileIO io, DelegateFileIO bulk) {
+      super(io, bulk);
+      this.bulk = bulk;
     }
 
     @Override
