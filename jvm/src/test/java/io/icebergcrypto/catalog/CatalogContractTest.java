@@ -3,7 +3,6 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.RestServer;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -91,40 +90,35 @@ class CatalogContractTest {
   private Map<String, Throwable> run(
       List<? extends DiscoverySelector> tests,
       Backend backend,
-      BiFunction<Path, String, Map<String, String>> catalog,
+      Function<Path, Map<String, String>> catalog,
       Map<String, String> more,
       int atLeast)
       throws IOException {
-    Path fresh = Files.createTempDirectory(folder, "run");
     Map<String, Throwable> failures = new TreeMap<>();
     AtomicInteger finished = new AtomicInteger();
-    try (RestServer server = backend == Backend.REST ? RestServer.start(fresh) : null) {
-      String uri = server == null ? null : server.uri();
-      Contract.subject =
-          new Contract.Subject(
-              backend,
-              at -> {
-                Map<String, String> properties = catalog.apply(at, uri);
-                properties.putAll(more);
-                return properties;
-              },
-              fresh);
-      LauncherFactory.create()
-          .execute(
-              LauncherDiscoveryRequestBuilder.request().selectors(tests).build(),
-              new TestExecutionListener() {
-                @Override
-                public void executionFinished(TestIdentifier test, TestExecutionResult result) {
-                  if (test.isTest()) {
-                    finished.incrementAndGet();
-                  }
-                  if (result.getStatus() == TestExecutionResult.Status.FAILED) {
-                    failures.put(test.getUniqueId(), result.getThrowable().orElseThrow());
-                  }
+    Contract.subject =
+        new Contract.Subject(
+            backend,
+            at -> {
+              Map<String, String> properties = catalog.apply(at);
+              properties.putAll(more);
+              return properties;
+            },
+            Files.createTempDirectory(folder, "run"));
+    LauncherFactory.create()
+        .execute(
+            LauncherDiscoveryRequestBuilder.request().selectors(tests).build(),
+            new TestExecutionListener() {
+              @Override
+              public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+                if (test.isTest()) {
+                  finished.incrementAndGet();
                 }
-              });
-    }
-
+                if (result.getStatus() == TestExecutionResult.Status.FAILED) {
+                  failures.put(test.getUniqueId(), result.getThrowable().orElseThrow());
+                }
+              }
+            });
     assertThat(finished).as("tests run").hasValueGreaterThanOrEqualTo(atLeast);
     return failures;
   }

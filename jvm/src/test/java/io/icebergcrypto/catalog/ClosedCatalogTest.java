@@ -35,8 +35,8 @@ class ClosedCatalogTest {
   void noKekIsInTheHeap() throws Exception {
     List<byte[]> masked = new ArrayList<>(); // the test itself keeps keys under a mask only
     TestLake lake =
-        new TestLake(Backend.JDBC, folder, null, TestKeystore.create(folder, "k1").properties());
-    EncryptedCatalog catalog = (EncryptedCatalog) lake.open(Map.of());
+        new TestLake(Backend.JDBC, folder, TestKeystore.create(folder, "k1").properties());
+    EncryptedCatalog catalog = lake.open(Map.of());
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TestLake.append(table, 1, 2);
     TestLake.append(table, 3);

@@ -12,7 +12,6 @@ import java.util.function.Function;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.CatalogTests;
-import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.ViewCatalog;
 import org.apache.iceberg.view.ViewCatalogTests;
@@ -51,13 +50,8 @@ final class Contract {
       return backend;
     }
 
-    /** Whether tests share what is behind: a server, or a metastore that takes seconds to make. */
-    private boolean shared() {
-      return backend == Backend.REST || backend == Backend.HIVE;
-    }
-
     void startTest() throws IOException {
-      this.current = shared() ? folder : Files.createTempDirectory(folder, "test");
+      this.current = Files.createTempDirectory(folder, "test");
     }
 
     @SuppressWarnings("unchecked")
@@ -72,28 +66,13 @@ final class Contract {
       }
     }
 
-    <C extends Catalog & SupportsNamespaces> void endTest(C catalog) throws IOException {
-      if (shared()) {
-        catalog.listNamespaces().forEach(namespace -> empty(catalog, namespace));
+    void endTest(Catalog catalog) throws IOException {
+      if (backend.shared()) {
+        backend.empty(catalog);
       }
 
       if (catalog instanceof Closeable closeable) {
         closeable.close();
-      }
-    }
-
-    private <C extends Catalog & SupportsNamespaces> void empty(C catalog, Namespace namespace) {
-      if (backend != Backend.HIVE) {
-        catalog.listNamespaces(namespace).forEach(child -> empty(catalog, child));
-      }
-
-      catalog.listTables(namespace).forEach(table -> catalog.dropTable(table, false));
-      if (catalog instanceof ViewCatalog views) {
-        views.listViews(namespace).forEach(views::dropView);
-      }
-
-      if (!namespace.equals(Namespace.of("default"))) {
-        catalog.dropNamespace(namespace);
       }
     }
   }
@@ -177,9 +156,8 @@ final class Contract {
     }
 
     @AfterEach
-    @SuppressWarnings("unchecked")
-    <T extends Catalog & SupportsNamespaces> void close() throws IOException {
-      subject.endTest((T) catalog);
+    void close() throws IOException {
+      subject.endTest(catalog);
     }
 
     @Override

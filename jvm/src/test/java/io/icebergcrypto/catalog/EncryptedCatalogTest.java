@@ -11,12 +11,10 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.RestServer;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.Closeable;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
@@ -51,7 +49,6 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
-import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -61,53 +58,16 @@ import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What an encrypting catalog adds to the catalog behind, and the traps on the way, on each. */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
-class EncryptedCatalogTest {
-  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
-
-  @Parameter private Backend backend;
-  @TempDir private Path folder;
-  private RestServer server;
-  private TestLake lake;
-  private Catalog catalog;
-
-  @BeforeEach
-  void open() throws IOException {
-    this.server = backend == Backend.REST ? RestServer.start(folder) : null;
-    this.lake =
-        new TestLake(
-            backend,
-            folder,
-            server == null ? null : server.uri(),
-            TestKeystore.create(folder, "k1", "k2").properties());
-    this.catalog = lake.open(Map.of());
-    ((SupportsNamespaces) catalog).createNamespace(TestLake.DB);
-  }
-
-  @AfterEach
-  void close() throws IOException {
-    ((Closeable) catalog).close();
-    if (server != null) {
-      server.close();
-    }
-  }
-
+class EncryptedCatalogTest extends LakeFixture {
   private Table create(String name) {
     return TestLake.createTable(catalog, name, Map.of());
-  }
-
-  private static TableMetadata metadata(Table table) {
-    return ((HasTableOperations) table).operations().current();
   }
 
   private static void assertAllEncrypted(Table table) {
@@ -120,7 +80,7 @@ class EncryptedCatalogTest {
   @Test
   void aKeyIdMeansFormatVersion3AndEncryptedFiles() throws IOException {
     Table table = create("t");
-    assertThat(metadata(table).formatVersion()).isEqualTo(3);
+    assertThat(TestLake.metadata(table).formatVersion()).isEqualTo(3);
     TestLake.append(table, 1, 2, 3);
     assertAllEncrypted(table);
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L, 2L, 3L);
@@ -137,16 +97,14 @@ class EncryptedCatalogTest {
   void aTableWithoutAKeyIdIsAsTheCatalogBehindHasIt() throws IOException {
     Table table = catalog.createTable(T, TestLake.SCHEMA);
     TestLake.append(table, 1);
-    assertThat(metadata(table).formatVersion()).isEqualTo(2);
+    assertThat(TestLake.metadata(table).formatVersion()).isEqualTo(2);
     assertThat(TestLake.files(table)).noneMatch(file -> TestLake.magic(file).encrypted());
     assertThat(TestLake.ids(lake.openStock().loadTable(T))).containsExactly(1L);
   }
 
   @Test
   void aPlaintextTableNeedsNoKms() throws IOException {
-    Catalog withoutKms =
-        new TestLake(backend, folder, server == null ? null : server.uri(), Map.of())
-            .open(Map.of());
+    Catalog withoutKms = new TestLake(backend, folder, Map.of()).open(Map.of());
     Table table = withoutKms.createTable(T, TestLake.SCHEMA);
     TestLake.append(table, 1);
     assertThat(TestLake.ids(table)).containsExactly(1L);
@@ -489,14 +447,14 @@ class EncryptedCatalogTest {
     Table table = create("t");
     TestLake.append(table, 1);
     TestKeystore.existing(folder).write(256, "another");
-    Catalog withoutKey = lake.open(Map.of());
+    EncryptedCatalog withoutKey = lake.open(Map.of());
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("lake.db.t")
         .hasMessageContaining("DROP TABLE without PURGE")
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')")
         .hasMessageContaining(table.location());
-    assertThatThrownBy(() -> ((EncryptedCatalog) withoutKey).checkPurge(T))
+    assertThatThrownBy(() -> withoutKey.checkPurge(T))
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("purge_without_key");
     assertThat(catalog.tableExists(T)).isTrue();
@@ -522,7 +480,7 @@ class EncryptedCatalogTest {
   void statisticsAreRefusedAndRemoved() throws IOException {
     Table table = create("t");
     TestLake.append(table, 1);
-    Path file = Path.of(table.location().replaceFirst("^file:(//)?", ""), "metadata", "x.stats");
+    Path file = TestLake.path(table.location()).resolve("metadata/x.stats");
     Files.writeString(file, "PFA1");
     StatisticsFile statistics =
         new GenericStatisticsFile(
@@ -576,7 +534,7 @@ class EncryptedCatalogTest {
   /** Adds keys to metadata as that many commits would. */
   private static final class TableKeysFiller {
     static void fill(Table table, int count) {
-      TableMetadata base = metadata(table);
+      TableMetadata base = TestLake.metadata(table);
       TableMetadata.Builder builder = TableMetadata.buildFrom(base);
       for (int i = 0; i < count; i++) {
         builder.addEncryptionKey(

@@ -8,15 +8,12 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.manager.KeylessFileIO;
-import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
-import java.io.Closeable;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -24,43 +21,18 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
-import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.assertj.core.api.Assertions;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tables whose key is lost, and what is near them. */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
-class KeylessPurgeTest {
-  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
-
-  @Parameter private Backend backend;
-  @TempDir private Path folder;
-  private TestLake lake;
-  private EncryptedCatalog catalog;
-
-  @BeforeEach
-  void open() throws IOException {
-    this.lake = new TestLake(backend, folder, null, TestKeystore.create(folder, "k1").properties());
-    this.catalog = (EncryptedCatalog) lake.open(Map.of());
-    ((SupportsNamespaces) catalog).createNamespace(TestLake.DB);
-  }
-
-  @AfterEach
-  void close() throws IOException {
-    ((Closeable) catalog).close();
-  }
-
+class KeylessPurgeTest extends LakeFixture {
   private Table create(String name, Map<String, String> more) {
     Table table = TestLake.createTable(catalog, name, more);
     TestLake.append(table, 1, 2);
@@ -69,11 +41,12 @@ class KeylessPurgeTest {
 
   private EncryptedCatalog withoutKey() throws IOException {
     TestKeystore.existing(folder).write(256, "another");
-    return (EncryptedCatalog) lake.open(Map.of());
+    return lake.open(Map.of());
   }
 
-  private static Path path(String location) {
-    return Path.of(location.replaceFirst("^file:(//)?", ""));
+  /** The catalog with these properties in the place of those of the keystore. */
+  private EncryptedCatalog withKms(Map<String, String> kms) throws IOException {
+    return new TestLake(backend, folder, kms).open(Map.of());
   }
 
   private static List<Path> below(Path place) throws IOException {
@@ -92,9 +65,9 @@ class KeylessPurgeTest {
     Path data = folder.resolve("elsewhere/data");
     Table table = create("t", Map.of("write.data.path", data.toUri().toString()));
     Table neighbour = create("t2", Map.of());
-    List<Path> kept = below(path(neighbour.location()));
+    List<Path> kept = below(TestLake.path(neighbour.location()));
     Path beside = Files.writeString(folder.resolve("elsewhere/data2"), "kept");
-    List<Path> own = below(path(table.location()));
+    List<Path> own = below(TestLake.path(table.location()));
     List<Path> shared = below(data);
     assertThat(shared).isNotEmpty();
 
@@ -113,26 +86,22 @@ class KeylessPurgeTest {
   void aKeyThatWasMadeAnewIsALostKey() throws IOException {
     Table table = create("t", Map.of());
     TestKeystore.existing(folder).write(256, "k1");
-    EncryptedCatalog withoutKey = (EncryptedCatalog) lake.open(Map.of());
+    EncryptedCatalog withoutKey = lake.open(Map.of());
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')");
     assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
-    assertThat(below(path(table.location()))).isEmpty();
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
   @Test
   void withoutAnyKmsItWorksToo() throws IOException {
     Table table = create("t", Map.of());
-    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
-    EncryptedCatalog noKms = new EncryptedCatalog();
-    noKms.setConf(backend.conf(folder));
-    noKms.initialize("lake", properties);
-    try (noKms) {
+    try (EncryptedCatalog noKms = withKms(Map.of())) {
       assertThat(noKms.purgeWithoutKey(T).files()).isPositive();
     }
 
-    assertThat(below(path(table.location()))).isEmpty();
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
   @Test
@@ -156,7 +125,7 @@ class KeylessPurgeTest {
                     TestLake.SCHEMA, table.spec(), table.location() + "/inner", Map.of()))
             .discardChanges()
             .build();
-    Path inner = path(table.location()).resolve("inner/metadata/00000-x.metadata.json");
+    Path inner = TestLake.path(table.location()).resolve("inner/metadata/00000-x.metadata.json");
     Files.createDirectories(inner.getParent());
     Files.writeString(inner, TableMetadataParser.toJson(foreign));
     EncryptedCatalog withoutKey = withoutKey();
@@ -165,7 +134,7 @@ class KeylessPurgeTest {
     assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
     Files.delete(inner);
     withoutKey.purgeWithoutKey(T);
-    assertThat(below(path(table.location()))).isEmpty();
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
   @Test
@@ -193,12 +162,8 @@ class KeylessPurgeTest {
   @Test
   void aKeyThatMayNotBeUsedIsNoLostKey() throws IOException {
     create("t", Map.of());
-    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
-    properties.put("encryption.kms-impl", Denied.class.getName());
-    EncryptedCatalog denied = new EncryptedCatalog();
-    denied.setConf(backend.conf(folder));
-    denied.initialize("lake", properties);
-    try (denied) {
+    Map<String, String> kms = Map.of("encryption.kms-impl", Denied.class.getName());
+    try (EncryptedCatalog denied = withKms(kms)) {
       assertThatThrownBy(() -> denied.dropTable(T, true))
           .isInstanceOf(AccessDeniedException.class)
           .hasMessageContaining("Nothing was dropped")
@@ -210,34 +175,12 @@ class KeylessPurgeTest {
     assertThat(catalog.tableExists(T)).isTrue();
   }
 
-  /** A KMS that does not let us. */
-  public static final class Denied implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new AccessDeniedException("not for you", "Ask.");
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new AccessDeniedException("not for you", "Ask.");
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
-  }
-
   @Test
   void aKmsThatDoesNotAnswerIsNoLostKey() throws IOException {
     Table table = create("t", Map.of());
-    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, null));
-    properties.put("encryption.kms-impl", Down.class.getName());
-    properties.put("encryption.kms.retry.max-attempts", "1");
-    EncryptedCatalog down = new EncryptedCatalog();
-    down.setConf(backend.conf(folder));
-    down.initialize("lake", properties);
-    try (down) {
+    String retry = "encryption.kms.retry.max-attempts";
+    Map<String, String> kms = Map.of("encryption.kms-impl", Down.class.getName(), retry, "1");
+    try (EncryptedCatalog down = withKms(kms)) {
       assertThatThrownBy(() -> down.purgeWithoutKey(T))
           .isInstanceOf(KmsUnavailableException.class)
           .hasMessageContainingAll("Nothing was dropped", "gone for good", "encryption.kms-impl");
@@ -246,22 +189,24 @@ class KeylessPurgeTest {
     assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
   }
 
-  /** A KMS that does not answer. */
-  public static final class Down implements KeyManagementClient {
+  /** A KMS that does not let us. */
+  public static final class Denied extends FailingKms {
     private static final long serialVersionUID = 1L;
 
     @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new KmsUnavailableException("no answer", "Wait.");
+    protected RuntimeException failure() {
+      return new AccessDeniedException("not for you", "Ask.");
     }
+  }
+
+  /** A KMS that does not answer. */
+  public static final class Down extends FailingKms {
+    private static final long serialVersionUID = 1L;
 
     @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new KmsUnavailableException("no answer", "Wait.");
+    protected RuntimeException failure() {
+      return new KmsUnavailableException("no answer", "Wait.");
     }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 
   private void assertRefused(EncryptedCatalog with, Table table, String... words) {

@@ -13,7 +13,6 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
@@ -24,7 +23,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Consumer;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -33,11 +31,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.types.Types;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -47,27 +41,9 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP"})
-class MetadataAuthenticationTest {
-  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+class MetadataAuthenticationTest extends LakeFixture {
   private static final Map<String, String> OFF =
       Map.of("encryption.metadata-authentication", "off");
-
-  @Parameter private Backend backend;
-  @TempDir private Path folder;
-  private TestLake lake;
-  private EncryptedCatalog catalog;
-
-  @BeforeEach
-  void open() throws IOException {
-    this.lake =
-        new TestLake(backend, folder, null, TestKeystore.create(folder, "k1", "k2").properties());
-    this.catalog = (EncryptedCatalog) lake.open(Map.of());
-  }
-
-  @AfterEach
-  void close() throws IOException {
-    catalog.close();
-  }
 
   // ---- helpers
 
@@ -82,15 +58,11 @@ class MetadataAuthenticationTest {
 
   private static TableMetadata metadata(Table table) {
     table.refresh();
-    return ((HasTableOperations) table).operations().current();
+    return TestLake.metadata(table);
   }
 
   private static Path file(Table table) {
-    return path(metadata(table).metadataFileLocation());
-  }
-
-  private static Path path(String location) {
-    return Path.of(location.replaceFirst("^file:(//)?", ""));
+    return TestLake.path(metadata(table).metadataFileLocation());
   }
 
   /** Puts other bytes in a file, and in the checksum that Hadoop keeps of it. */
@@ -476,7 +448,7 @@ class MetadataAuthenticationTest {
     assertThat(TestLake.ids(registered)).containsExactly(1L);
     TestLake.append(registered, 2);
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(copy))).containsExactly(1L, 2L);
-    edit(path(genuine), json -> json.getAsJsonObject("properties").addProperty("x", "y"));
+    edit(TestLake.path(genuine), json -> json.getAsJsonObject("properties").addProperty("x", "y"));
     TableIdentifier bad = TableIdentifier.of(TestLake.DB, "bad");
     assertThatThrownBy(() -> catalog.registerTable(bad, genuine))
         .isInstanceOf(TamperedException.class);
@@ -525,7 +497,7 @@ class MetadataAuthenticationTest {
   void checkingCostsNoCallOfTheKms() throws IOException {
     Table table = create("t");
     TestLake.append(table, 1);
-    EncryptedCatalog session = (EncryptedCatalog) lake.open(Map.of());
+    EncryptedCatalog session = lake.open(Map.of());
     assertThat(TestLake.ids(session.loadTable(T))).containsExactly(1L);
     assertThat(session.kms().metrics().snapshot().get("unwrap_calls")).hasToString("1");
     session.close();

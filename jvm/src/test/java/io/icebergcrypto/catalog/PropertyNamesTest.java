@@ -97,8 +97,7 @@ class PropertyNamesTest {
   @Test
   void everyWayToSetOneIsGuarded(@TempDir Path folder) throws IOException {
     TestLake lake =
-        new TestLake(
-            Backend.JDBC, folder, null, TestKeystore.create(folder, "k1", "k2").properties());
+        new TestLake(Backend.JDBC, folder, TestKeystore.create(folder, "k1", "k2").properties());
     Catalog stock = lake.openStock();
     ((SupportsNamespaces) stock).createNamespace(TestLake.DB);
     stock.buildTable(T, TestLake.SCHEMA).withProperty("encryption.keyid", "k1").create();

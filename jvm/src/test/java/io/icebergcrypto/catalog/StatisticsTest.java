@@ -7,13 +7,9 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
-import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.RestServer;
-import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.Closeable;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
@@ -37,10 +33,7 @@ import org.apache.iceberg.PartitionStatsHandler;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.Transaction;
-import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.GenericRecord;
@@ -54,58 +47,25 @@ import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinReader;
 import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Statistics files, encrypted; each read by a catalog opened for it. */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
-class StatisticsTest {
-  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+class StatisticsTest extends LakeFixture {
   private static final String SKETCH = "MARKER-sketch";
 
-  @Parameter private Backend backend;
-  @TempDir private Path folder;
-  @TempDir private static Path ofServer;
-  private static RestServer server; // one for all tests: it takes longer to start than they run
-  private TestLake lake;
-  private Catalog catalog;
-
-  @BeforeEach
-  void open() throws IOException {
-    if (backend == Backend.REST && server == null) {
-      server = RestServer.start(ofServer);
-    }
-
-    this.lake =
-        new TestLake(
-            backend,
-            folder,
-            server == null ? null : server.uri(),
-            TestKeystore.create(folder, "k1").properties());
-    this.catalog = lake.open(Map.of("encryption.statistics", "encrypt"));
-    if (!((SupportsNamespaces) catalog).namespaceExists(TestLake.DB)) {
-      ((SupportsNamespaces) catalog).createNamespace(TestLake.DB);
-    }
+  @Override
+  Map<String, String> properties() {
+    return Map.of("encryption.statistics", "encrypt");
   }
 
   @AfterEach
-  void close() throws IOException {
+  void purge() {
     catalog.listTables(TestLake.DB).forEach(table -> catalog.dropTable(table, true));
-    ((Closeable) catalog).close();
-  }
-
-  @AfterAll
-  static void stop() throws IOException {
-    if (server != null) {
-      server.close();
-    }
   }
 
   private Table create() {
@@ -118,18 +78,10 @@ class StatisticsTest {
     return lake.open(Map.of("encryption.statistics", policy)).loadTable(T);
   }
 
-  private static TableMetadata metadata(Table table) {
-    return ((HasTableOperations) table).operations().current();
-  }
-
   private static long keyEntries(Table table) {
-    return metadata(table).encryptionKeys().stream()
+    return TestLake.metadata(table).encryptionKeys().stream()
         .filter(key -> key.properties().containsKey("statistics-path"))
         .count();
-  }
-
-  private static Path path(String location) {
-    return Path.of(location.replaceFirst("^file:(//)?", ""));
   }
 
   /** As Spark's compute_table_stats does. */
@@ -160,7 +112,7 @@ class StatisticsTest {
     Table table = create();
     StatisticsFile file = write(table);
     table.updateStatistics().setStatistics(file).commit();
-    Path stored = path(file.path());
+    Path stored = TestLake.path(file.path());
     assertThat(TestLake.magic(stored)).isEqualTo(FileMagic.AGS1);
     assertThat(new String(Files.readAllBytes(stored), StandardCharsets.ISO_8859_1))
         .doesNotContain(SKETCH);
@@ -169,7 +121,8 @@ class StatisticsTest {
     for (String policy : List.of("refuse", "plaintext", "encrypt")) {
       assertThat(read(reopened(policy))).as(policy).isEqualTo(SKETCH);
     }
-    Map<String, String> allow = Map.of("encryption.plaintext-files", "allow");
+    Map<String, String> allow =
+        Map.of("encryption.plaintext-files", "allow", "encryption.statistics", "refuse");
     assertThat(read(lake.open(allow).loadTable(T))).isEqualTo(SKETCH);
   }
 
@@ -186,7 +139,7 @@ class StatisticsTest {
     TestLake.append(table, 2);
     table.expireSnapshots().expireSnapshotId(file.snapshotId()).commit();
     assertThat(keyEntries(reopened("encrypt"))).isZero();
-    assertThat(path(file.path())).doesNotExist();
+    assertThat(TestLake.path(file.path())).doesNotExist();
   }
 
   @Test
@@ -220,12 +173,12 @@ class StatisticsTest {
     Table table = create();
     StatisticsFile ofAnother = write(reopened("encrypt")); // whose key is there only
     StatisticsFile plaintext = write(reopened("plaintext"));
-    assertThat(TestLake.magic(path(plaintext.path()))).isEqualTo(FileMagic.PUFFIN);
+    assertThat(TestLake.magic(TestLake.path(plaintext.path()))).isEqualTo(FileMagic.PUFFIN);
     for (StatisticsFile file : List.of(ofAnother, plaintext)) {
       assertThatThrownBy(() -> table.updateStatistics().setStatistics(file).commit())
           .isInstanceOf(PlaintextException.class)
           .hasMessageContainingAll("lake.db.t", file.path(), "encryption.statistics=encrypt");
-      assertThat(path(file.path())).doesNotExist();
+      assertThat(TestLake.path(file.path())).doesNotExist();
     }
   }
 
@@ -255,7 +208,7 @@ class StatisticsTest {
     assertThatThrownBy(() -> reopened("encrypt").updateStatistics().setStatistics(file).commit())
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("removeStatistics");
-    assertThat(path(file.path())).exists();
+    assertThat(TestLake.path(file.path())).exists();
   }
 
   @Test
@@ -263,7 +216,7 @@ class StatisticsTest {
     Table table = create();
     StatisticsFile file = write(table);
     table.updateStatistics().setStatistics(file).commit();
-    Path stored = path(file.path());
+    Path stored = TestLake.path(file.path());
     byte[] good = Files.readAllBytes(stored);
     byte[] flipped = good.clone();
     flipped[good.length - 20] ^= 1;
@@ -328,14 +281,14 @@ class StatisticsTest {
           .isEqualTo(Map.of("MARKER-a", 3L, "MARKER-b", 2L));
       assertThat(keyEntries(catalog.loadTable(name))).isEqualTo(2);
       for (PartitionStatisticsFile file : List.of(first, second)) {
-        Path stored = path(file.path());
+        Path stored = TestLake.path(file.path());
         assertThat(TestLake.magic(stored)).isEqualTo(FileMagic.AGS1);
         assertThat(file.fileSizeInBytes()).isEqualTo(Files.size(stored));
         assertThat(new String(Files.readAllBytes(stored), StandardCharsets.ISO_8859_1))
             .doesNotContain("MARKER");
       }
 
-      Path cut = path(second.path());
+      Path cut = TestLake.path(second.path());
       Files.write(cut, Arrays.copyOf(Files.readAllBytes(cut), 50));
       Files.deleteIfExists(cut.resolveSibling("." + cut.getFileName() + ".crc"));
       assertThatThrownBy(() -> counts(catalog.loadTable(name), second.snapshotId()))

@@ -7,28 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.RestServer;
-import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
-import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -39,53 +29,23 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
-class StockWritersTest {
-  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+class StockWritersTest extends LakeFixture {
   private static final Map<String, String> ALLOW = Map.of("encryption.plaintext-files", "allow");
   private static final Map<String, String> REQUIRED = Map.of("encryption.required", "true");
 
-  @Parameter private Backend backend;
-  @TempDir private Path folder;
-  private RestServer server;
-  private TestLake lake;
-  private Catalog catalog;
-
-  @BeforeEach
-  void open() throws IOException {
-    this.server = backend == Backend.REST ? RestServer.start(folder) : null;
-    this.lake =
-        new TestLake(
-            backend,
-            folder,
-            server == null ? null : server.uri(),
-            TestKeystore.create(folder, "k1", "k2").properties());
-    this.catalog = open(Map.of());
-    ((SupportsNamespaces) catalog).createNamespace(TestLake.DB);
-  }
-
-  @AfterEach
-  void close() throws IOException {
-    ((Closeable) catalog).close();
-    if (server != null) {
-      server.close();
-    }
+  @Override
+  Map<String, String> properties() {
+    return backend == Backend.REST
+        ? Map.of()
+        : Map.of(EncryptionProperties.METADATA_AUTHENTICATION, "off");
   }
 
   private Table create() {
     return TestLake.createTable(catalog, "t", Map.of());
   }
 
-  private Catalog open(Map<String, String> properties) throws IOException {
-    Map<String, String> all = new HashMap<>(properties);
-    if (backend != Backend.REST) {
-      all.put(EncryptionProperties.METADATA_AUTHENTICATION, "off");
-    }
-
-    return lake.open(all);
-  }
-
   private Table load(Map<String, String> properties) throws IOException {
-    return open(properties).loadTable(T);
+    return lake.open(properties).loadTable(T);
   }
 
   /** A plaintext data file of the table, in no snapshot. */
@@ -144,7 +104,7 @@ class StockWritersTest {
         .isInstanceOf(PlaintextException.class);
     assertThatThrownBy(() -> table.io().newInputFile(plaintext.location()).newStream())
         .isInstanceOf(PlaintextException.class);
-    String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
+    String metadata = TestLake.metadata(table).metadataFileLocation();
     assertThatCode(() -> table.io().newInputFile(metadata).newStream().close())
         .doesNotThrowAnyException();
   }
@@ -231,10 +191,11 @@ class StockWritersTest {
   void aTableWithoutAKeyIsNotRegisteredWhereOneIsRequired() throws IOException {
     Catalog stock = lake.openStock();
     TableIdentifier plain = TableIdentifier.of(TestLake.DB, "plain");
-    String plaintext = metadataOf(stock.createTable(plain, TestLake.SCHEMA));
-    String encrypted = metadataOf(create());
+    String plaintext =
+        TestLake.metadata(stock.createTable(plain, TestLake.SCHEMA)).metadataFileLocation();
+    String encrypted = TestLake.metadata(create()).metadataFileLocation();
     TableIdentifier copy = TableIdentifier.of(TestLake.DB, "copy");
-    Catalog required = open(REQUIRED);
+    Catalog required = lake.open(REQUIRED);
     assertThatThrownBy(() -> required.registerTable(copy, plaintext))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("lake.db.copy")
@@ -255,16 +216,12 @@ class StockWritersTest {
     }
   }
 
-  private static String metadataOf(Table table) {
-    return ((HasTableOperations) table).operations().current().metadataFileLocation();
-  }
-
   @Test
   void aPlaintextTableIsNotReplacedWhereEncryptionIsRequired() throws IOException {
     Catalog stock = lake.openStock();
     stock.createTable(T, TestLake.SCHEMA);
     stock.buildTable(T, TestLake.SCHEMA).replaceTransaction().commitTransaction(); // the control
-    Catalog required = open(REQUIRED);
+    Catalog required = lake.open(REQUIRED);
     assertThatThrownBy(() -> required.buildTable(T, TestLake.SCHEMA).replaceTransaction())
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("lake.db.t")

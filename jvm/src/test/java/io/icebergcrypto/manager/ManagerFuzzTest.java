@@ -4,13 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Fuzz;
 import java.io.IOException;
-import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import org.apache.iceberg.encryption.EncryptedFiles;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
@@ -124,25 +121,5 @@ class ManagerFuzzTest {
 
   private NativeEncryptionInputFile open(InputFile file, byte[] metadata) {
     return manager.decrypt(EncryptedFiles.encryptedInput(file, ByteBuffer.wrap(metadata)));
-  }
-
-  /** Files' keys need no KMS. */
-  private static final class NoKms implements KeyManagementClient, Serializable {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new AssertionError("a call of the KMS");
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new AssertionError("a call of the KMS");
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
-    }
   }
 }

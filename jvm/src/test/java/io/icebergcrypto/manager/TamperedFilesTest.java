@@ -11,7 +11,6 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
-import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -24,7 +23,6 @@ import org.apache.iceberg.data.Record;
 import org.apache.iceberg.data.avro.DataWriter;
 import org.apache.iceberg.data.avro.PlannedDataReader;
 import org.apache.iceberg.encryption.EncryptedFiles;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
@@ -311,25 +309,5 @@ class TamperedFilesTest {
     }
 
     return bytes;
-  }
-
-  /** Files' keys need no KMS. */
-  private static final class NoKms implements KeyManagementClient, Serializable {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new AssertionError("a call of the KMS");
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new AssertionError("a call of the KMS");
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
-    }
   }
 }

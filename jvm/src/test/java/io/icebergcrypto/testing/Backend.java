@@ -2,11 +2,16 @@ package io.icebergcrypto.testing;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.ViewCatalog;
 
 /** The real catalogs that tests put behind the encrypting one. */
 public enum Backend {
@@ -17,7 +22,7 @@ public enum Backend {
   HIVE;
 
   /** The properties with which a stock catalog of this kind keeps its tables in a folder. */
-  public Map<String, String> properties(Path folder, String restUri) {
+  public Map<String, String> properties(Path folder) {
     Map<String, String> properties = new HashMap<>();
     properties.put("warehouse", folder.resolve("warehouse").toString());
     switch (this) {
@@ -31,7 +36,7 @@ public enum Backend {
       case HADOOP -> properties.put("type", "hadoop");
       case REST -> {
         properties.put("type", "rest");
-        properties.put("uri", restUri);
+        properties.put("uri", restUri());
         properties.remove("warehouse");
       }
       case HIVE -> properties.put("type", "hive");
@@ -42,8 +47,8 @@ public enum Backend {
   }
 
   /** The same catalog behind the encrypting one. */
-  public Map<String, String> encrypted(Path folder, String restUri) {
-    Map<String, String> properties = properties(folder, restUri);
+  public Map<String, String> encrypted(Path folder) {
+    Map<String, String> properties = properties(folder);
     String type = properties.remove("type");
     String impl = properties.put("catalog-impl", "io.icebergcrypto.catalog.EncryptedCatalog");
     if (type != null) {
@@ -58,18 +63,74 @@ public enum Backend {
   /** System property: the Derby database of the embedded metastore. */
   public static final String METASTORE = "iceberg.crypto.metastore";
 
+  /** System property: where the REST server listens. */
+  public static final String REST_URI = "iceberg.crypto.rest-uri";
+
+  /** What all tests of this JVM share: the metastore's database, the REST server's files. */
+  private static Path sharedFolder;
+
+  private static synchronized Path sharedFolder() throws IOException {
+    if (sharedFolder == null) {
+      Path folder = Files.createTempDirectory("iceberg-crypto");
+      Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder.toFile())));
+      sharedFolder = folder;
+    }
+
+    return sharedFolder;
+  }
+
   /**
    * Iceberg keeps one pool of clients of embedded metastores in a JVM, whatever their databases: so
    * there is one database in a JVM, which no test deletes.
    */
   private static synchronized String metastore() throws IOException {
     if (System.getProperty(METASTORE) == null) {
-      Path folder = Files.createTempDirectory("iceberg-crypto-hms");
-      System.setProperty(METASTORE, folder.resolve("derby").toString());
-      Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder.toFile())));
+      System.setProperty(METASTORE, sharedFolder().resolve("derby").toString());
     }
 
     return System.getProperty(METASTORE);
+  }
+
+  /** The one REST server of a JVM, which takes longer to start than most tests run. */
+  public static synchronized String restUri() {
+    if (System.getProperty(REST_URI) == null) {
+      try {
+        System.setProperty(REST_URI, RestServer.start(sharedFolder()));
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+
+    return System.getProperty(REST_URI);
+  }
+
+  /** Whether all tests of a JVM share what is behind, and so have to leave it empty. */
+  public boolean shared() {
+    return this == REST || this == HIVE;
+  }
+
+  /** Drops all that is in a catalog of this kind. */
+  public void empty(Catalog catalog) throws IOException {
+    ((SupportsNamespaces) catalog).listNamespaces().forEach(namespace -> empty(catalog, namespace));
+    if (this == REST) {
+      delete(RestServer.warehouse(sharedFolder()).toFile());
+    }
+  }
+
+  private void empty(Catalog catalog, Namespace namespace) {
+    SupportsNamespaces namespaces = (SupportsNamespaces) catalog;
+    if (this != HIVE) {
+      namespaces.listNamespaces(namespace).forEach(child -> empty(catalog, child));
+    }
+
+    catalog.listTables(namespace).forEach(table -> catalog.dropTable(table, false));
+    if (catalog instanceof ViewCatalog views) {
+      views.listViews(namespace).forEach(views::dropView);
+    }
+
+    if (!namespace.equals(Namespace.of("default"))) {
+      namespaces.dropNamespace(namespace);
+    }
   }
 
   private static void delete(File file) {

@@ -8,36 +8,44 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/** Iceberg's REST reference server in a process of its own, as the Python tests start it. */
-public final class RestServer implements AutoCloseable {
-  private final Process process;
-  private final String uri;
+/**
+ * Iceberg's REST reference server in a process of its own, as the Python tests start it. It ends
+ * with this JVM.
+ */
+final class RestServer {
+  private static Process process; // it ends when its input does, as when nothing refers to it here
 
-  private RestServer(Process process, String uri) {
-    this.process = process;
-    this.uri = uri;
+  private RestServer() {}
+
+  /** Where a server in a folder puts its tables. */
+  static Path warehouse(Path folder) {
+    return folder.resolve("rest-warehouse");
   }
 
-  /** Starts the server over a JDBC catalog in a folder. */
-  public static RestServer start(Path folder) throws IOException {
+  /**
+   * Starts the server over a JDBC catalog in a folder.
+   *
+   * @return where it listens
+   */
+  static String start(Path folder) throws IOException {
     Path root = Path.of(System.getProperty("iceberg.crypto.root"));
     String hadoop =
         Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
             .filter(jar -> jar.contains("hadoop-client-"))
             .collect(Collectors.joining(File.pathSeparator));
-    Process process =
+    process =
         new ProcessBuilder(
                 List.of(
                     Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                     "-Xmx512m",
+                    "-XX:TieredStopAtLevel=1",
                     "-cp",
                     root.resolve("jvm/build/rest-server") + "/*" + File.pathSeparator + hadoop,
                     root.resolve("tests/servers/RestServer.java").toString(),
                     "jdbc:sqlite:" + folder.resolve("rest.db") + "?busy_timeout=30000",
-                    folder.resolve("rest-warehouse").toString()))
+                    warehouse(folder).toString()))
             .redirectError(ProcessBuilder.Redirect.DISCARD)
             .start();
     BufferedReader out =
@@ -48,23 +56,6 @@ public final class RestServer implements AutoCloseable {
       throw new IOException("The REST server did not start: " + line);
     }
 
-    return new RestServer(process, "http://127.0.0.1:" + line.substring("PORT ".length()));
-  }
-
-  /** Where it listens. */
-  public String uri() {
-    return uri;
-  }
-
-  @Override
-  public void close() throws IOException {
-    process.getOutputStream().close(); // it ends when its input does
-    try {
-      if (!process.waitFor(10, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
+    return "http://127.0.0.1:" + line.substring("PORT ".length());
   }
 }

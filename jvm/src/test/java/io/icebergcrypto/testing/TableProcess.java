@@ -3,7 +3,6 @@ package io.icebergcrypto.testing;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -17,7 +16,7 @@ public final class TableProcess {
   private TableProcess() {}
 
   /**
-   * Arguments: what to do, backend, folder, REST URI or "-", and for write the first id.
+   * Arguments: what to do, backend, folder, and for write the first id.
    *
    * <p>create makes the table. check reads all that there is, adds a row and prints ROW id for each
    * row. write does the same, then appends rows until it is killed; it prints READY before the
@@ -26,8 +25,7 @@ public final class TableProcess {
   public static void main(String[] args) throws Exception {
     Path folder = Path.of(args[2]);
     TestLake lake =
-        new TestLake(
-            Backend.valueOf(args[1]), folder, args[3], TestKeystore.existing(folder).properties());
+        new TestLake(Backend.valueOf(args[1]), folder, TestKeystore.existing(folder).properties());
     Catalog catalog = lake.open(Map.of());
     switch (args[0]) {
       case "create" -> TestLake.createTable(catalog, "t", Map.of());
@@ -35,7 +33,7 @@ public final class TableProcess {
       case "write" -> {
         Table table = load(catalog);
         check(table);
-        write(table, Long.parseLong(args[4]));
+        write(table, Long.parseLong(args[3]));
       }
       default -> throw new IllegalArgumentException(args[0]);
     }
@@ -67,7 +65,7 @@ public final class TableProcess {
 
   /** Every snapshot's key is there, and all that snapshots reach is encrypted and can be read. */
   public static void checkReachable(Table table) {
-    TableMetadata metadata = ((HasTableOperations) table).operations().current();
+    TableMetadata metadata = TestLake.metadata(table);
     Set<String> keys =
         Set.copyOf(metadata.encryptionKeys().stream().map(EncryptedKey::keyId).toList());
     for (Snapshot snapshot : table.snapshots()) {

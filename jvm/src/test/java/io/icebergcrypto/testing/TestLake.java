@@ -1,5 +1,6 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import java.io.IOException;
@@ -16,11 +17,13 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
@@ -47,29 +50,31 @@ public final class TestLake {
 
   private final Backend backend;
   private final Path folder;
-  private final String restUri;
-  private final Map<String, String> keystore;
+  private final Map<String, String> properties;
 
-  /** Says where; nothing is opened yet. */
-  public TestLake(Backend backend, Path folder, String restUri, Map<String, String> keystore) {
+  /**
+   * Says where; nothing is opened yet.
+   *
+   * @param properties of each encrypting catalog that is opened
+   */
+  public TestLake(Backend backend, Path folder, Map<String, String> properties) {
     this.backend = backend;
     this.folder = folder;
-    this.restUri = restUri;
-    this.keystore = keystore;
+    this.properties = properties;
   }
 
   /** Opens another encrypting catalog, as another process would. */
-  public Catalog open(Map<String, String> more) throws IOException {
-    Map<String, String> properties = new HashMap<>(backend.encrypted(folder, restUri));
-    properties.putAll(keystore);
-    properties.putAll(more);
-    return CatalogUtil.buildIcebergCatalog("lake", properties, backend.conf(folder));
+  public EncryptedCatalog open(Map<String, String> more) throws IOException {
+    Map<String, String> all = new HashMap<>(backend.encrypted(folder));
+    all.putAll(properties);
+    all.putAll(more);
+    return (EncryptedCatalog) CatalogUtil.buildIcebergCatalog("lake", all, backend.conf(folder));
   }
 
   /** Opens the catalog behind, without encryption. */
   public Catalog openStock() throws IOException {
     return CatalogUtil.buildIcebergCatalog(
-        "lake", backend.properties(folder, restUri), backend.conf(folder));
+        "lake", backend.properties(folder), backend.conf(folder));
   }
 
   /**
@@ -149,8 +154,14 @@ public final class TestLake {
     return paths.stream().map(TestLake::path).collect(Collectors.toSet());
   }
 
-  private static Path path(String location) {
+  /** The file or folder at a location. */
+  public static Path path(String location) {
     return Path.of(location.replaceFirst("^file:(//)?", ""));
+  }
+
+  /** The metadata that a table has, without a look at whether there is newer one. */
+  public static TableMetadata metadata(Table table) {
+    return ((HasTableOperations) table).operations().current();
   }
 
   /** All files below the table's folder but metadata.json, hints and checksums. */

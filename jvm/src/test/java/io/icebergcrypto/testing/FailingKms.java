@@ -1,0 +1,28 @@
+package io.icebergcrypto.testing;
+
+import java.nio.ByteBuffer;
+import java.util.Map;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/** A KMS that does nothing but fail. */
+public abstract class FailingKms implements KeyManagementClient {
+  private static final long serialVersionUID = 1L;
+
+  /** What each call raises. */
+  protected abstract RuntimeException failure();
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    throw failure();
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    throw failure();
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // nothing to set
+  }
+}
