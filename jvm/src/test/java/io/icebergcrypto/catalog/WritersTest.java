@@ -69,7 +69,6 @@ class WritersTest extends LakeFixture {
   @Test
   void aKilledWriterLeavesATableThatReads() throws Exception {
     Random random = new Random(7);
-    run("create");
     Set<String> committed = new HashSet<>();
     for (int kill = 0; kill < KILLS; kill++) {
       List<String> output = killed(kill * 1_000_000L, random.nextInt(400));
@@ -77,7 +76,7 @@ class WritersTest extends LakeFixture {
       assertThat(ids("ROW ", output)).containsAll(committed);
       committed.addAll(ids("COMMITTED ", output));
     }
-    assertThat(ids("ROW ", run("check"))).containsAll(committed);
+    assertThat(ids("ROW ", check())).containsAll(committed);
   }
 
   private static Set<String> ids(String word, List<String> output) {
@@ -87,8 +86,8 @@ class WritersTest extends LakeFixture {
         .collect(Collectors.toSet());
   }
 
-  private List<String> run(String what) throws Exception {
-    Process process = start(what);
+  private List<String> check() throws Exception {
+    Process process = start("check");
     List<String> output = process.inputReader().lines().toList();
     assertThat(process.waitFor()).as(String.join("\n", output)).isZero();
     return output;
@@ -102,8 +101,9 @@ class WritersTest extends LakeFixture {
       for (String line = out.readLine(); line != null; line = out.readLine()) {
         output.add(line);
         if (line.equals("READY")) {
+          // not Process.destroyForcibly, which closes the stream that is read here
           CompletableFuture.delayedExecutor(afterMs, TimeUnit.MILLISECONDS)
-              .execute(process::destroyForcibly);
+              .execute(process.toHandle()::destroyForcibly);
         }
       }
     }

@@ -13,14 +13,16 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /** A process of its own that works on the encrypted table db.t. */
 public final class TableProcess {
+  private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+
   private TableProcess() {}
 
   /**
    * Arguments: what to do, backend, folder, and for write the first id.
    *
-   * <p>create makes the table. check reads all that there is, adds a row and prints ROW id for each
-   * row. write does the same, then appends rows until it is killed; it prints READY before the
-   * first commit and COMMITTED id behind each.
+   * <p>check reads all that there is, adds a row and prints ROW id for each row. write does the
+   * same on a table that it makes if the first id is 0, then appends rows until it is killed; it
+   * prints READY before the first commit and COMMITTED id behind each.
    */
   public static void main(String[] args) throws Exception {
     Path folder = Path.of(args[2]);
@@ -28,24 +30,21 @@ public final class TableProcess {
         new TestLake(Backend.valueOf(args[1]), folder, TestKeystore.existing(folder).properties());
     Catalog catalog = lake.open(Map.of());
     switch (args[0]) {
-      case "create" -> TestLake.createTable(catalog, "t", Map.of());
-      case "check" -> check(load(catalog));
+      case "check" -> check(catalog.loadTable(T));
       case "write" -> {
-        Table table = load(catalog);
+        long first = Long.parseLong(args[3]);
+        Table table =
+            first == 0 ? TestLake.createTable(catalog, "t", Map.of()) : catalog.loadTable(T);
         check(table);
-        write(table, Long.parseLong(args[3]));
+        write(table, first);
       }
       default -> throw new IllegalArgumentException(args[0]);
     }
   }
 
-  private static Table load(Catalog catalog) {
-    return catalog.loadTable(TableIdentifier.of(TestLake.DB, "t"));
-  }
-
   private static void write(Table table, long first) {
     System.out.println("READY");
-    for (long id = first; ; id++) {
+    for (long id = first; !System.out.checkError(); id++) { // or until nobody listens
       TestLake.append(table, id);
       System.out.println("COMMITTED " + id);
     }
