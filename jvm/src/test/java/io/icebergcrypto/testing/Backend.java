@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
@@ -145,6 +146,7 @@ public enum Backend {
   /** A Hadoop configuration, with an embedded metastore on Derby for Hive. */
   public Configuration conf(Path folder) throws IOException {
     Configuration conf = new Configuration();
+    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
     if (this == HIVE) {
       Files.createDirectories(folder.resolve("warehouse"));
       conf.set(
