@@ -15,6 +15,11 @@ public final class TestKeystore {
   /** The password of every test keystore. */
   public static final String PASSWORD = "not a secret";
 
+  static { // Java's 10000 would take longer than what many a test does with the key
+    System.setProperty("keystore.pkcs12.keyPbeIterationCount", "100");
+    System.setProperty("keystore.pkcs12.macIterationCount", "100");
+  }
+
   private final Path path;
   private final Path passwordFile;
 
