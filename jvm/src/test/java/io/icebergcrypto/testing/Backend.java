@@ -143,10 +143,16 @@ public enum Backend {
     file.delete();
   }
 
+  /** Read from Hadoop's files once, and not for every catalog. */
+  private static final Configuration DEFAULTS = new Configuration();
+
+  static {
+    DEFAULTS.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+  }
+
   /** A Hadoop configuration, with an embedded metastore on Derby for Hive. */
   public Configuration conf(Path folder) throws IOException {
-    Configuration conf = new Configuration();
-    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    Configuration conf = new Configuration(DEFAULTS);
     if (this == HIVE) {
       Files.createDirectories(folder.resolve("warehouse"));
       conf.set(
