@@ -49,7 +49,8 @@ record MetadataCode(int version, byte[] code, String kekId) {
   /**
    * Where a metadata file is, as far as the catalog's pointer tells.
    *
-   * @param folder without scheme, which may be written in several ways (s3 and s3a, file: and none)
+   * @param folder without what clients write in several ways: the scheme (s3 and s3a, file: and
+   *     none), and the server of HDFS (a name service, one of its hosts, none)
    * @param version the number in the file's name; -1 when there is none
    */
   record Place(String folder, int version) {
@@ -74,10 +75,11 @@ record MetadataCode(int version, byte[] code, String kekId) {
       return matcher.matches() ? Integer.parseInt(matcher.group(1)) : -1;
     }
 
-    /** The folder of a file, without scheme. */
+    /** The folder of a file, without scheme; HDFS without the server, S3 with the bucket. */
     static String folderOf(String file) {
       int end = file.lastIndexOf('/');
       return file.substring(0, Math.max(end, 0))
+          .replaceFirst("^(?:hdfs|viewfs)://[^/]*", "")
           .replaceFirst("^[A-Za-z][A-Za-z0-9+.-]*:", "")
           .replaceFirst("^/+", "/");
     }

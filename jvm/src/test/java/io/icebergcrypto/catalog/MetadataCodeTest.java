@@ -89,7 +89,12 @@ class MetadataCodeTest {
         .isEqualTo(new Place("/b/t/metadata", 12));
     assertThat(Place.of("file:/w/t/metadata/v3.metadata.json"))
         .isEqualTo(Place.of("/w/t/metadata/v3.gz.metadata.json"))
+        .isEqualTo(Place.of("hdfs://host:8020/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(Place.of("hdfs:///w/t/metadata/v3.metadata.json"))
+        .isEqualTo(Place.of("viewfs://service/w/t/metadata/v3.metadata.json"))
         .isEqualTo(new Place("/w/t/metadata", 3));
+    assertThat(Place.of("s3://b/w/t/metadata/v3.metadata.json"))
+        .isNotEqualTo(Place.of("s3://c/w/t/metadata/v3.metadata.json"));
     assertThat(Place.of("/w/t/metadata/other.json").version()).isEqualTo(-1);
     assertThat(Place.of("x")).isEqualTo(new Place("", -1));
   }
