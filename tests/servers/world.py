@@ -72,6 +72,9 @@ class World:
             "spark.master": "local[2]",
             "spark.driver.memory": "2g",
             "spark.ui.enabled": "false",
+            # Each statement is run once: compiling it takes longer. Examples and demo run with compiled ones.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
             "spark.sql.session.timeZone": "UTC",
