@@ -5,10 +5,8 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.kms.KmsProperties;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.StatisticsPolicy;
-import io.icebergcrypto.manager.TableEncryptionManager;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
@@ -18,7 +16,6 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.MetadataTableType;
@@ -33,12 +30,10 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.catalog.ViewCatalog;
-import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
-import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.view.View;
@@ -67,6 +62,7 @@ public final class EncryptedCatalog
   private Object conf;
   private String catalogName;
   private Map<String, String> properties = Map.of();
+  private CatalogSettings settings;
   private Catalog delegate;
   private CachingKmsClient kms;
   private EncryptionManagerFactory managers;
@@ -93,14 +89,9 @@ public final class EncryptedCatalog
     this.properties = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     this.properties.putAll(catalogProperties);
     try {
-      PropertyNames.checkCatalog(properties);
-      encryptionRequired();
-      statistics();
-      plaintextFiles();
-      refusesPlaintextTables();
-      exposesKeyMetadata();
-      Map<String, String> behind = propertiesBehind();
-      this.managers = newManagerFactory();
+      this.settings = new CatalogSettings(properties);
+      Map<String, String> behind = settings.propertiesBehind();
+      this.managers = settings.newManagerFactory();
       this.reporter = SharedMetricsReporter.load(properties);
       behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
       if (KmsClients.isConfigured(properties)) {
@@ -109,7 +100,7 @@ public final class EncryptedCatalog
       }
 
       this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
-      this.authenticatesMetadata = authenticationWanted();
+      this.authenticatesMetadata = settings.authenticatesMetadata(delegate);
     } catch (IcebergCryptoException e) {
       closeOwn();
       throw e.inCatalog(name);
@@ -126,60 +117,6 @@ public final class EncryptedCatalog
 
     if (kms != null) {
       kms.close();
-    }
-  }
-
-  /** What the catalog behind is configured with. */
-  private Map<String, String> propertiesBehind() {
-    Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
-    behind.putAll(properties);
-    String type = behind.remove(CATALOG_TYPE);
-    String impl = behind.remove(CATALOG_IMPL);
-    if ((type == null) == (impl == null)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "It must have one of the properties %s and %s; it has %s",
-              CATALOG_TYPE, CATALOG_IMPL, type == null ? "none" : "both"),
-          "Name the catalog that keeps the tables, for example " + CATALOG_TYPE + "=rest.");
-    }
-
-    behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
-    behind.remove(CatalogProperties.CATALOG_IMPL);
-    behind.remove(KmsProperties.KMS_TYPE);
-    behind.remove(KmsProperties.KMS_IMPL);
-    if (type != null) {
-      behind.put(CatalogUtil.ICEBERG_CATALOG_TYPE, type);
-    } else {
-      behind.put(CatalogProperties.CATALOG_IMPL, impl);
-    }
-
-    return behind;
-  }
-
-  private EncryptionManagerFactory newManagerFactory() {
-    String impl = properties.get(EncryptionProperties.MANAGER_IMPL);
-    if (impl == null) {
-      return TableEncryptionManager::new;
-    }
-
-    try {
-      EncryptionManagerFactory factory =
-          DynConstructors.builder(EncryptionManagerFactory.class)
-              .loader(Thread.currentThread().getContextClassLoader())
-              .impl(impl)
-              .<EncryptionManagerFactory>buildChecked()
-              .newInstance();
-      factory.initialize(properties);
-      return factory;
-    } catch (NoSuchMethodException | ClassCastException e) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "%s=%s cannot be used: no class of this name with a no-argument constructor that"
-                  + " implements EncryptionManagerFactory is on the class path",
-              EncryptionProperties.MANAGER_IMPL, impl),
-          "Check the spelling, and that the class's jar is in spark.jars; or leave the property"
-              + " out.",
-          e);
     }
   }
 
@@ -208,18 +145,12 @@ public final class EncryptedCatalog
 
   /** What becomes of statistics files of encrypted tables. */
   public StatisticsPolicy statistics() {
-    return EncryptionProperties.statistics(properties);
+    return settings.statistics();
   }
 
   /** Whether a SQL user may read data keys in metadata tables. */
   public boolean exposesKeyMetadata() {
-    return EncryptionProperties.choice(
-        properties, EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
-  }
-
-  private boolean plaintextFiles() {
-    return EncryptionProperties.choice(
-        properties, EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
+    return settings.exposesKeyMetadata();
   }
 
   /**
@@ -256,13 +187,7 @@ public final class EncryptedCatalog
   }
 
   boolean encryptionRequired() {
-    return EncryptionProperties.choice(properties, EncryptionProperties.REQUIRED, "false", "true")
-        || refusesPlaintextTables();
-  }
-
-  private boolean refusesPlaintextTables() {
-    return EncryptionProperties.choice(
-        properties, EncryptionProperties.PLAINTEXT_TABLES, "allow", "refuse");
+    return settings.encryptionRequired();
   }
 
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
@@ -294,9 +219,9 @@ public final class EncryptedCatalog
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        new CommitGuard(table, plaintextFiles(), statistics()),
+        new CommitGuard(table, settings.plaintextFiles(), settings.statistics()),
         authenticator(table, ops),
-        !refusesPlaintextTables());
+        !settings.refusesPlaintextTables());
   }
 
   private MetadataAuthenticator authenticator(String table, TableOperations ops) {
@@ -320,26 +245,6 @@ public final class EncryptedCatalog
   /** Whether the metadata of encrypted tables is authenticated. */
   boolean authenticatesMetadata() {
     return authenticatesMetadata;
-  }
-
-  private boolean authenticationWanted() {
-    boolean pointerOnly = delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog;
-    boolean notTheDefault =
-        EncryptionProperties.choice(
-            properties,
-            EncryptionProperties.METADATA_AUTHENTICATION,
-            pointerOnly ? "require" : "off",
-            pointerOnly ? "off" : "require");
-    if (!pointerOnly && notTheDefault) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "It has %s=require, and catalog class %s is not one that this is made for",
-              EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
-          "Leave the property out: it is for JDBC and Hadoop catalogs. A Hive metastore keeps a"
-              + " hash of the metadata, and a REST server writes the metadata itself.");
-    }
-
-    return pointerOnly && !notTheDefault;
   }
 
   /**

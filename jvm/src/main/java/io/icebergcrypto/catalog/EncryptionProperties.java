@@ -2,7 +2,6 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.manager.StatisticsPolicy;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -82,42 +81,6 @@ final class EncryptionProperties {
   static InvalidConfigurationException required(String hint) {
     return new InvalidConfigurationException(
         String.format("it has no %s and the catalog has %s=true", KEY_ID, REQUIRED), hint);
-  }
-
-  /**
-   * Reads a catalog property that has one of two values.
-   *
-   * @return whether it is the second one
-   * @throws InvalidConfigurationException for a third one: what is not understood is not guessed
-   */
-  static boolean choice(
-      Map<String, String> catalogProperties, String property, String otherwise, String wanted) {
-    String value = catalogProperties.getOrDefault(property, otherwise).trim();
-    if (!value.equalsIgnoreCase(otherwise) && !value.equalsIgnoreCase(wanted)) {
-      throw new InvalidConfigurationException(
-          String.format("Property %s is '%s'", property, value),
-          String.format("Use %s (the default) or %s.", otherwise, wanted));
-    }
-
-    return value.equalsIgnoreCase(wanted);
-  }
-
-  /**
-   * Reads what a catalog does with statistics files.
-   *
-   * @throws InvalidConfigurationException for a value that is not understood
-   */
-  static StatisticsPolicy statistics(Map<String, String> catalogProperties) {
-    String value = catalogProperties.getOrDefault(STATISTICS, "refuse").trim();
-    return switch (value.toLowerCase(Locale.ROOT)) {
-      case "refuse" -> StatisticsPolicy.REFUSE;
-      case "encrypt" -> StatisticsPolicy.ENCRYPT;
-      case "plaintext" -> StatisticsPolicy.PLAINTEXT;
-      default ->
-          throw new InvalidConfigurationException(
-              String.format("Property %s is '%s'", STATISTICS, value),
-              "Use refuse (the default), encrypt or plaintext.");
-    };
   }
 
   /**

@@ -1,0 +1,185 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.KmsProperties;
+import io.icebergcrypto.manager.EncryptionManagerFactory;
+import io.icebergcrypto.manager.StatisticsPolicy;
+import io.icebergcrypto.manager.TableEncryptionManager;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.common.DynConstructors;
+import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.jdbc.JdbcCatalog;
+
+/** What the properties of a catalog say. What is not understood is refused, not guessed. */
+final class CatalogSettings {
+  private final Map<String, String> properties;
+  private final boolean encryptionRequired;
+  private final boolean plaintextFiles;
+  private final boolean refusesPlaintextTables;
+  private final boolean exposesKeyMetadata;
+  private final StatisticsPolicy statistics;
+
+  /**
+   * Reads the properties.
+   *
+   * @throws InvalidConfigurationException when one is misspelt or has a value that it may not have
+   */
+  CatalogSettings(Map<String, String> properties) {
+    PropertyNames.checkCatalog(properties);
+    this.properties = properties;
+    this.refusesPlaintextTables = choice(EncryptionProperties.PLAINTEXT_TABLES, "allow", "refuse");
+    this.encryptionRequired =
+        choice(EncryptionProperties.REQUIRED, "false", "true") || refusesPlaintextTables;
+    this.plaintextFiles = choice(EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
+    this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
+    this.statistics = statisticsPolicy();
+  }
+
+  /** Whether every new table must have a key id. */
+  boolean encryptionRequired() {
+    return encryptionRequired;
+  }
+
+  /** Whether files without a key may be in encrypted tables. */
+  boolean plaintextFiles() {
+    return plaintextFiles;
+  }
+
+  /** Whether a table without a key id is refused when it is loaded. */
+  boolean refusesPlaintextTables() {
+    return refusesPlaintextTables;
+  }
+
+  /** Whether a SQL user may read data keys in metadata tables. */
+  boolean exposesKeyMetadata() {
+    return exposesKeyMetadata;
+  }
+
+  /** What becomes of statistics files of encrypted tables. */
+  StatisticsPolicy statistics() {
+    return statistics;
+  }
+
+  /** What the catalog behind is configured with. */
+  Map<String, String> propertiesBehind() {
+    Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    behind.putAll(properties);
+    String type = behind.remove(EncryptedCatalog.CATALOG_TYPE);
+    String impl = behind.remove(EncryptedCatalog.CATALOG_IMPL);
+    if ((type == null) == (impl == null)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It must have one of the properties %s and %s; it has %s",
+              EncryptedCatalog.CATALOG_TYPE,
+              EncryptedCatalog.CATALOG_IMPL,
+              type == null ? "none" : "both"),
+          "Name the catalog that keeps the tables, for example "
+              + EncryptedCatalog.CATALOG_TYPE
+              + "=rest.");
+    }
+
+    behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    behind.remove(CatalogProperties.CATALOG_IMPL);
+    behind.remove(KmsProperties.KMS_TYPE);
+    behind.remove(KmsProperties.KMS_IMPL);
+    if (type != null) {
+      behind.put(CatalogUtil.ICEBERG_CATALOG_TYPE, type);
+    } else {
+      behind.put(CatalogProperties.CATALOG_IMPL, impl);
+    }
+
+    return behind;
+  }
+
+  /** The factory of tables' encryption managers. */
+  EncryptionManagerFactory newManagerFactory() {
+    String impl = properties.get(EncryptionProperties.MANAGER_IMPL);
+    if (impl == null) {
+      return TableEncryptionManager::new;
+    }
+
+    try {
+      EncryptionManagerFactory factory =
+          DynConstructors.builder(EncryptionManagerFactory.class)
+              .loader(Thread.currentThread().getContextClassLoader())
+              .impl(impl)
+              .<EncryptionManagerFactory>buildChecked()
+              .newInstance();
+      factory.initialize(properties);
+      return factory;
+    } catch (NoSuchMethodException | ClassCastException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s=%s cannot be used: no class of this name with a no-argument constructor that"
+                  + " implements EncryptionManagerFactory is on the class path",
+              EncryptionProperties.MANAGER_IMPL, impl),
+          "Check the spelling, and that the class's jar is in spark.jars; or leave the property"
+              + " out.",
+          e);
+    }
+  }
+
+  /**
+   * Whether the metadata of encrypted tables is authenticated.
+   *
+   * @param delegate the catalog behind
+   */
+  boolean authenticatesMetadata(Catalog delegate) {
+    boolean pointerOnly = delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog;
+    boolean notTheDefault =
+        choice(
+            EncryptionProperties.METADATA_AUTHENTICATION,
+            pointerOnly ? "require" : "off",
+            pointerOnly ? "off" : "require");
+    if (!pointerOnly && notTheDefault) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It has %s=require, and catalog class %s is not one that this is made for",
+              EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
+          "Leave the property out: it is for JDBC and Hadoop catalogs. A Hive metastore keeps a"
+              + " hash of the metadata, and a REST server writes the metadata itself.");
+    }
+
+    return pointerOnly && !notTheDefault;
+  }
+
+  /**
+   * Reads a catalog property that has one of two values.
+   *
+   * @return whether it is the second one
+   * @throws InvalidConfigurationException for a third one: what is not understood is not guessed
+   */
+  private boolean choice(String property, String otherwise, String wanted) {
+    String value = properties.getOrDefault(property, otherwise).trim();
+    if (!value.equalsIgnoreCase(otherwise) && !value.equalsIgnoreCase(wanted)) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is '%s'", property, value),
+          String.format("Use %s (the default) or %s.", otherwise, wanted));
+    }
+
+    return value.equalsIgnoreCase(wanted);
+  }
+
+  /**
+   * Reads what a catalog does with statistics files.
+   *
+   * @throws InvalidConfigurationException for a value that is not understood
+   */
+  private StatisticsPolicy statisticsPolicy() {
+    String value = properties.getOrDefault(EncryptionProperties.STATISTICS, "refuse").trim();
+    return switch (value.toLowerCase(Locale.ROOT)) {
+      case "refuse" -> StatisticsPolicy.REFUSE;
+      case "encrypt" -> StatisticsPolicy.ENCRYPT;
+      case "plaintext" -> StatisticsPolicy.PLAINTEXT;
+      default ->
+          throw new InvalidConfigurationException(
+              String.format("Property %s is '%s'", EncryptionProperties.STATISTICS, value),
+              "Use refuse (the default), encrypt or plaintext.");
+    };
+  }
+}
