@@ -1,5 +1,6 @@
 """Where the jars that the tests run on are."""
 
+import subprocess
 from pathlib import Path
 
 import pyspark
@@ -34,3 +35,12 @@ def spark_jar(pattern: str) -> Path:
     if not jars:
         raise FileNotFoundError(f"pyspark has no {pattern} in {SPARK_JARS}")
     return jars[0]
+
+
+def compile_file_system(folder: Path) -> str:
+    """Compiles Hadoop's local files without a process, chmod, for each, into `folder`; gives its name."""
+    name = "io.icebergcrypto.testing.NoChmodFileSystem"
+    source = ROOT / "jvm" / "src" / "test" / "java" / f"{name.replace('.', '/')}.java"
+    hadoop = spark_jar("hadoop-client-api-*.jar")
+    subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", hadoop, source], check=True)
+    return name

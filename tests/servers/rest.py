@@ -35,6 +35,7 @@ def start_rest_server(database: Path, warehouse: Path, log: Path) -> RestServer:
             [
                 "java",
                 "-Xmx512m",
+                "-XX:TieredStopAtLevel=1",
                 "-cp",
                 ":".join(map(str, jars)),
                 str(Path(__file__).with_name("RestServer.java")),

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.jars import build_jars, our_jar
+from servers.jars import build_jars, compile_file_system, our_jar
 from servers.keystore import TestKeystore, make_keystore
 from servers.rest import RestServer, start_rest_server
 
@@ -35,6 +35,8 @@ class World:
     keystore: TestKeystore
     rest: RestServer
     jar: Path
+    classes: Path
+    file_system: str
 
     def warehouse(self, kind: str) -> Path:
         return self.root / "warehouse" / kind
@@ -84,7 +86,10 @@ class World:
                 map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
             ),
             # The JDBC driver must be there before DriverManager looks for drivers.
-            "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
+            "spark.driver.extraClassPath": os.pathsep.join(
+                map(str, [*build_jars("test-jars", "sqlite-jdbc-*.jar"), self.classes])
+            ),
+            "spark.hadoop.fs.file.impl": self.file_system,
             # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
             f"-Dderby.system.home={self.root}",
@@ -122,4 +127,5 @@ def make_world(root: Path) -> World:
     )  # a build during the tests must not change the jar under a running JVM
     keystore = make_keystore(root)
     rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
-    return World(root, keystore, rest, jar)
+    classes = root / "classes"
+    return World(root, keystore, rest, jar, classes, compile_file_system(classes))

@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class WritersTest extends LakeFixture {
   private static final int WRITERS = 4;
   private static final int COMMITS = 20;
-  private static final int KILLS = Integer.getInteger("iceberg.crypto.kills", 5);
+  private static final int KILLS = Integer.getInteger("iceberg.crypto.kills", 3);
 
   @Test
   void fourWritersOfTwentyCommitsEachLoseNothing() throws Exception {
