@@ -16,6 +16,7 @@ import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -30,6 +31,7 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -453,6 +455,47 @@ class MetadataAuthenticationTest extends LakeFixture {
     assertThatThrownBy(() -> catalog.registerTable(bad, genuine))
         .isInstanceOf(TamperedException.class);
     assertThat(catalog.tableExists(bad)).isFalse();
+  }
+
+  /** On Hadoop the table would be signed for its new folder, whatever the file says by then. */
+  @Test
+  void aFileThatIsExchangedWhileItIsRegisteredIsNotSigned() throws IOException {
+    Table table = create("t");
+    TestLake.append(table, 1);
+    String genuine = metadata(table).metadataFileLocation();
+    TableIdentifier copy = TableIdentifier.of(TestLake.DB, "copy");
+    try (EncryptedCatalog raced =
+        lake.open(Map.of("io-impl", ExchangesWhenClosed.class.getName()))) {
+      ExchangesWhenClosed.watched = file(table);
+      assertThatThrownBy(() -> raced.registerTable(copy, genuine))
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("lake.db.copy");
+    }
+    assertThatThrownBy(() -> catalog.loadTable(copy).properties())
+        .isInstanceOf(TamperedException.class);
+  }
+
+  /** The storage of an attacker who edits a metadata file as soon as it was looked at. */
+  public static final class ExchangesWhenClosed extends HadoopFileIO {
+    private static final long serialVersionUID = 1L;
+    private static Path watched;
+
+    /** Made by Iceberg. */
+    public ExchangesWhenClosed() {}
+
+    @Override
+    public void close() {
+      super.close();
+      Path file = watched;
+      watched = null;
+      if (file != null) {
+        try {
+          edit(file, json -> json.getAsJsonObject("properties").addProperty("x", "y"));
+        } catch (IOException e) {
+          throw new UncheckedIOException(e);
+        }
+      }
+    }
   }
 
   @Test
