@@ -77,3 +77,16 @@ def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: 
         "parquet_source",
     )
     assert lake.ids(parquet_source) == [1]
+
+
+def test_a_procedure_without_a_table(hadoop: Lake) -> None:
+    """Iceberg's own say so themselves."""
+    system = f"CALL {hadoop.catalog}.system"
+    for call, says in (
+        ("add_files(table => NULL, source_table => 'x')", "'table' is not set"),
+        ("compute_table_stats(table => NULL)", "'table' is not set"),
+        ("purge_without_key(table => NULL)", "table of purge_without_key is NULL"),
+        ("authenticate_metadata(table => 'db.t', metadata_file => NULL)", "metadata_file of "),
+    ):
+        with pytest.raises(Exception, match=says):
+            hadoop.sql(f"{system}.{call}")

@@ -39,7 +39,7 @@ final class AuthenticateMetadata extends TableProcedure {
 
   @Override
   Object[] run(TableIdentifier table, InternalRow input) {
-    encrypted.authenticateMetadata(table, input.getUTF8String(1).toString());
+    encrypted.authenticateMetadata(table, given(input, 1));
     return new Object[] {input.getUTF8String(0)};
   }
 }

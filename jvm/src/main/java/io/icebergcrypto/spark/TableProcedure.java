@@ -58,6 +58,21 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
     return ProcedureParameter.in(name, DataTypes.StringType).build();
   }
 
+  /**
+   * The text of a parameter.
+   *
+   * @throws InvalidConfigurationException when it is NULL
+   */
+  final String given(InternalRow input, int index) {
+    if (input.isNullAt(index)) {
+      throw new InvalidConfigurationException(
+          String.format("nothing was done: %s of %s is NULL", parameters()[index].name(), name),
+          String.format("CALL %s.system.%s(...) with a value for it.", catalog.name(), name));
+    }
+
+    return input.getUTF8String(index).toString();
+  }
+
   @Override
   public boolean isDeterministic() {
     return false;
@@ -65,7 +80,7 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
 
   @Override
   public Iterator<Scan> call(InternalRow input) {
-    String table = input.getUTF8String(0).toString();
+    String table = given(input, 0);
     Spark3Util.CatalogAndIdentifier found;
     try {
       found = Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
