@@ -1,5 +1,6 @@
 package io.icebergcrypto.manager;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileMagic;
 import java.io.IOException;
@@ -73,7 +74,7 @@ final class KeylessOutputFile implements OutputFile {
     private final Supplier<PositionOutputStream> open;
     private int held = 0;
     private PositionOutputStream out;
-    private boolean refused = false;
+    private IcebergCryptoException refusal;
     private boolean closed = false;
 
     private Checked(Supplier<PositionOutputStream> open) {
@@ -82,6 +83,10 @@ final class KeylessOutputFile implements OutputFile {
 
     @Override
     public void write(int b) throws IOException {
+      if (refusal != null) {
+        throw refusal; // as often as a writer tries, which may do so while it closes
+      }
+
       if (out != null) {
         out.write(b);
         return;
@@ -130,7 +135,7 @@ final class KeylessOutputFile implements OutputFile {
       }
 
       this.closed = true;
-      if (out == null && !refused) {
+      if (out == null && refusal == null) {
         opened();
       }
 
@@ -140,14 +145,15 @@ final class KeylessOutputFile implements OutputFile {
     }
 
     private void opened() throws IOException {
-      this.refused = !writable.contains(FileMagic.of(Arrays.copyOf(first, held)));
-      if (refused) {
-        throw new PlaintextException(
-                String.format("file %s would be written without encryption", location()),
-                "Write rows with INSERT, MERGE or a DataFrame. In Java, encrypt the file with"
-                    + " table.encryption(), as Iceberg's OutputFileFactory does; an action that"
-                    + " copies files as they are is not for encrypted tables.")
-            .inTable(tableName);
+      if (!writable.contains(FileMagic.of(Arrays.copyOf(first, held)))) {
+        this.refusal =
+            new PlaintextException(
+                    String.format("file %s would be written without encryption", location()),
+                    "Write rows with INSERT, MERGE or a DataFrame. In Java, encrypt the file with"
+                        + " table.encryption(), as Iceberg's OutputFileFactory does; an action that"
+                        + " copies files as they are is not for encrypted tables.")
+                .inTable(tableName);
+        throw refusal;
       }
 
       this.out = open.get();
