@@ -16,6 +16,7 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.MetadataTableType;
@@ -34,6 +35,9 @@ import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.view.View;
@@ -102,11 +106,19 @@ public final class EncryptedCatalog
       this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
       this.authenticatesMetadata = settings.authenticatesMetadata(delegate);
     } catch (IcebergCryptoException e) {
-      closeOwn();
+      closeAfter(e);
       throw e.inCatalog(name);
     } catch (RuntimeException e) {
-      closeOwn();
+      closeAfter(e);
       throw e;
+    }
+  }
+
+  private void closeAfter(RuntimeException failure) {
+    try {
+      close();
+    } catch (IOException | RuntimeException e) {
+      failure.addSuppressed(e);
     }
   }
 
@@ -213,6 +225,14 @@ public final class EncryptedCatalog
    */
   MetricsReporter reporterOf(Table table) {
     return table instanceof BaseTable base ? base.reporter() : reporter;
+  }
+
+  /** Storage of this catalog's own, of the class that the catalog behind would take. */
+  FileIO newFileIO() {
+    Map<String, String> all = propertiesInForce();
+    Class<? extends FileIO> usual = isRest() ? ResolvingFileIO.class : HadoopFileIO.class;
+    return CatalogUtil.loadFileIO(
+        all.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual.getName()), all, conf);
   }
 
   EncryptedTableOperations operations(TableOperations ops, String table) {

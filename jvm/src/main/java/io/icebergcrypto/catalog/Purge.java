@@ -11,7 +11,6 @@ import io.icebergcrypto.manager.KeylessFileIO;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.TableMetadata;
@@ -22,7 +21,6 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.util.ThreadPools;
 
 /**
@@ -131,12 +129,7 @@ final class Purge {
       table.io();
       return null;
     } catch (IllegalArgumentException e) {
-      return CatalogUtil.loadFileIO(
-          catalog
-              .properties()
-              .getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName()),
-          catalog.properties(),
-          catalog.conf());
+      return catalog.newFileIO();
     }
   }
 

@@ -2,17 +2,14 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
-import java.util.Map;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.ResolvingFileIO;
 
 /** A table that is registered by its metadata file, which may be anybody's. */
 final class Registration {
@@ -65,10 +62,7 @@ final class Registration {
   }
 
   private TableMetadata metadata() {
-    Map<String, String> properties = catalog.propertiesInForce();
-    String impl =
-        properties.getOrDefault(CatalogProperties.FILE_IO_IMPL, ResolvingFileIO.class.getName());
-    try (FileIO io = CatalogUtil.loadFileIO(impl, properties, catalog.conf())) {
+    try (FileIO io = catalog.newFileIO()) {
       return TableMetadataParser.read(io, metadataFile);
     } catch (RuntimeException e) {
       throw new InvalidConfigurationException(
@@ -76,10 +70,11 @@ final class Registration {
                   "metadata file %s cannot be read, and the catalog looks at it before a table is"
                       + " registered",
                   metadataFile),
-              "Check the path. Where only the catalog's server may read it, register the table with"
-                  + " a catalog that has no "
-                  + EncryptionProperties.REQUIRED
-                  + ".",
+              String.format(
+                  "Check the path, and that this client may read it (%s, credentials). Where only"
+                      + " the catalog's server may, register the table with a catalog that has no"
+                      + " %s.",
+                  CatalogProperties.FILE_IO_IMPL, EncryptionProperties.REQUIRED),
               e)
           .inTable(catalog.fullName(identifier));
     }
