@@ -1,6 +1,5 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.IcebergCryptoException;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
@@ -11,16 +10,17 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 
 /**
- * The FileIO of a table that was in use and is refused since then: it deletes, so that a write
- * which fails for that can take its files back, and neither reads nor writes.
+ * The FileIO of a table that was in use and is refused, gone or out of reach since then: it
+ * deletes, so that a write which fails for that can take its files back, and neither reads nor
+ * writes.
  */
 final class CleanupFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
   private final FileIO io;
-  private final IcebergCryptoException refusal;
+  private final RuntimeException refusal;
 
-  CleanupFileIO(FileIO io, IcebergCryptoException refusal) {
+  CleanupFileIO(FileIO io, RuntimeException refusal) {
     this.io = io;
     this.refusal = refusal;
   }

@@ -81,20 +81,13 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   @Override
   public Table create() {
-    boolean encrypted =
-        EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties)) != null;
-    if (encrypted && catalog.authenticatesMetadata()) {
-      return createAuthenticated();
+    String keyId = EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties));
+    if (keyId == null) {
+      prepareNewTable();
+      return catalog.decorate(delegate.create(), identifier);
     }
 
-    String keyId = prepareNewTable();
-    Table table = catalog.decorate(delegate.create(), identifier);
-    checkKept(keyId, table.properties());
-    return table;
-  }
-
-  /** The catalog behind would create it in one step, past the operations that authenticate. */
-  private Table createAuthenticated() {
+    // the catalog behind would do it past the operations that add the KEK and authenticate
     try {
       createTransaction().commitTransaction();
     } catch (CommitFailedException e) {
@@ -102,7 +95,9 @@ final class EncryptedTableBuilder implements TableBuilder {
           e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
     }
 
-    return catalog.loadTable(identifier);
+    Table table = catalog.loadTable(identifier);
+    checkKept(keyId, table.properties());
+    return table;
   }
 
   @Override

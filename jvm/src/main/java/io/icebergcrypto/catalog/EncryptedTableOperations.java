@@ -1,6 +1,5 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
@@ -12,6 +11,7 @@ import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
@@ -80,7 +80,8 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata complete =
         EncryptionProperties.keyId(metadata.properties()) == null
             ? metadata
-            : StatisticsKeys.complete(metadata, () -> keys.managerFor(metadata));
+            : StatisticsKeys.complete(
+                base == null ? keys.withKek(metadata) : metadata, () -> keys.managerFor(metadata));
     TableMetadata signed = authenticator.sign(base, complete);
     try {
       delegate.commit(base, signed);
@@ -140,12 +141,12 @@ final class EncryptedTableOperations implements TableOperations {
     delegate.commit(current, authenticator.sign(current, restored));
   }
 
-  /** Where the table was in use and is refused now, what is left to do is to clean up. */
+  /** Where the table was in use and cannot be loaded now, what is left to do is to clean up. */
   @Override
   public FileIO io() {
     try {
-      return ioFor(current(), delegate);
-    } catch (IcebergCryptoException e) {
+      return ioFor(existing(), delegate);
+    } catch (RuntimeException e) {
       if (keys.areInUse()) {
         return new CleanupFileIO(delegate.io(), e);
       }
@@ -156,7 +157,17 @@ final class EncryptedTableOperations implements TableOperations {
 
   @Override
   public EncryptionManager encryption() {
-    return encryptionFor(current(), delegate);
+    return encryptionFor(existing(), delegate);
+  }
+
+  /** The metadata in force; null for a table that is yet to be, not for one that was dropped. */
+  private TableMetadata existing() {
+    TableMetadata metadata = current();
+    if (metadata == null && keys.areInUse()) {
+      throw new NoSuchTableException("Table does not exist: %s", keys.tableName());
+    }
+
+    return metadata;
   }
 
   @Override

@@ -4,7 +4,6 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.MetadataCode.Place;
 import java.nio.ByteBuffer;
-import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Comparator;
@@ -19,7 +18,6 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
-import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
@@ -36,8 +34,6 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * first snapshot.
  */
 final class MetadataAuthenticator {
-  private static final String KEY_TIMESTAMP = "KEY_TIMESTAMP"; // of Iceberg's manager
-
   private final boolean on;
   private final String tableName;
   private final TableOperations delegate;
@@ -217,7 +213,7 @@ final class MetadataAuthenticator {
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     EncryptedKey kek = kekInUse(metadata, keyId);
     if (kek == null) {
-      kek = newKek(metadata, keyId);
+      kek = NewKek.make(tableName, metadata, keyId, kms.get());
       builder.addEncryptionKey(kek);
     }
 
@@ -245,7 +241,9 @@ final class MetadataAuthenticator {
 
   /** Where the catalog behind will write the metadata file. */
   private Place next(TableMetadata base, TableMetadata metadata) {
-    String folder = Place.folderOf(delegate.temp(metadata).metadataFileLocation("m"));
+    String file = delegate.temp(metadata).metadataFileLocation("m");
+    // the pointer will have it as the FileIO says it: Hadoop's takes a // for one /
+    String folder = Place.folderOf(delegate.io().newOutputFile(file).location());
     if (hadoop) {
       return new Place(
           folder, base == null ? 1 : Place.of(base.metadataFileLocation()).version() + 1);
@@ -283,7 +281,7 @@ final class MetadataAuthenticator {
 
   private static long timestamp(EncryptedKey kek) {
     try {
-      return Long.parseLong(kek.properties().getOrDefault(KEY_TIMESTAMP, "0"));
+      return Long.parseLong(kek.properties().getOrDefault(NewKek.TIMESTAMP, "0"));
     } catch (NumberFormatException e) {
       return 0;
     }
@@ -316,25 +314,5 @@ final class MetadataAuthenticator {
     byte[] copy = new byte[bytes.remaining()];
     bytes.get(copy);
     return Base64.getEncoder().encodeToString(copy);
-  }
-
-  /** Makes a KEK as Iceberg's manager does; that one then uses it for the first snapshot. */
-  private EncryptedKey newKek(TableMetadata metadata, String keyId) {
-    SecureRandom random = new SecureRandom();
-    byte[] id = new byte[16];
-    random.nextBytes(id);
-    byte[] key = new byte[EncryptionProperties.dataKeyLength(tableName, metadata.properties())];
-    random.nextBytes(key);
-    try {
-      return new BaseEncryptedKey(
-          Base64.getEncoder().encodeToString(id),
-          kms.get().wrapKey(ByteBuffer.wrap(key), keyId),
-          keyId,
-          Map.of(KEY_TIMESTAMP, String.valueOf(System.currentTimeMillis())));
-    } catch (IcebergCryptoException e) {
-      throw e.inTable(tableName);
-    } finally {
-      Arrays.fill(key, (byte) 0);
-    }
   }
 }

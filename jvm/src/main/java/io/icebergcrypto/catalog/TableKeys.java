@@ -104,6 +104,23 @@ final class TableKeys {
     }
   }
 
+  /**
+   * A new table's metadata with a KEK in it, which tells that the table is encrypted even when
+   * somebody removes the key id before the first snapshot.
+   *
+   * @return the same metadata when it has one
+   */
+  TableMetadata withKek(TableMetadata metadata) {
+    if (EncryptionProperties.masterKeyId(metadata) != null) {
+      return metadata;
+    }
+
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    return TableMetadata.buildFrom(metadata)
+        .addEncryptionKey(NewKek.make(tableName, metadata, keyId, kms.get()))
+        .build();
+  }
+
   private TableEncryptionManager extended(
       TableEncryptionManager old,
       String keyId,

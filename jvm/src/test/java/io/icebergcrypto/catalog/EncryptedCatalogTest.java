@@ -22,6 +22,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -32,6 +33,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileFormat;
@@ -54,6 +56,7 @@ import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFile;
@@ -202,12 +205,63 @@ class EncryptedCatalogTest extends LakeFixture {
   }
 
   @Test
+  void aTableThatIsDroppedInUseDeletesItsFilesAndWritesNoPlaintext() throws IOException {
+    Table table = create("t");
+    TestLake.append(table, 1);
+    OutputFile written = table.io().newOutputFile(folder + "/elsewhere/offsets");
+    write(written, "{}");
+    lake.open(Map.of()).dropTable(T, false);
+    assertThatThrownBy(table::refresh).isInstanceOf(RuntimeException.class);
+
+    table.io().deleteFile(written.location());
+    assertThat(written.toInputFile().exists()).isFalse();
+    assertThatThrownBy(() -> table.encryption().encrypt(written)).isInstanceOf(Exception.class);
+    assertThatThrownBy(() -> table.io().newOutputFile(folder + "/elsewhere/plain").create())
+        .isInstanceOf(Exception.class);
+  }
+
+  /** A catalog that does not start leaves no connection of the one behind it. */
+  @Test
+  void aCatalogThatDoesNotStartIsClosed() throws IOException {
+    Map<String, String> wrong =
+        Map.of(
+            "encryption.catalog-impl", ClosedCatalog.class.getName(),
+            "encryption.metadata-authentication", "maybe",
+            "warehouse", folder.toString());
+    Map<String, String> properties = new HashMap<>(TestKeystore.create(folder, "k1").properties());
+    properties.putAll(wrong);
+    ClosedCatalog.closed = false;
+    try (EncryptedCatalog refused = new EncryptedCatalog()) {
+      refused.setConf(new Configuration());
+      assertThatThrownBy(() -> refused.initialize("lake", properties))
+          .isInstanceOf(InvalidConfigurationException.class);
+      assertThat(ClosedCatalog.closed).isTrue();
+    }
+  }
+
+  /** Says whether it was closed. */
+  public static final class ClosedCatalog extends HadoopCatalog {
+    private static boolean closed;
+
+    /** Made by Iceberg. */
+    public ClosedCatalog() {}
+
+    @Override
+    public void close() throws IOException {
+      super.close();
+      closed = true;
+    }
+  }
+
+  @Test
   void aFileThatIsNotEncryptedIsNotWritten() throws IOException {
     Table table = create("t");
     for (String content : List.of("Obj\u0001 avro", "PAR1 parquet", "PFA1 puffin", "ORC")) {
       OutputFile file = table.io().newOutputFile(table.location() + "/metadata/copy");
       assertThatThrownBy(() -> write(file, content))
+          .as("by each byte, also those that a writer adds while it closes")
           .isInstanceOf(PlaintextException.class)
+          .satisfies(e -> assertThat(e.getSuppressed()).isEmpty())
           .hasMessageContainingAll("lake.db.t", file.location(), "table.encryption()");
       assertThat(file.toInputFile().exists()).isFalse();
     }
@@ -224,7 +278,11 @@ class EncryptedCatalogTest extends LakeFixture {
 
   private static void write(OutputFile file, String content) throws IOException {
     try (PositionOutputStream out = file.create()) {
-      out.write(content.getBytes(StandardCharsets.ISO_8859_1));
+      try {
+        out.write(content.getBytes(StandardCharsets.ISO_8859_1));
+      } catch (PlaintextException e) {
+        out.write(content.getBytes(StandardCharsets.ISO_8859_1)); // as Avro's and Puffin's close
+      }
       assertThat(out.getPos()).isEqualTo(content.length());
     }
   }

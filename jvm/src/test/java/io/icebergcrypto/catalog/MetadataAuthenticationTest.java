@@ -29,6 +29,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.hadoop.HadoopFileIO;
@@ -495,6 +496,19 @@ class MetadataAuthenticationTest extends LakeFixture {
           throw new UncheckedIOException(e);
         }
       }
+    }
+  }
+
+  /** Hadoop's FileIO, which names the file for the pointer, takes // for one slash. */
+  @Test
+  void aWarehouseMayBeWrittenWithTwoSlashes() throws IOException {
+    try (EncryptedCatalog written =
+        lake.open(Map.of("warehouse", "file:" + folder + "//ware//./house"))) {
+      TableIdentifier table = TableIdentifier.of(Namespace.of("slashes"), "t");
+      written.createNamespace(table.namespace());
+      written.buildTable(table, TestLake.SCHEMA).withProperty("encryption.key-id", "k1").create();
+      TestLake.append(written.loadTable(table), 1);
+      assertThat(TestLake.ids(written.loadTable(table))).containsExactly(1L);
     }
   }
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -53,6 +54,21 @@ class StockWritersTest extends LakeFixture {
     DataFile file = TestLake.write(lake.openStock().loadTable(T), id);
     assertThat(file.keyMetadata()).isNull();
     return file;
+  }
+
+  /** The KEK that CREATE made tells: nothing else in an empty table does. */
+  @Test
+  void aKeyIdThatIsRemovedFromAnEmptyTableIsMissed() throws IOException {
+    create();
+    Table stock = lake.openStock().loadTable(T);
+    stock.updateProperties().remove("encryption.key-id").commit();
+    assertThat(TestLake.magic(TestLake.path(TestLake.write(stock, 1).location())).encrypted())
+        .as("control")
+        .isFalse();
+
+    assertThatThrownBy(() -> TestLake.append(load(Map.of()), 1))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("lake.db.t", "encryption.key-id", "'k1'");
   }
 
   @Test

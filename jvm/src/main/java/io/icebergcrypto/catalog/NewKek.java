@@ -1,0 +1,45 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.IcebergCryptoException;
+import java.nio.ByteBuffer;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Map;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/** The first KEK of a table, made as Iceberg's manager would make it with the first snapshot. */
+final class NewKek {
+  /** The property of a KEK's entry that says when it was made; Iceberg's name. */
+  static final String TIMESTAMP = "KEY_TIMESTAMP";
+
+  private NewKek() {}
+
+  /**
+   * Makes a KEK, which Iceberg's manager then uses for the first snapshot.
+   *
+   * @throws IcebergCryptoException when the KMS does not wrap it
+   */
+  static EncryptedKey make(
+      String tableName, TableMetadata metadata, String keyId, KeyManagementClient kms) {
+    SecureRandom random = new SecureRandom();
+    byte[] id = new byte[16];
+    random.nextBytes(id);
+    byte[] key = new byte[EncryptionProperties.dataKeyLength(tableName, metadata.properties())];
+    random.nextBytes(key);
+    try {
+      return new BaseEncryptedKey(
+          Base64.getEncoder().encodeToString(id),
+          kms.wrapKey(ByteBuffer.wrap(key), keyId),
+          keyId,
+          Map.of(TIMESTAMP, String.valueOf(System.currentTimeMillis())));
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    } finally {
+      Arrays.fill(key, (byte) 0);
+    }
+  }
+}
