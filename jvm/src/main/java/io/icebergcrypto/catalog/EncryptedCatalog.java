@@ -38,6 +38,7 @@ import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.view.View;
@@ -230,7 +231,11 @@ public final class EncryptedCatalog
   /** Storage of this catalog's own, of the class that the catalog behind would take. */
   FileIO newFileIO() {
     Map<String, String> all = propertiesInForce();
-    Class<? extends FileIO> usual = isRest() ? ResolvingFileIO.class : HadoopFileIO.class;
+    boolean onHadoop =
+        delegate instanceof JdbcCatalog
+            || delegate instanceof HadoopCatalog
+            || delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_HIVE);
+    Class<? extends FileIO> usual = onHadoop ? HadoopFileIO.class : ResolvingFileIO.class;
     return CatalogUtil.loadFileIO(
         all.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual.getName()), all, conf);
   }
