@@ -221,7 +221,8 @@ final class AzureVault {
       URI next = URI.create(link);
       if ("https".equals(next.getScheme())
           && next.getHost() != null
-          && AzureConfig.origin(next).equals(errors.config().vault())) {
+          && AzureConfig.origin(next).equals(errors.config().vault())
+          && next.getRawPath().startsWith("/")) {
         return uri(errors.config(), next.getRawPath(), next.getRawQuery());
       }
     } catch (IllegalArgumentException e) {
