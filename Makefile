@@ -35,8 +35,15 @@ demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back
 	@$(VENV)/bin/iceberg-crypto demo
 
 .PHONY: test
-test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, those of Java beside those of Python
-	@$(MAKE) --no-print-directory -j2 test-jvm test-py
+test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, in two halves side by side
+	@$(MAKE) --no-print-directory -j2 test-tables test-the-rest
+
+.PHONY: test-tables test-the-rest
+test-tables:
+	$(VENV)/bin/pytest --ignore tests/kms --ignore tests/unit $(ARGS)
+
+test-the-rest: test-jvm
+	$(VENV)/bin/pytest tests/kms tests/unit $(ARGS)
 
 .PHONY: test-jvm
 test-jvm: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Java tests
