@@ -93,9 +93,9 @@ final class CommitGuard {
           && isSnapshotWithoutRef(base, ref.snapshotId())) {
         checkSnapshot(base.snapshot(ref.snapshotId()), metadata.specsById(), io.get());
       } else if (change instanceof MetadataUpdate.SetStatistics set) {
-        checkStatistics(base, metadata, set.statisticsFile().path(), io, hasKey);
+        checkStatistics(base, set.statisticsFile().path(), hasKey);
       } else if (change instanceof MetadataUpdate.SetPartitionStatistics set) {
-        checkStatistics(base, metadata, set.partitionStatisticsFile().path(), io, hasKey);
+        checkStatistics(base, set.partitionStatisticsFile().path(), hasKey);
       }
     }
   }
@@ -212,43 +212,31 @@ final class CommitGuard {
         .inTable(tableName);
   }
 
-  private void checkStatistics(
-      TableMetadata base,
-      TableMetadata metadata,
-      String path,
-      Supplier<FileIO> io,
-      Predicate<String> hasKey) {
+  /**
+   * Refuses a statistics file without a key. It stays where it is, whoever wrote it: an entry may
+   * name any file, one of data, too. This table's own FileIO writes none in plaintext.
+   */
+  private void checkStatistics(TableMetadata base, String path, Predicate<String> hasKey) {
     if (statistics == StatisticsPolicy.PLAINTEXT || hasKey.test(path)) {
       return;
     }
 
     boolean isNew = base == null || !StatisticsKeys.paths(base).contains(path);
-    IcebergCryptoException refusal =
-        new PlaintextException(
-                String.format(
-                    "statistics file %s has no key: it holds column values in plaintext%s",
-                    path, isNew ? " and was not kept" : ""),
-                isNew
-                    ? String.format(
-                        "With the catalog property %s=encrypt, compute_table_stats and"
-                            + " compute_partition_stats write encrypted ones. In Java, write the"
-                            + " file with newOutputFile of the same table's io(), under a name that"
-                            + " Iceberg gives such files.",
-                        EncryptionProperties.STATISTICS)
-                    : "Remove it from the table first:"
-                        + " updateStatistics().removeStatistics(<snapshot id>) or"
-                        + " updatePartitionStatistics().removePartitionStatistics(<snapshot id>)"
-                        + " in Java, or expire the snapshot.")
-            .inTable(tableName);
-    if (isNew && path.startsWith(metadata.location() + "/")) {
-      // it has column values in the clear, and nothing will ever refer to it
-      try {
-        io.get().deleteFile(path);
-      } catch (RuntimeException e) {
-        refusal.addSuppressed(e);
-      }
-    }
-
-    throw refusal;
+    throw new PlaintextException(
+            String.format(
+                "statistics file %s has no key: it holds column values in plaintext%s",
+                path, isNew ? ", and stays in the storage" : ""),
+            isNew
+                ? String.format(
+                    "Delete it, unless it is another file of a table. With the catalog property"
+                        + " %s=encrypt, compute_table_stats and compute_partition_stats write"
+                        + " encrypted ones. In Java, write the file with newOutputFile of the same"
+                        + " table's io(), under a name that Iceberg gives such files.",
+                    EncryptionProperties.STATISTICS)
+                : "Remove it from the table first:"
+                    + " updateStatistics().removeStatistics(<snapshot id>) or"
+                    + " updatePartitionStatistics().removePartitionStatistics(<snapshot id>)"
+                    + " in Java, or expire the snapshot.")
+        .inTable(tableName);
   }
 }

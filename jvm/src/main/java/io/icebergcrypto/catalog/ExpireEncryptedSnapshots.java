@@ -144,17 +144,27 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     Map<String, ManifestFile> unreachable = new HashMap<>(manifests);
     unreachable.keySet().removeAll(remaining.keySet());
 
-    if (level == CleanupLevel.ALL && !unreachable.isEmpty()) {
-      Set<String> files = reachable.contentFiles(unreachable.values());
-      files.removeAll(reachable.contentFiles(remaining.values()));
-      delete(files, "data", io);
-    }
-
-    delete(unreachable.keySet(), "manifest", io);
-    delete(expired.stream().map(Snapshot::manifestListLocation).toList(), "manifest list", io);
     Set<String> statistics = new HashSet<>(StatisticsKeys.paths(before));
     statistics.removeAll(StatisticsKeys.paths(after));
-    delete(statistics, "statistics", io);
+    boolean data = level == CleanupLevel.ALL && !unreachable.isEmpty();
+    Set<String> live = new HashSet<>(remaining.keySet());
+    after.snapshots().forEach(snapshot -> live.add(snapshot.manifestListLocation()));
+    if (data || !statistics.isEmpty()) { // an entry of statistics may name any file
+      live.addAll(reachable.contentFiles(remaining.values()));
+    }
+
+    if (data) {
+      deleteBut(live, reachable.contentFiles(unreachable.values()), "data", io);
+    }
+
+    deleteBut(live, unreachable.keySet(), "manifest", io);
+    List<String> lists = expired.stream().map(Snapshot::manifestListLocation).toList();
+    deleteBut(live, lists, "manifest list", io);
+    deleteBut(live, statistics, "statistics", io);
+  }
+
+  private void deleteBut(Set<String> live, Collection<String> paths, String type, FileIO io) {
+    delete(paths.stream().filter(path -> !live.contains(path)).toList(), type, io);
   }
 
   private void delete(Collection<String> paths, String type, FileIO io) {

@@ -25,6 +25,8 @@ import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.PartitionKey;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionStatistics;
@@ -169,7 +171,7 @@ class StatisticsTest extends LakeFixture {
   }
 
   @Test
-  void aStatisticsFileWithoutAKeyIsRefusedAndRemoved() throws IOException {
+  void aStatisticsFileWithoutAKeyIsRefused() throws IOException {
     Table table = create();
     StatisticsFile ofAnother = write(reopened("encrypt")); // whose key is there only
     StatisticsFile plaintext = write(reopened("plaintext"));
@@ -177,8 +179,72 @@ class StatisticsTest extends LakeFixture {
     for (StatisticsFile file : List.of(ofAnother, plaintext)) {
       assertThatThrownBy(() -> table.updateStatistics().setStatistics(file).commit())
           .isInstanceOf(PlaintextException.class)
-          .hasMessageContainingAll("lake.db.t", file.path(), "encryption.statistics=encrypt");
-      assertThat(TestLake.path(file.path())).doesNotExist();
+          .hasMessageContainingAll("lake.db.t", file.path(), "encryption.statistics=encrypt")
+          .hasMessageContainingAll("stays in the storage", "Delete it");
+      assertThat(TestLake.path(file.path())).as("a check deletes nothing").exists();
+    }
+  }
+
+  @Test
+  void anEntryThatNamesADataFileDeletesNothing() throws IOException {
+    Table table = create();
+    for (String live : liveFiles(table)) {
+      StatisticsFile ofTable = entry(table, live);
+      PartitionStatisticsFile ofPartitions = new OfPath(ofTable.snapshotId(), live);
+      assertThatThrownBy(() -> table.updateStatistics().setStatistics(ofTable).commit())
+          .isInstanceOf(PlaintextException.class)
+          .hasMessageContainingAll("lake.db.t", live);
+      assertThatThrownBy(
+              () ->
+                  table.updatePartitionStatistics().setPartitionStatistics(ofPartitions).commit())
+          .isInstanceOf(PlaintextException.class)
+          .hasMessageContainingAll("lake.db.t", live);
+      assertThat(TestLake.path(live)).exists();
+    }
+
+    assertThat(TestLake.ids(reopened("encrypt"))).containsExactly(1L);
+  }
+
+  /** A client may have set the entry that does not look at it. */
+  @Test
+  void anExpiredEntryThatNamesALiveFileDeletesNothing() throws IOException {
+    Table table = create();
+    List<String> live = liveFiles(table);
+    for (String path : live) {
+      long snapshot = table.currentSnapshot().snapshotId();
+      Table careless = reopened("plaintext");
+      careless.updateStatistics().setStatistics(entry(table, path)).commit();
+      careless
+          .updatePartitionStatistics()
+          .setPartitionStatistics(new OfPath(snapshot, path))
+          .commit();
+      TestLake.append(careless, 2);
+      table.refresh();
+      table.expireSnapshots().expireSnapshotId(snapshot).commit();
+      assertThat(table.statisticsFiles()).isEmpty();
+      assertThat(TestLake.path(path)).exists();
+    }
+  }
+
+  /** A data file and a manifest that every later snapshot has, too. */
+  private static List<String> liveFiles(Table table) throws IOException {
+    ManifestFile manifest =
+        Iterables.getOnlyElement(table.currentSnapshot().allManifests(table.io()));
+    try (CloseableIterable<String> data =
+        ManifestFiles.readPaths(manifest, table.io(), table.specs())) {
+      return List.of(Iterables.getOnlyElement(data), manifest.path());
+    }
+  }
+
+  private static StatisticsFile entry(Table table, String path) {
+    long snapshot = table.currentSnapshot().snapshotId();
+    return new GenericStatisticsFile(snapshot, path, 100, 10, List.of());
+  }
+
+  private record OfPath(long snapshotId, String path) implements PartitionStatisticsFile {
+    @Override
+    public long fileSizeInBytes() {
+      return 100;
     }
   }
 
