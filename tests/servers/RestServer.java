@@ -2,11 +2,22 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.jdbc.JdbcCatalog;
+import org.apache.iceberg.rest.HTTPHeaders;
+import org.apache.iceberg.rest.HTTPRequest;
 import org.apache.iceberg.rest.RESTCatalogAdapter;
 import org.apache.iceberg.rest.RESTCatalogServlet;
+import org.apache.iceberg.rest.RESTResponse;
+import org.apache.iceberg.rest.requests.CreateTableRequest;
+import org.apache.iceberg.rest.requests.UpdateTableRequest;
+import org.apache.iceberg.rest.responses.ErrorResponse;
 import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
 import org.eclipse.jetty.ee10.servlet.ServletHolder;
 import org.eclipse.jetty.server.Server;
@@ -18,6 +29,10 @@ import org.eclipse.jetty.server.ServerConnector;
  *
  * <p>Arguments: JDBC URL, warehouse folder. Prints one line, {@code PORT n}, once it answers; ends when its standard input does,
  * so that it cannot outlive the tests.
+ *
+ * <p>It overwrites a registered table, which JdbcCatalog does not. A client that sends the header {@code X-Refuse} ({@code
+ * header.X-Refuse} in its properties) meets a server that refuses: {@code stage-create 406 UnsupportedOperationException} is
+ * what, the status and the error's type; {@code add-encryption-key} is the other thing that can be refused.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -25,7 +40,7 @@ public final class RestServer {
     properties.put(CatalogProperties.URI, args[0]);
     properties.put(CatalogProperties.WAREHOUSE_LOCATION, args[1]);
     properties.put("jdbc.schema-version", "V1");
-    JdbcCatalog catalog = new JdbcCatalog();
+    JdbcCatalog catalog = new Overwriting();
     catalog.setConf(new Configuration());
     catalog.initialize("rest_backend", properties);
 
@@ -35,7 +50,7 @@ public final class RestServer {
     connector.setPort(0);
     server.addConnector(connector);
     ServletContextHandler context = new ServletContextHandler(ServletContextHandler.NO_SESSIONS);
-    context.addServlet(new ServletHolder(new RESTCatalogServlet(new RESTCatalogAdapter(catalog))), "/*");
+    context.addServlet(new ServletHolder(new RESTCatalogServlet(new Refusing(catalog))), "/*");
     server.setHandler(context);
     server.start();
     System.out.println("PORT " + connector.getLocalPort());
@@ -44,6 +59,55 @@ public final class RestServer {
     server.stop();
     catalog.close();
     System.exit(0);
+  }
+
+  private static final class Overwriting extends JdbcCatalog {
+    @Override
+    public Table registerTable(TableIdentifier identifier, String metadataFile, boolean overwrite) {
+      if (overwrite) {
+        dropTable(identifier, false);
+      }
+
+      return registerTable(identifier, metadataFile);
+    }
+  }
+
+  private static final class Refusing extends RESTCatalogAdapter {
+    private Refusing(JdbcCatalog catalog) {
+      super(catalog);
+    }
+
+    @Override
+    protected <T extends RESTResponse> T execute(
+        HTTPRequest request,
+        Class<T> responseType,
+        Consumer<ErrorResponse> errorHandler,
+        Consumer<Map<String, String>> responseHeaders) {
+      String[] refused =
+          request.headers().firstEntry("X-Refuse").map(HTTPHeaders.HTTPHeader::value).orElse("none").split(" ");
+      if (refused[0].equals(kind(request.body()))) {
+        errorHandler.accept(
+            ErrorResponse.builder()
+                .responseCode(Integer.parseInt(refused[1]))
+                .withType(refused[2])
+                .withMessage(refused[0] + " is refused here")
+                .build());
+        throw new RESTException("Refused: %s", refused[0]);
+      }
+
+      return super.execute(request, responseType, errorHandler, responseHeaders);
+    }
+
+    private static String kind(Object body) {
+      if (body instanceof CreateTableRequest create && create.stageCreate()) {
+        return "stage-create";
+      }
+
+      return body instanceof UpdateTableRequest update
+              && update.updates().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance)
+          ? "add-encryption-key"
+          : "other";
+    }
   }
 
   private static void awaitEndOfInput() throws IOException {

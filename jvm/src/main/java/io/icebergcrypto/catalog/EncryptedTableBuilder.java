@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
@@ -249,6 +250,11 @@ final class EncryptedTableBuilder implements TableBuilder {
       Table table =
           MetadataHash.checked(tableName(), () -> catalog.delegate().loadTable(identifier));
       catalog.checkMetadata(table);
+      if (table instanceof BaseTable base
+          && EncryptionProperties.keyId(base.properties()) == null) {
+        TableKeys.refuseLostKeyId(tableName(), base.operations().current(), null);
+      }
+
       return table;
     } catch (NoSuchTableException e) {
       return null;

@@ -62,22 +62,7 @@ final class TableKeys {
     Map<String, String> properties = metadata.properties();
     String keyId = EncryptionProperties.keyId(properties);
     if (keyId == null) {
-      String lost =
-          manager != null ? manager.tableKeyId() : EncryptionProperties.masterKeyId(metadata);
-      if (lost != null) {
-        throw new TamperedException(
-                String.format(
-                    "%s is gone from the table's metadata (it was '%s'): a client without"
-                        + " encryption, or somebody with access to the metadata, removed it",
-                    EncryptionProperties.KEY_ID, lost),
-                String.format(
-                    "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
-                        + " then verify the table. Nothing was read or written.",
-                    tableName, EncryptionProperties.KEY_ID, lost))
-            .inTable(tableName);
-      }
-
-      refuseKeyWithoutId(metadata.currentSnapshot());
+      refuseLostKeyId(tableName, metadata, manager == null ? null : manager.tableKeyId());
       return null;
     }
 
@@ -89,8 +74,28 @@ final class TableKeys {
     return manager;
   }
 
-  /** The snapshot in force names a key: the table was encrypted, though nothing else says so. */
-  private void refuseKeyWithoutId(Snapshot current) {
+  /**
+   * Refuses metadata without a key id of a table that had one.
+   *
+   * @param known the key id that it is known to have had, or null
+   * @throws TamperedException when it is known, or the KEKs or the snapshot in force tell
+   */
+  static void refuseLostKeyId(String tableName, TableMetadata metadata, String known) {
+    String lost = known != null ? known : EncryptionProperties.masterKeyId(metadata);
+    if (lost != null) {
+      throw new TamperedException(
+              String.format(
+                  "%s is gone from the table's metadata (it was '%s'): a client without"
+                      + " encryption, or somebody with access to the metadata, removed it",
+                  EncryptionProperties.KEY_ID, lost),
+              String.format(
+                  "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
+                      + " then verify the table. Nothing was read or written.",
+                  tableName, EncryptionProperties.KEY_ID, lost))
+          .inTable(tableName);
+    }
+
+    Snapshot current = metadata.currentSnapshot();
     if (current != null && current.keyId() != null) {
       throw new TamperedException(
               String.format(
