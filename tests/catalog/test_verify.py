@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from servers.files import MARKER
 from servers.lake import Lake
 
-from pyspark_iceberg_crypto import inspect_file, verify_table
+from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
 
 
 def test_an_encrypted_table_verifies(lake: Lake) -> None:
@@ -74,6 +74,27 @@ def test_a_missing_file_is_found(hadoop: Lake) -> None:
     report = verify_table(hadoop.spark, table)
     assert not report.ok
     assert victim.name in str(report.problems)
+
+
+@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
+def test_a_file_that_the_storage_denies_is_no_finding(hadoop: Lake, kind: str) -> None:
+    """The check itself failed: an error that names the file, whatever else is wrong with the table."""
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    victim = one_file(hadoop.files(), kind)
+    assert hadoop.spark._jvm is not None
+    system = hadoop.spark._jvm.java.lang.System
+    system.setProperty("io.icebergcrypto.testing.denied", victim.name)
+    try:
+        with pytest.raises(IcebergCryptoError) as caught:
+            verify_table(hadoop.spark, table)
+    finally:
+        system.clearProperty("io.icebergcrypto.testing.denied")
+    assert f"Table {table}: its " in caught.value.message
+    assert " could not be checked: " in caught.value.message
+    assert f"Permission denied: {victim}" in caught.value.message.replace("file:", "")
+    assert "says nothing about the table" in caught.value.hint
+    assert verify_table(hadoop.spark, table).ok
 
 
 def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.jars import SPARK_JARS, build_jars, our_jar
+from servers.cluster import cluster_conf, spark_home
+from servers.jars import build_jars
 from servers.kms import KINDS, Backend, start
 from servers.programs import run
 
@@ -94,39 +95,14 @@ def live(folder: Path, backends: dict[str, Backend]) -> Run:
     return Run(seen["kms"], seen["executors"], backends, folder, errors.read_text())
 
 
-def spark_home(folder: Path) -> Path:
-    """Spark by another path: a local-cluster's executors work and print below their Spark's folder."""
-    folder.mkdir()
-    for part in SPARK_JARS.parent.iterdir():
-        (folder / part.name).symlink_to(part)
-    return folder
-
-
 def conf(folder: Path, backends: dict[str, Backend]) -> dict[str, str]:
-    jars = [our_jar(), *build_jars("test-jars", "iceberg-spark*.jar"), *build_jars("kms-jars")]
-    java = " ".join(
-        [
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
-            *(option for backend in backends.values() for option in backend.java),
-        ]
-    )
+    logged = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+    java = [logged, *(option for backend in backends.values() for option in backend.java)]
     return {
-        "spark.master": "local-cluster[2,1,768]",
-        "spark.executor.memory": "640m",
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
-        "spark.driver.extraJavaOptions": java,
-        "spark.executor.extraJavaOptions": java,
+        **cluster_conf(java, build_jars("kms-jars")),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "events").as_uri(),
         "spark.eventLog.compress": "false",
-        "spark.jars": ",".join(map(str, jars)),
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
     }
 
 

@@ -2,7 +2,6 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.TableFile;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -141,6 +140,8 @@ public final class TableVerifier {
 
   /**
    * Adds a level of the tree, or the problem that it cannot be read: what is above may be forged.
+   *
+   * @throws IcebergCryptoException when the check itself failed
    */
   private void checkLevel(
       String what, Supplier<Dataset<Row>> level, List<Dataset<Row>> levels, Tally tally) {
@@ -149,20 +150,16 @@ public final class TableVerifier {
       tally.merge(Tally.of(files));
       levels.add(files);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
-      Throwable root = e;
-      while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
-        root = root.getCause();
-      }
-
-      if (root instanceof IcebergCryptoException error && !(error instanceof TamperedException)) {
-        throw error; // the KMS: nothing can be said about the table
+      Throwable finding = FailedCheck.finding(e);
+      if (finding == null) {
+        throw FailedCheck.error(name, what, e);
       }
 
       tally.add(
           new VerifyResult.Problem(
               "table",
               name,
-              "its " + what + " cannot be listed: " + root.getMessage(),
+              "its " + what + " cannot be listed: " + finding.getMessage(),
               "A manifest list or a manifest is damaged, forged or missing, or its key is not the"
                   + " one that encrypted it."));
     }
@@ -242,6 +239,10 @@ public final class TableVerifier {
     } catch (NotFoundException e) {
       problem = "it does not exist";
     } catch (IcebergCryptoException e) {
+      if (FailedCheck.finding(e) == null) {
+        throw e;
+      }
+
       problem = e.problem();
     }
 

@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.audit.FileKind;
-import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -10,16 +9,16 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.functions;
 
 /**
- * What checked files add up to: counts by kind, and the first problems. Executors make parts of it.
+ * What checked files add up to: counts by kind, and the first problems. Spark adds up, so nothing
+ * of this class travels: its serializers do not agree on what they can take apart.
  */
-final class Tally implements Serializable {
-  private static final long serialVersionUID = 1L;
+final class Tally {
   private static final int MAX_PROBLEMS = 1000;
 
-  private record Group(String kind, String magic, boolean encrypted)
-      implements Serializable, Comparable<Group> {
+  private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
     @Override
     public int compareTo(Group other) {
       return Comparator.comparing(Group::kind).thenComparing(Group::magic).compare(this, other);
@@ -27,34 +26,49 @@ final class Tally implements Serializable {
   }
 
   private final TreeMap<Group, long[]> groups = new TreeMap<>();
-  private final ArrayList<VerifyResult.Problem> problems = new ArrayList<>();
+  private final List<VerifyResult.Problem> problems = new ArrayList<>();
   private long problemCount;
 
-  /** Adds up a DataFrame of checked files, in one pass over it. */
+  /** Adds up a DataFrame of checked files; goes over it again when there are problems. */
   static Tally of(Dataset<Row> checked) {
-    return checked.toJavaRDD().aggregate(new Tally(), Tally::addFile, Tally::merge);
-  }
-
-  private Tally addFile(Row file) {
-    String kind = file.getAs("kind");
-    String magic = file.getAs("magic");
-    boolean encrypted = file.<Boolean>getAs("encrypted");
-    long[] sums =
-        groups.computeIfAbsent(
-            new Group(kind, magic == null ? "" : magic, encrypted), ignored -> new long[2]);
-    sums[0]++;
-    sums[1] += Math.max(0L, file.<Long>getAs("length"));
-    String problem = file.getAs("problem");
-    if (problem != null) {
-      add(
-          new VerifyResult.Problem(
-              kind, file.getAs("path"), problem, FileKind.ofLabel(kind).hint()));
+    Tally tally = new Tally();
+    checked
+        .groupBy("kind", "magic", "encrypted")
+        .agg(
+            functions.count("path"),
+            functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
+            functions.count("problem"))
+        .collectAsList()
+        .forEach(tally::addGroup);
+    if (tally.problemCount > 0) {
+      checked
+          .select("kind", "path", "problem")
+          .where(functions.col("problem").isNotNull())
+          .orderBy("path")
+          .limit(MAX_PROBLEMS)
+          .collectAsList()
+          .forEach(tally::addProblem);
     }
 
-    return this;
+    return tally;
   }
 
-  Tally merge(Tally other) {
+  private void addGroup(Row group) {
+    String magic = group.isNullAt(1) ? "" : group.getString(1);
+    groups.put(
+        new Group(group.getString(0), magic, group.getBoolean(2)),
+        new long[] {group.getLong(3), group.getLong(4)});
+    this.problemCount += group.getLong(5);
+  }
+
+  private void addProblem(Row file) {
+    String kind = file.getString(0);
+    problems.add(
+        new VerifyResult.Problem(
+            kind, file.getString(1), file.getString(2), FileKind.ofLabel(kind).hint()));
+  }
+
+  void merge(Tally other) {
     other.groups.forEach(
         (group, sums) -> {
           long[] mine = groups.computeIfAbsent(group, ignored -> new long[2]);
@@ -63,7 +77,6 @@ final class Tally implements Serializable {
         });
     other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
     this.problemCount += other.problemCount;
-    return this;
   }
 
   void add(VerifyResult.Problem problem) {

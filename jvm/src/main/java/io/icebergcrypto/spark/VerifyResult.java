@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.format.Json;
-import java.io.Serializable;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,7 +29,7 @@ public final class VerifyResult implements AutoCloseable {
    * @param problem what is wrong
    * @param hint what to do
    */
-  record Problem(String kind, String path, String problem, String hint) implements Serializable {
+  record Problem(String kind, String path, String problem, String hint) {
     Map<String, Object> toMap() {
       Map<String, Object> map = new LinkedHashMap<>();
       map.put("kind", kind);

@@ -3,22 +3,36 @@ package io.icebergcrypto.testing;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.security.AccessControlException;
 
 /**
  * Hadoop's local files, with permissions that Java sets: without its native library Hadoop starts a
  * process, chmod, for each file and folder that it makes, which takes a third of a test's time.
  */
 public final class NoChmodFileSystem extends LocalFileSystem {
+  /** System property: the name of a file that cannot be read, as root can read all. */
+  public static final String DENIED = "io.icebergcrypto.testing.denied";
+
   /** Made by Hadoop. */
   public NoChmodFileSystem() {
     super(new Raw());
   }
 
   private static final class Raw extends RawLocalFileSystem {
+    @Override
+    public FSDataInputStream open(Path path, int bufferSize) throws IOException {
+      if (path.getName().equals(System.getProperty(DENIED))) {
+        throw new AccessControlException("Permission denied: " + path);
+      }
+
+      return super.open(path, bufferSize);
+    }
+
     @Override
     public void setPermission(Path path, FsPermission permission) throws IOException {
       String symbols =
