@@ -80,7 +80,7 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata complete =
         EncryptionProperties.keyId(metadata.properties()) == null
             ? metadata
-            : StatisticsKeys.complete(
+            : CommittedKeys.complete(
                 base == null ? keys.withKek(metadata) : metadata, () -> keys.managerFor(metadata));
     TableMetadata signed = authenticator.sign(base, complete);
     try {

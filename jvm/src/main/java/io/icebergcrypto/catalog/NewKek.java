@@ -18,6 +18,16 @@ final class NewKek {
 
   private NewKek() {}
 
+  /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not tell. */
+  static long madeAt(EncryptedKey kek) {
+    String made = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
+    try {
+      return made == null ? 0 : Long.parseLong(made);
+    } catch (NumberFormatException e) {
+      return 0;
+    }
+  }
+
   /**
    * Makes a KEK, which Iceberg's manager then uses for the first snapshot.
    *
