@@ -268,9 +268,7 @@ def test_keys_that_cannot_wrap(
         problem(raised, vault, unfit, words, "aes256-gcm96")
 
 
-def test_what_anybody_wrapped_for_an_rsa_key(
-    jvm: Jvm, vault: VaultServer, login: Login
-) -> None:
+def test_what_anybody_wrapped_for_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
     """Vault decrypts it, but not with the associated data that always goes along: wrapping is authenticated."""
     rsa = vault.make_key(type="rsa-2048")
     pem = vault.read_key(rsa)["keys"]["1"]["public_key"]

@@ -121,7 +121,10 @@ class CatalogFuzzTest {
             .assignUUID(UUID)
             .addEncryptionKey(
                 new BaseEncryptedKey(
-                    "kek", ByteBuffer.wrap(kek), "k1", Map.of("KEY_TIMESTAMP", String.valueOf(System.currentTimeMillis()))))
+                    "kek",
+                    ByteBuffer.wrap(kek),
+                    "k1",
+                    Map.of("KEY_TIMESTAMP", String.valueOf(System.currentTimeMillis()))))
             .addEncryptionKey(
                 new BaseEncryptedKey("list", ByteBuffer.wrap(new byte[60]), "kek", Map.of()))
             .discardChanges()
