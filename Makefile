@@ -54,8 +54,8 @@ test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (
 	$(VENV)/bin/pytest $(ARGS)
 
 .PHONY: soak
-soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; flip 500 bits a file; fuzz parsers for long
-	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*WritersTest"
+soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|MetadataHashTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
@@ -100,7 +100,7 @@ $(JAR): $(JVM_SOURCES) | tools
 
 $(TEST_JARS): build.gradle | tools
 	@echo "fetching the tests' servers, drivers and cloud libraries"
-	@$(gradle) restServerJars testJars kmsJars
+	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.

@@ -20,11 +20,12 @@ def our_jar() -> Path:
 
 
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
-    """The jars that Gradle's restServerJars, testJars or kmsJars copied to jvm/build/`folder`."""
+    """The jars that Gradle's restServerJars, nessieServerJars, testJars or kmsJars copied to jvm/build/`folder`."""
     jars = sorted((BUILD / folder).glob(pattern))
     if not jars:
         raise FileNotFoundError(
-            f"no {pattern} in {BUILD / folder}: run `gradle restServerJars testJars kmsJars`"
+            f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
+            " nessieServerJars testJars kmsJars`"
         )
     return jars
 

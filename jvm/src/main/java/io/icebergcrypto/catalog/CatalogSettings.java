@@ -94,6 +94,12 @@ final class CatalogSettings {
       behind.put(CatalogProperties.CATALOG_IMPL, impl);
     }
 
+    if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
+      MetadataFileIO.configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
+    } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
+      MetadataFileIO.configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
+    }
+
     return behind;
   }
 

@@ -529,12 +529,14 @@ public final class EncryptedCatalog
 
   @Override
   public View loadView(TableIdentifier identifier) {
-    return viewsFor(identifier).loadView(identifier);
+    return MetadataHash.checked(
+        fullName(identifier), () -> viewsFor(identifier).loadView(identifier));
   }
 
   @Override
   public View loadView(TableIdentifier identifier, LoadContext context) {
-    return viewsFor(identifier).loadView(identifier, context);
+    return MetadataHash.checked(
+        fullName(identifier), () -> viewsFor(identifier).loadView(identifier, context));
   }
 
   @Override

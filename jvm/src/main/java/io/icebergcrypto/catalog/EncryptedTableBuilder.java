@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.HasTableOperations;
@@ -85,7 +86,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     String keyId = EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties));
     if (keyId == null) {
       prepareNewTable();
-      return catalog.decorate(delegate.create(), identifier);
+      return catalog.decorate(checked(delegate::create), identifier);
     }
 
     // the catalog behind would do it past the operations that add the KEK and authenticate
@@ -105,7 +106,7 @@ final class EncryptedTableBuilder implements TableBuilder {
   public Transaction createTransaction() {
     String keyId = prepareNewTable();
     return encrypted(
-        delegate.createTransaction(),
+        checked(delegate::createTransaction),
         keyId,
         Transactions::createTableTransaction,
         catalog.reporter());
@@ -116,7 +117,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     Table existing = existing();
     String keyId = existing == null ? null : prepareReplacement(existing);
     return encrypted(
-        delegate.replaceTransaction(),
+        checked(delegate::replaceTransaction),
         keyId,
         Transactions::replaceTableTransaction,
         catalog.reporterOf(existing));
@@ -126,7 +127,7 @@ final class EncryptedTableBuilder implements TableBuilder {
   public Transaction createOrReplaceTransaction() {
     Table existing = existing();
     String keyId = existing == null ? prepareNewTable() : prepareReplacement(existing);
-    Transaction transaction = delegate.createOrReplaceTransaction();
+    Transaction transaction = checked(delegate::createOrReplaceTransaction);
     if ((existing == null) != (underlying(transaction).startMetadata() == null)) {
       throw new CommitFailedException(
           "Table %s was %s concurrently; try again",
@@ -248,8 +249,7 @@ final class EncryptedTableBuilder implements TableBuilder {
    */
   private Table existing() {
     try {
-      Table table =
-          MetadataHash.checked(tableName(), () -> catalog.delegate().loadTable(identifier));
+      Table table = checked(() -> catalog.delegate().loadTable(identifier));
       catalog.checkMetadata(table);
       if (table instanceof BaseTable base
           && EncryptionProperties.keyId(base.properties()) == null) {
@@ -320,6 +320,11 @@ final class EncryptedTableBuilder implements TableBuilder {
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName());
     }
+  }
+
+  /** The catalog behind may load the table that is there. */
+  private <T> T checked(Supplier<T> call) {
+    return MetadataHash.checked(tableName(), call);
   }
 
   private String tableName() {

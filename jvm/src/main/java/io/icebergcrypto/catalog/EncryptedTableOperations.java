@@ -8,7 +8,6 @@ import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
-import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptionManager;
@@ -29,7 +28,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final CommitGuard guard;
   private final MetadataAuthenticator authenticator;
   private final boolean plaintextAllowed;
-  private boolean failed; // guarded by this
+  private final LoadedMetadata loaded;
 
   EncryptedTableOperations(
       TableOperations delegate,
@@ -37,6 +36,23 @@ final class EncryptedTableOperations implements TableOperations {
       CommitGuard guard,
       MetadataAuthenticator authenticator,
       boolean plaintextAllowed) {
+    this(
+        delegate,
+        keys,
+        guard,
+        authenticator,
+        plaintextAllowed,
+        new LoadedMetadata(delegate, keys.tableName()));
+  }
+
+  private EncryptedTableOperations(
+      TableOperations delegate,
+      TableKeys keys,
+      CommitGuard guard,
+      MetadataAuthenticator authenticator,
+      boolean plaintextAllowed,
+      LoadedMetadata loaded) {
+    this.loaded = loaded;
     this.delegate = delegate;
     this.keys = keys;
     this.guard = guard;
@@ -52,17 +68,17 @@ final class EncryptedTableOperations implements TableOperations {
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
     return new EncryptedTableOperations(
-        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed);
+        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed, loaded);
   }
 
   @Override
   public TableMetadata current() {
-    return learned(loaded(delegate::current));
+    return learned(loaded.current());
   }
 
   @Override
   public TableMetadata refresh() {
-    return learned(loaded(delegate::refresh));
+    return learned(loaded.refresh());
   }
 
   @Override
@@ -84,6 +100,7 @@ final class EncryptedTableOperations implements TableOperations {
             : CommittedKeys.complete(
                 base == null ? keys.withKek(metadata) : metadata, () -> keys.managerFor(metadata));
     TableMetadata signed = authenticator.sign(base, complete);
+    loaded.current(); // the delegate's commit asks for it, and does not look again
     try {
       delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
@@ -97,7 +114,7 @@ final class EncryptedTableOperations implements TableOperations {
    * folder and a version of its own: it is signed for that.
    */
   void checkRegistered(String metadataFile) {
-    TableMetadata current = delegate.current();
+    TableMetadata current = loaded.current();
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
@@ -114,7 +131,7 @@ final class EncryptedTableOperations implements TableOperations {
    *     content; nothing was signed
    */
   void authenticate(String tableName, String metadataFile, String sha256) {
-    TableMetadata current = delegate.refresh();
+    TableMetadata current = loaded.refresh();
     if (!metadataFile.equals(current.metadataFileLocation())) {
       throw new InvalidConfigurationException(
               String.format(
@@ -190,7 +207,7 @@ final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(delegate.io(), e);
+        return new CleanupFileIO(MetadataFileIO.below(delegate.io()), e);
       }
 
       throw e;
@@ -237,22 +254,6 @@ final class EncryptedTableOperations implements TableOperations {
     return delegate.requireStrictCleanup();
   }
 
-  /**
-   * After a refresh that failed, Iceberg's operations hand out what they read as if it were checked
-   * (Hive's compare the hash last): it is refreshed until that succeeds.
-   */
-  private synchronized TableMetadata loaded(Supplier<TableMetadata> load) {
-    try {
-      TableMetadata metadata =
-          MetadataHash.checked(keys.tableName(), failed ? delegate::refresh : load);
-      this.failed = false;
-      return metadata;
-    } catch (RuntimeException e) {
-      this.failed = true;
-      throw e;
-    }
-  }
-
   private TableMetadata learned(TableMetadata metadata) {
     authenticator.check(metadata);
     keys.learn(metadata);
@@ -274,10 +275,10 @@ final class EncryptedTableOperations implements TableOperations {
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
     if (manager == null) {
-      return plain.io();
+      return MetadataFileIO.below(plain.io());
     }
 
-    FileIO storage = KeylessFileIO.storageBelow(plain.io());
+    FileIO storage = KeylessFileIO.storageBelow(MetadataFileIO.below(plain.io()));
     return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 

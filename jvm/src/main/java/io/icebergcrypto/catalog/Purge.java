@@ -13,6 +13,7 @@ import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
@@ -80,7 +81,7 @@ final class Purge {
 
   /** See {@link EncryptedCatalog#purgeWithoutKey}. */
   PurgedFiles runWithoutKey() {
-    if (!(delegate.loadTable(identifier) instanceof BaseTable table)) {
+    if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the catalog behind is not BaseTable",
               "Use DROP TABLE without PURGE.")
@@ -90,9 +91,13 @@ final class Purge {
     TableMetadata metadata = table.operations().current();
     requireLostKey(metadata);
     try (FileIO own = ownStorage(table)) {
-      FileIO io = KeylessFileIO.storageBelow(own == null ? table.io() : own);
+      FileIO io = KeylessFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
       return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
+  }
+
+  private Table loadBehind() {
+    return MetadataHash.checked(name, () -> delegate.loadTable(identifier));
   }
 
   private void requireLostKey(TableMetadata metadata) {
@@ -153,7 +158,7 @@ final class Purge {
         throw e; // says what to do with such a table
       }
 
-      throw nothingDropped(delegate.loadTable(identifier).location(), e);
+      throw nothingDropped(loadBehind().location(), e);
     }
   }
 
