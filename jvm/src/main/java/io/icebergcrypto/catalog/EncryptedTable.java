@@ -61,7 +61,7 @@ final class EncryptedTable extends BaseTable {
   @Override
   public ExpireSnapshots expireSnapshots() {
     ExpireSnapshots plain = super.expireSnapshots();
-    return ops.encrypted() ? new ExpireEncryptedSnapshots(plain, ops) : plain;
+    return ops.encrypted() ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
   }
 
   /** What travels to executors is the table as data: its FileIO, its manager, its metadata. */

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -30,6 +31,7 @@ import org.slf4j.LoggerFactory;
 final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private static final Logger LOG = LoggerFactory.getLogger(ExpireEncryptedSnapshots.class);
 
+  private final String tableName;
   private final ExpireSnapshots expire;
   private final TableOperations ops;
   private Consumer<String> deleteFunc;
@@ -37,7 +39,8 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private ExecutorService planExecutor = ThreadPools.getWorkerPool();
   private CleanupLevel level = CleanupLevel.ALL;
 
-  ExpireEncryptedSnapshots(ExpireSnapshots expire, TableOperations ops) {
+  ExpireEncryptedSnapshots(String tableName, ExpireSnapshots expire, TableOperations ops) {
+    this.tableName = tableName;
     this.expire = expire;
     this.ops = ops;
   }
@@ -112,10 +115,7 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
       return;
     }
 
-    // without the key nothing is expired, rather than expired and left behind
-    Map<String, ManifestFile> manifests =
-        new ReachableFiles(ops.io(), before.specsById(), planExecutor)
-            .manifests(before.snapshots());
+    Map<String, ManifestFile> manifests = manifests(before);
     expire.cleanupLevel(CleanupLevel.NONE).commit();
     try {
       cleanUp(before, ops.refresh(), manifests);
@@ -125,6 +125,16 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
           "Expired snapshots of {}, but could not delete their files: remove_orphan_files will",
           before.location(),
           e);
+    }
+  }
+
+  /** Without the key, or the list, nothing is expired, rather than expired and left behind. */
+  private Map<String, ManifestFile> manifests(TableMetadata before) {
+    try {
+      return new ReachableFiles(ops.io(), before.specsById(), planExecutor)
+          .manifests(before.snapshots());
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName).withHint("No snapshot was expired.");
     }
   }
 
