@@ -7,7 +7,6 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
@@ -127,35 +126,19 @@ final class EncryptedTableBuilder implements TableBuilder {
       throw e;
     }
 
-    TableMetadata empty = ((HasTableOperations) made).operations().current();
     try {
       checkKept(keyId, made.properties());
       catalog.operations(((HasTableOperations) made).operations(), tableName()).addFirstKek();
     } catch (CommitStateUnknownException e) {
       throw e; // the KEK may be there, and the key id is
     } catch (RuntimeException e) {
-      takeBack(empty, e);
-      throw e;
-    }
-  }
-
-  /** Drops the empty table that this has made, unless somebody has used it since. */
-  private void takeBack(TableMetadata empty, RuntimeException failure) {
-    try {
-      TableMetadata now =
-          ((HasTableOperations) catalog.delegate().loadTable(identifier)).operations().current();
-      if (!Objects.equals(now.metadataFileLocation(), empty.metadataFileLocation())) {
-        return;
-      }
-
       try {
-        catalog.delegate().dropTable(identifier, true); // the metadata file that the server wrote
-      } catch (RuntimeException e) {
-        failure.addSuppressed(e);
-        catalog.delegate().dropTable(identifier, false); // servers may refuse to purge
+        catalog.takeBack(identifier, made);
+      } catch (RuntimeException e2) {
+        e.addSuppressed(e2);
       }
-    } catch (RuntimeException e) {
-      failure.addSuppressed(e);
+
+      throw e;
     }
   }
 

@@ -40,12 +40,25 @@ final class ServerRefusal {
 
   /** What to say where a table would be created in a transaction. */
   static IcebergCryptoException ofStagedCreate(RuntimeException e) {
-    return new NotSupportedException(
+    return new OfStagedCreate(
         "the catalog's server does not create it in a transaction (stage-create): "
             + e.getMessage(),
         "Nothing was made. CREATE TABLE first, then INSERT INTO it; in Java, create() and then"
             + " newTransaction() of the table.",
         e);
+  }
+
+  /** Whether an error is of {@link #ofStagedCreate}. */
+  static boolean isOfStagedCreate(RuntimeException e) {
+    return e instanceof OfStagedCreate;
+  }
+
+  private static final class OfStagedCreate extends NotSupportedException {
+    private static final long serialVersionUID = 1L;
+
+    private OfStagedCreate(String problem, String hint, Throwable cause) {
+      super(problem, hint, cause);
+    }
   }
 
   /** What to say where the server does not take a table's keys. */
