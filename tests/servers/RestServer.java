@@ -32,7 +32,8 @@ import org.eclipse.jetty.server.ServerConnector;
  *
  * <p>It overwrites a registered table, which JdbcCatalog does not. A client that sends the header {@code X-Refuse} ({@code
  * header.X-Refuse} in its properties) meets a server that refuses: {@code stage-create 406 UnsupportedOperationException} is
- * what, the status and the error's type; {@code add-encryption-key} is the other thing that can be refused.
+ * what, the status and the error's type. What else: {@code add-encryption-key}; {@code both}, with that answer to either;
+ * {@code key}, with that answer to a key and 400 to a staged create.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -84,29 +85,27 @@ public final class RestServer {
         Consumer<ErrorResponse> errorHandler,
         Consumer<Map<String, String>> responseHeaders) {
       String[] refused =
-          request.headers().firstEntry("X-Refuse").map(HTTPHeaders.HTTPHeader::value).orElse("none").split(" ");
-      if (refused[0].equals(kind(request.body()))) {
+          request.headers().firstEntry("X-Refuse").map(HTTPHeaders.HTTPHeader::value).orElse("none 0 none").split(" ");
+      boolean stage = request.body() instanceof CreateTableRequest create && create.stageCreate();
+      boolean key =
+          request.body() instanceof UpdateTableRequest update
+              && update.updates().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+      boolean refuses =
+          switch (refused[0]) {
+            case "stage-create" -> stage;
+            case "add-encryption-key" -> key;
+            case "both", "key" -> stage || key;
+            default -> false;
+          };
+      if (refuses) {
+        int status = stage && refused[0].equals("key") ? 400 : Integer.parseInt(refused[1]);
+        String message = (stage ? "stage-create" : "add-encryption-key") + " is refused here";
         errorHandler.accept(
-            ErrorResponse.builder()
-                .responseCode(Integer.parseInt(refused[1]))
-                .withType(refused[2])
-                .withMessage(refused[0] + " is refused here")
-                .build());
-        throw new RESTException("Refused: %s", refused[0]);
+            ErrorResponse.builder().responseCode(status).withType(refused[2]).withMessage(message).build());
+        throw new RESTException("%s", message);
       }
 
       return super.execute(request, responseType, errorHandler, responseHeaders);
-    }
-
-    private static String kind(Object body) {
-      if (body instanceof CreateTableRequest create && create.stageCreate()) {
-        return "stage-create";
-      }
-
-      return body instanceof UpdateTableRequest update
-              && update.updates().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance)
-          ? "add-encryption-key"
-          : "other";
     }
   }
 

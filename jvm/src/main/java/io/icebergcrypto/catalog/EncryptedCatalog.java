@@ -424,6 +424,37 @@ public final class EncryptedCatalog
         : delegate.dropTable(identifier, purge);
   }
 
+  /**
+   * Whether an error says that the catalog's server creates no table in a transaction; nothing was
+   * made then.
+   */
+  public static boolean isRefusedTransaction(RuntimeException e) {
+    return ServerRefusal.isOfStagedCreate(e);
+  }
+
+  /**
+   * Drops a table that the caller has made just now, unless somebody has committed to it since.
+   *
+   * @param made the table as it was made; empty
+   */
+  public void takeBack(TableIdentifier identifier, Table made) {
+    delegate.invalidateTable(identifier);
+    Table now = delegate.loadTable(identifier);
+    if (!metadataFile(now).equals(metadataFile(made))) {
+      return;
+    }
+
+    try {
+      delegate.dropTable(identifier, true); // with the metadata file that the server wrote
+    } catch (RuntimeException e) {
+      delegate.dropTable(identifier, false); // a server may refuse to purge
+    }
+  }
+
+  private static String metadataFile(Table table) {
+    return ((HasTableOperations) table).operations().current().metadataFileLocation();
+  }
+
   /** Nessie keeps files on purpose: other branches may reach them. */
   private boolean ignoresPurge() {
     return delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_NESSIE);

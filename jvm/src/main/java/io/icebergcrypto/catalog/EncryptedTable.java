@@ -68,7 +68,7 @@ final class EncryptedTable extends BaseTable {
   @Override
   public ExpireSnapshots expireSnapshots() {
     ExpireSnapshots plain = super.expireSnapshots();
-    return ops.encrypted() ? new ExpireEncryptedSnapshots(plain, ops) : plain;
+    return ops.encrypted() ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
   }
 
   @Override

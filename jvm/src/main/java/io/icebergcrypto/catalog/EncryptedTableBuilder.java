@@ -25,6 +25,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.metrics.MetricsReporter;
 
@@ -90,11 +91,18 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     // the catalog behind would do it past the operations that add the KEK and authenticate
+    prepareNewTable();
     try {
-      createTransaction().commitTransaction();
+      encryptedCreation(keyId, checked(delegate::createTransaction)).commitTransaction();
     } catch (CommitFailedException e) {
       throw new AlreadyExistsException(
           e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
+    } catch (RuntimeException e) {
+      if (!ServerRefusal.is(e, catalog.delegate())) {
+        throw e;
+      }
+
+      createAtOnce(keyId, e);
     }
 
     Table table = catalog.loadTable(identifier);
@@ -102,14 +110,57 @@ final class EncryptedTableBuilder implements TableBuilder {
     return table;
   }
 
+  /**
+   * Creates a table where the server does not stage that: the table is there before its KEK is,
+   * which then is the first commit. A crash in between leaves an empty table with its key id; the
+   * next commit adds the KEK.
+   *
+   * @param refusal what the server said
+   */
+  private void createAtOnce(String keyId, RuntimeException refusal) {
+    Table made;
+    try {
+      made = delegate.create();
+    } catch (RuntimeException e) {
+      e.addSuppressed(refusal);
+      throw e;
+    }
+
+    try {
+      checkKept(keyId, made.properties());
+      catalog.operations(((HasTableOperations) made).operations(), tableName()).addFirstKek();
+    } catch (CommitStateUnknownException e) {
+      throw e; // the KEK may be there, and the key id is
+    } catch (RuntimeException e) {
+      try {
+        catalog.takeBack(identifier, made);
+      } catch (RuntimeException e2) {
+        e.addSuppressed(e2);
+      }
+
+      throw e;
+    }
+  }
+
   @Override
   public Transaction createTransaction() {
     String keyId = prepareNewTable();
-    return encrypted(
-        checked(delegate::createTransaction),
-        keyId,
-        Transactions::createTableTransaction,
-        catalog.reporter());
+    return encryptedCreation(keyId, created(keyId, delegate::createTransaction));
+  }
+
+  private Transaction encryptedCreation(String keyId, Transaction plain) {
+    return encrypted(plain, keyId, Transactions::createTableTransaction, catalog.reporter());
+  }
+
+  /** A transaction that creates the table, where the server stages that. */
+  private Transaction created(String keyId, Supplier<Transaction> create) {
+    try {
+      return checked(create);
+    } catch (RuntimeException e) {
+      throw keyId != null && ServerRefusal.is(e, catalog.delegate())
+          ? ServerRefusal.ofStagedCreate(e).inTable(tableName())
+          : e;
+    }
   }
 
   @Override
@@ -127,7 +178,10 @@ final class EncryptedTableBuilder implements TableBuilder {
   public Transaction createOrReplaceTransaction() {
     Table existing = existing();
     String keyId = existing == null ? prepareNewTable() : prepareReplacement(existing);
-    Transaction transaction = checked(delegate::createOrReplaceTransaction);
+    Transaction transaction =
+        existing == null
+            ? created(keyId, delegate::createOrReplaceTransaction)
+            : checked(delegate::createOrReplaceTransaction);
     if ((existing == null) != (underlying(transaction).startMetadata() == null)) {
       throw new CommitFailedException(
           "Table %s was %s concurrently; try again",

@@ -8,12 +8,19 @@ import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.util.Tasks;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
@@ -97,16 +104,50 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata complete =
         EncryptionProperties.keyId(metadata.properties()) == null
             ? metadata
-            : CommittedKeys.complete(
-                base == null ? keys.withKek(metadata) : metadata, () -> keys.managerFor(metadata));
+            : CommittedKeys.complete(keys.withKek(metadata), () -> keys.managerFor(metadata));
     TableMetadata signed = authenticator.sign(base, complete);
     loaded.current(); // the delegate's commit asks for it, and does not look again
     try {
       delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
       guard.checkDataKeyLength(base); // Hive uses it itself, in every commit
-      throw e;
+      throw keyRefused(signed, e);
+    } catch (RESTException | UnsupportedOperationException e) {
+      throw keyRefused(signed, e);
     }
+  }
+
+  private RuntimeException keyRefused(TableMetadata metadata, RuntimeException e) {
+    boolean addsKey =
+        metadata.changes().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+    return addsKey && ServerRefusal.is(e, delegate)
+        ? ServerRefusal.ofKeys(e).inTable(keys.tableName())
+        : e;
+  }
+
+  /**
+   * Adds its first KEK to an encrypted table that the catalog behind made without one.
+   *
+   * @throws CommitStateUnknownException when nobody knows whether it is there
+   * @throws NotSupportedException when the server does not take keys
+   */
+  void addFirstKek() {
+    Tasks.foreach(this)
+        .retry(TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
+        .exponentialBackoff(
+            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
+            2.0)
+        .onlyRetryOn(CommitFailedException.class)
+        .run(
+            ops -> {
+              TableMetadata current = ops.refresh();
+              TableMetadata complete = keys.withKek(current);
+              if (complete != current) {
+                ops.commit(current, complete);
+              }
+            });
   }
 
   /**

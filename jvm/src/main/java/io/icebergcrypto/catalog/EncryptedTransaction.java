@@ -40,7 +40,11 @@ final class EncryptedTransaction implements Transaction {
   @Override
   public ExpireSnapshots expireSnapshots() {
     return new ExpireEncryptedSnapshots(
-        delegate.expireSnapshots(), ops, delegate::currentMetadata, cleanUps::add);
+        delegate.tableName(),
+        delegate.expireSnapshots(),
+        ops,
+        delegate::currentMetadata,
+        cleanUps::add);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -32,6 +33,7 @@ import org.slf4j.LoggerFactory;
 final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private static final Logger LOG = LoggerFactory.getLogger(ExpireEncryptedSnapshots.class);
 
+  private final String tableName;
   private final ExpireSnapshots expire;
   private final TableOperations ops;
   private final Supplier<TableMetadata> start;
@@ -42,8 +44,8 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private CleanupLevel level = CleanupLevel.ALL;
 
   /** Expires in a commit of its own. */
-  ExpireEncryptedSnapshots(ExpireSnapshots expire, TableOperations ops) {
-    this(expire, ops, ops::refresh, cleanUp -> cleanUp.after(ops::current));
+  ExpireEncryptedSnapshots(String tableName, ExpireSnapshots expire, TableOperations ops) {
+    this(tableName, expire, ops, ops::refresh, cleanUp -> cleanUp.after(ops::current));
   }
 
   /**
@@ -53,10 +55,12 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
    * @param whenCommitted takes what is to be called once all is committed
    */
   ExpireEncryptedSnapshots(
+      String tableName,
       ExpireSnapshots expire,
       TableOperations ops,
       Supplier<TableMetadata> start,
       Consumer<CleanUp> whenCommitted) {
+    this.tableName = tableName;
     this.expire = expire;
     this.ops = ops;
     this.start = start;
@@ -144,9 +148,8 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
       return;
     }
 
-    // without the key nothing is expired, rather than expired and left behind
     TableMetadata before = start.get();
-    manifests(before, before.snapshots());
+    checkKeys(before);
     expire.cleanupLevel(CleanupLevel.NONE).commit();
     whenCommitted.accept(
         base -> {
@@ -160,6 +163,15 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
                 e);
           }
         });
+  }
+
+  /** Without the key, or the list, nothing is expired, rather than expired and left behind. */
+  private void checkKeys(TableMetadata before) {
+    try {
+      manifests(before, before.snapshots());
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName).withHint("No snapshot was expired.");
+    }
   }
 
   private void cleanUp(TableMetadata before, TableMetadata base) {

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
@@ -103,6 +104,25 @@ public class EncryptedSparkCatalog extends SparkCatalog {
       throws TableAlreadyExistsException {
     checkCreate(ident, properties);
     return super.createTable(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageCreate(Identifier ident, TableInfo info)
+      throws TableAlreadyExistsException {
+    try {
+      return super.stageCreate(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.create(this, ident, info, e);
+    }
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) {
+    try {
+      return super.stageCreateOrReplace(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.createOrReplace(this, ident, info, e);
+    }
   }
 
   @Override
