@@ -18,6 +18,9 @@ from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
 SESSION_CATALOG = "spark_catalog"
+PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
+# What Iceberg itself gives to that catalog.
+PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
 EXTENSIONS = "spark.sql.extensions"
@@ -41,6 +44,7 @@ def configure_spark(
     warehouse: str | None = None,
     kms: KmsSettings | None = None,
     session_catalog: bool = False,
+    path_access: bool = True,
     required: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> BuilderOrSession:
@@ -62,6 +66,11 @@ def configure_spark(
         kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
             ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
+        path_access: have tables that are read and written by their paths, as in
+            ``spark.read.format("iceberg").load("/path")``, encrypted with the same KMS. Iceberg takes paths to
+            a catalog called default_iceberg, which is set up for it unless the session or builder has one;
+            the first catalog with a KMS counts. Otherwise Iceberg's own reads no encrypted table there, and
+            leaves plaintext files of writes that it fails to commit.
         required: refuse to create a table without ``encryption.key-id``.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
 
@@ -80,6 +89,8 @@ def configure_spark(
     conf = _catalog_conf(_check_name(catalog), properties)
     if session_catalog:
         conf.update(_catalog_conf(SESSION_CATALOG, properties))
+    if path_access and not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}"):
+        conf.update(_catalog_conf(PATH_CATALOG, _path_properties(properties)))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, _packages(kms, properties))
         active = SparkSession._instantiatedSession
@@ -248,6 +259,22 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
     prefix = f"spark.sql.catalog.{catalog}"
     implementation = SESSION_CATALOG_CLASS if catalog == SESSION_CATALOG else CATALOG_CLASS
     return {prefix: implementation, **{f"{prefix}.{key}": v for key, v in properties.items()}}
+
+
+def _path_properties(properties: dict[str, str]) -> dict[str, str]:
+    """Return a catalog's properties without its place: a path needs the KMS and the rules for new tables."""
+    place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
+    return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
+
+
+def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> bool:
+    if not isinstance(builder_or_session, SparkSession.Builder):
+        _jvm.require_session(builder_or_session)
+        return builder_or_session.conf.get(key, None) is not None
+    active = SparkSession._instantiatedSession
+    if active is not None and active.sparkContext._jsc is not None:
+        return active.conf.get(key, None) is not None
+    return _launch.session_setting(builder_or_session._options, key) is not None
 
 
 def _check_running(session: SparkSession, conf: dict[str, str]) -> None:

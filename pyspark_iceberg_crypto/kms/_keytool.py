@@ -9,10 +9,15 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    KmsUnavailableError,
+    LoginFailedError,
+)
 from pyspark_iceberg_crypto.kms._private import missing, read_secret
 
 MIN_PASSWORD = 6  # keytool's own limit
+TIMEOUT = 120  # seconds
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ENTRY = re.compile(
@@ -92,12 +97,19 @@ def _run(*arguments: str) -> str:
 
     Raises:
         LoginFailedError: the password is wrong.
+        KmsUnavailableError: it does not end.
         ConfigurationError: there is no keytool, or it refused.
     """
     command = [_find(), *_JVM, *arguments]
-    done = subprocess.run(  # noqa: S603 (a program of the JDK, without a shell)
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 (a program of the JDK, without a shell)
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired as error:
+        raise KmsUnavailableError(
+            f"keytool did not end within {TIMEOUT} s",
+            "nothing was changed; is this machine overloaded, or the file on storage that hangs? try again",
+        ) from error
     if done.returncode == 0:
         return done.stdout
     said = (done.stdout + done.stderr).strip().partition("\n")[0]

@@ -18,6 +18,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     Keystore,
+    KmsUnavailableError,
     LoginFailedError,
 )
 from pyspark_iceberg_crypto.kms import _atomic, _keytool
@@ -198,10 +199,26 @@ def test_no_keytool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
+def test_a_keytool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "bin" / "keytool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nexec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(_keytool, "TIMEOUT", 0.1)
+    with pytest.raises(KmsUnavailableError, match=r"keytool did not end within 0\.1 s") as caught:
+        Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
+    assert "try again" in caught.value.hint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin"]
+
+
 def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: calls.append(args))
     store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
+    monkeypatch.setattr(
+        "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: store.properties()
+    )
     store.check("spark", catalog="lake")  # type: ignore[arg-type]
     store.check("spark", key_id="k9")  # type: ignore[arg-type]
     assert [call[1:] for call in calls] == [

@@ -37,6 +37,7 @@ def test_every_argument_is_a_catalog_property() -> None:
         kms=Keystore("/keys.p12", password_env="P"),
         required=True,
         options={"io-impl": "com.IO"},
+        path_access=False,
     )
     assert found == {
         "lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
@@ -49,6 +50,35 @@ def test_every_argument_is_a_catalog_property() -> None:
         "lake.encryption.required": "true",
         "lake.io-impl": "com.IO",
     }
+
+
+def test_paths_have_the_kms_of_the_first_catalog() -> None:
+    """Iceberg takes a path to its catalog default_iceberg."""
+    kms = Keystore("/keys.p12", password_env="P")
+    rest = {"type": "rest", "uri": "http://localhost:1", "warehouse": "w", "required": True}
+    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1"}
+    found = catalog_conf("lake", kms=kms, options=options, **rest)
+    assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
+        "default_iceberg": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+        "default_iceberg.type": "hive",
+        "default_iceberg.default-namespace": "default",
+        "default_iceberg.cache-enabled": "false",
+        "default_iceberg.encryption.kms-type": "keystore",
+        "default_iceberg.encryption.kms.keystore.path": "/keys.p12",
+        "default_iceberg.encryption.kms.keystore.password-env": "P",
+        "default_iceberg.encryption.required": "true",
+        "default_iceberg.table-default.encryption.key-id": "k1",
+    }
+
+
+def test_a_path_catalog_that_is_set_stays() -> None:
+    builder = SparkSession.builder.config("spark.sql.catalog.default_iceberg", "com.Mine")
+    configure_spark(builder, kms=Keystore("/1.p12", password_env="P"))
+    assert builder._options["spark.sql.catalog.default_iceberg"] == "com.Mine"
+    builder = configure_spark(SparkSession.builder, "one", kms=Keystore("/1.p12", password_env="P"))
+    configure_spark(builder, "two", kms=Keystore("/2.p12", password_env="P"))
+    paths = "spark.sql.catalog.default_iceberg.encryption.kms.keystore.path"
+    assert builder._options[paths] == "/1.p12"
 
 
 def test_hive_is_the_default_type() -> None:
@@ -152,6 +182,7 @@ def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> 
     assert configure_spark(spark, type="rest", uri="u") is spark
     assert spark.conf.get("spark.sql.catalog.lake.uri") == "u"
     configure_spark(spark, type="rest", uri="u")  # the same again is no contradiction
+    assert spark.conf.get("spark.sql.catalog.default_iceberg") == session.CATALOG_CLASS
 
 
 def test_a_running_session_with_another_catalog_of_that_name_is_refused(

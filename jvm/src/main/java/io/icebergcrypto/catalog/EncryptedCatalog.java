@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
@@ -112,6 +113,25 @@ public final class EncryptedCatalog
       closeAfter(e);
       throw e;
     }
+  }
+
+  /**
+   * The tables that are known by their paths only, with this catalog's KMS, settings and defaults
+   * for new tables. On disk each is a table of a Hadoop catalog. Its identifier is its location,
+   * without a namespace. What is given shares this catalog's KMS client: close this one alone.
+   */
+  public EncryptedCatalog byPath() {
+    EncryptedCatalog paths = new EncryptedCatalog();
+    paths.conf = conf;
+    paths.catalogName = catalogName;
+    paths.properties = propertiesInForce();
+    paths.settings = settings;
+    paths.kms = kms;
+    paths.managers = managers;
+    paths.reporter = reporter;
+    paths.delegate = PathCatalog.of(catalogName, paths.properties, reporter, (Configuration) conf);
+    paths.authenticatesMetadata = settings.authenticatesMetadata(paths.delegate);
+    return paths;
   }
 
   private void closeAfter(RuntimeException failure) {
