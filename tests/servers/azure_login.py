@@ -31,12 +31,14 @@ class Logins:
         clock: how far the clock of the token service is ahead of the vault's, in seconds.
         refusal: Entra's error code and text for every login from now on, such as "AADSTS7000222".
         granted: how many tokens were handed out.
+        after: follows every token that is handed out, such as a newline.
     """
 
     lifetime: int = 3600
     clock: int = 0
     refusal: tuple[str, str] | None = None
     granted: int = 0
+    after: str = ""
     tokens: dict[str, Token] = field(default_factory=dict)
 
     def grant(self, account: str, scope: str) -> Token:
@@ -78,7 +80,7 @@ class Logins:
             "token_type": "Bearer",
             "expires_in": self.lifetime,
             "ext_expires_in": self.lifetime,
-            "access_token": token.text,
+            "access_token": token.text + self.after,
         }
 
     def of_managed_identity(self, header: str | None, resource: str) -> tuple[int, dict[str, Any]]:
@@ -90,7 +92,7 @@ class Logins:
             }
         token = self.grant("managed-identity", resource)
         return 200, {
-            "access_token": token.text,
+            "access_token": token.text + self.after,
             "expires_on": str(int(token.ends)),
             "resource": resource,
             "token_type": "Bearer",

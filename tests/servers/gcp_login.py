@@ -53,11 +53,13 @@ class Logins:
     Attributes:
         clock_skew: seconds that this server's clock is ahead of the clients'.
         lifetime: seconds that a token is said to live, and lives.
+        after: follows every token that is handed out, such as a newline.
     """
 
     url: str = ""
     clock_skew: float = 0.0
     lifetime: int = 3600
+    after: str = ""
     tokens: dict[str, Token] = field(default_factory=dict)
     logins: int = 0
     _keys: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
@@ -183,7 +185,11 @@ class Logins:
     def _issue(self, account: str, scopes: set[str]) -> Json:
         token = "ya29.only-for-tests-" + secrets.token_urlsafe(24)
         self.tokens[token] = Token(account, scopes, time.time() + self.lifetime)
-        return {"access_token": token, "expires_in": self.lifetime, "token_type": "Bearer"}
+        return {
+            "access_token": token + self.after,
+            "expires_in": self.lifetime,
+            "token_type": "Bearer",
+        }
 
     def _verified(self, jwt: str) -> Json:
         header, payload, signature = jwt.split(".")

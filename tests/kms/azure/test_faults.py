@@ -232,6 +232,20 @@ class TestToken:
             jvm.client(properties).wrap(DEK, "sales")
         problem(raised, words, "clock")
 
+    def test_a_line_break_after_it(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, proxy: FaultProxy
+    ) -> None:
+        """An HTTP client would quote the whole token in its error."""
+        double.login.after = "\n"
+        client = jvm.client(properties)
+        with pytest.raises(ConfigurationError, match="Authorization has a char") as raised:
+            client.wrap(DEK, "sales")
+        problem(raised, "is a line break")
+        assert "only-for-tests" not in str(raised.value.__cause__)
+        assert not [path for path in proxy.requests if "wrapkey" in path]
+        double.login.after = ""
+        assert client.wrap(DEK, "sales"), "the bad one is not kept"
+
     def test_for_another_service(
         self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
     ) -> None:
@@ -320,6 +334,17 @@ class TestOtherCredentials:
         blob = client.wrap(DEK, "sales")
         assert client.unwrap(blob, "sales") == DEK
         assert IDENTITY_HEADER.encode() not in client.serialized()
+
+    def test_managed_identity_whose_header_cannot_be_one(
+        self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
+    ) -> None:
+        bad = azure.as_managed_identity() | {"IDENTITY_HEADER": IDENTITY_HEADER + "\n"}
+        jvm = start(bad)
+        with pytest.raises(LoginFailedError) as raised:
+            jvm.client(properties).wrap(DEK, "sales")
+        problem(raised, "header")
+        assert IDENTITY_HEADER not in str(raised.value.__cause__)
+        assert IDENTITY_HEADER not in jvm.log.read_text()
 
     def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
         jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})

@@ -97,6 +97,33 @@ def test_external_account(
     subject.write_text(SUBJECT_TOKEN)
 
 
+def test_a_line_break_after_a_token(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    authority: TestAuthority,
+    faults: Faults,
+    key: str,
+    tmp_path: Path,
+) -> None:
+    """An HTTP client would quote the whole token in its error: ours, or Google's when it impersonates."""
+    double.login.after = "\n"
+    client = jvm.client(properties)
+    with pytest.raises(ConfigurationError, match="Authorization has a character") as raised:
+        client.wrap(DEK, key)
+    problem(raised, "is a line break")
+    url = faults(double.port, authority.server).url
+    file = double.login.external_account(tmp_path / "external.json", url, OWNER)
+    with pytest.raises(LoginFailedError) as refused:
+        jvm.client({**properties, FILE: str(file)}).wrap(DEK, key)
+    problem(refused, key, "header")
+    for error in (raised.value, refused.value):
+        assert "only-for-tests" not in f"{error} {error.__cause__}"
+    assert "only-for-tests" not in jvm.log.read_text()
+    double.login.after = ""
+    assert client.wrap(DEK, key), "the bad one is not kept"
+
+
 def test_application_default_credentials(
     jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str, gcloud: Path
 ) -> None:

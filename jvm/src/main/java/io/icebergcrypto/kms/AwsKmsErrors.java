@@ -60,6 +60,14 @@ record AwsKmsErrors(AwsKmsSettings settings) {
       return answered(answer, problem, what, keyId);
     }
 
+    if (HeaderValues.areQuotedBy(error)) {
+      return new LoginFailedException(
+          problem
+              + ": login refused, as a credential or a token for one cannot be a header's value",
+          "Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its"
+              + " file, or in what the credentials provider reads.");
+    }
+
     return error instanceof SdkClientException failure
         ? notAnswered(failure, problem)
         : new InvalidConfigurationException(

@@ -133,8 +133,11 @@ final class AzureLogin {
             problem(keyId, "the credential gave no token"), "Check the credential provider.");
       }
 
+      HeaderValues.require(
+          String.format("%s, for key '%s'", config, keyId), "Authorization", answer.getToken());
       return answer;
     } catch (IcebergCryptoException e) {
+      this.credential = null; // Azure's libraries would keep the token that is no good
       throw e;
     } catch (RuntimeException e) {
       throw failed(keyId, e);
@@ -182,6 +185,12 @@ final class AzureLogin {
   /** What Azure's libraries threw; they tell a busy service and a wrong secret apart in texts. */
   private IcebergCryptoException failed(String keyId, RuntimeException e) {
     String text = String.valueOf(e.getMessage());
+    if (HeaderValues.areQuotedBy(e)) {
+      return new LoginFailedException(
+          problem(keyId, "login failed: a value for a header of its request cannot be one"),
+          "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.");
+    }
+
     if (e instanceof CredentialUnavailableException) {
       return new LoginFailedException(
           problem(keyId, "login refused: no Azure credential was found on this host"),

@@ -143,9 +143,12 @@ final class GcpCredentials {
     }
   }
 
-  private static Map<String, String> metadata(URI uri, GoogleCredentials login) throws IOException {
+  private Map<String, String> metadata(URI uri, GoogleCredentials login) throws IOException {
     return login.getRequestMetadata(uri).entrySet().stream()
-        .collect(Collectors.toMap(Map.Entry::getKey, header -> header.getValue().get(0)));
+        .collect(
+            Collectors.toMap(
+                Map.Entry::getKey,
+                header -> HeaderValues.require(kms, header.getKey(), header.getValue().get(0))));
   }
 
   /** One for all threads: its token is then asked for once. */

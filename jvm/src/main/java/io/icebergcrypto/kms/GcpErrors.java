@@ -175,6 +175,10 @@ record GcpErrors(String kms, String keyId) {
    *     the error's cause, since it quotes whole answers
    */
   static IcebergCryptoException login(String kms, String keyId, String source, Throwable cause) {
+    if (HeaderValues.areQuotedBy(cause)) {
+      return refused(kms, keyId, source, "a token in between cannot be a header's value");
+    }
+
     String innermost = "";
     for (Throwable each = cause; each != null; each = each.getCause()) {
       innermost = each.getMessage() == null ? innermost : each.getMessage();

@@ -17,9 +17,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublisher;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodyHandlers;
 import java.net.http.HttpTimeoutException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
@@ -93,7 +91,8 @@ final class JsonHttp {
    * Asks by POST.
    *
    * @throws KmsUnavailableException when there is no connection, or no whole answer in time
-   * @throws InvalidConfigurationException when the server's certificate is not trusted
+   * @throws InvalidConfigurationException when the server's certificate is not trusted, a header's
+   *     value cannot be one, or the answer is longer than {@value LimitedBody#MOST_BYTES} bytes
    */
   Answer post(URI uri, Map<String, String> headers, JsonObject body) {
     return send("POST", uri, headers, BodyPublishers.ofString(body.toString()));
@@ -110,9 +109,9 @@ final class JsonHttp {
             .method(method, body)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json");
-    headers.forEach(request::header);
+    headers.forEach((name, value) -> request.header(name, HeaderValues.require(kms, name, value)));
     CompletableFuture<HttpResponse<String>> answer =
-        client.sendAsync(request.build(), BodyHandlers.ofString(StandardCharsets.UTF_8));
+        client.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));
     try {
       // over all of it: the request's own time-out ends with the answer's headers
       HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
@@ -137,6 +136,10 @@ final class JsonHttp {
       return tooSlow(cause);
     }
 
+    if (cause instanceof LimitedBody.TooLongException body) {
+      return tooLong(body);
+    }
+
     if (isUntrusted(cause)) {
       return new InvalidConfigurationException(
           String.format("%s: its TLS certificate is not trusted: %s", kms, cause.getMessage()),
@@ -149,6 +152,18 @@ final class JsonHttp {
         String.format("%s cannot be reached: %s", kms, reason(cause)),
         "Check the address, that the KMS runs, and the network between it and this host.",
         cause);
+  }
+
+  /** A busy proxy's page may be long, too: that one is asked again. */
+  private IcebergCryptoException tooLong(LimitedBody.TooLongException cause) {
+    String problem =
+        String.format(
+            "%s answers HTTP %d with more than %d bytes, which no KMS does",
+            kms, cause.status(), LimitedBody.MOST_BYTES);
+    String hint = "Check the address, and any proxy on the way there.";
+    return cause.status() == 429 || cause.status() >= 500
+        ? new KmsUnavailableException(problem, hint, cause)
+        : new InvalidConfigurationException(problem, hint, cause);
   }
 
   private KmsUnavailableException tooSlow(Throwable cause) {
