@@ -3,18 +3,24 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.KmsUnavailableException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.Queue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 
 /**
- * Unwrapped keys in memory, for a limited time. Threads that ask for one key at the same time share
- * one call. An entry's bytes are overwritten when it expires and when the cache is cleared; callers
- * get copies.
+ * Unwrapped keys in memory, for a limited time each. Threads that ask for one key at the same time
+ * share one call; callers get copies.
+ *
+ * <p>Whoever reads an entry looks at the clock, so none is answered after its time, whatever else
+ * happens. The bytes of those whose time is over are overwritten by the next use of the cache, by a
+ * timer where there is none, and when the cache is closed.
  */
 final class KeyCache {
   /** What is looked up: a wrapped key. The buffer's content counts, not its identity. */
@@ -24,13 +30,30 @@ final class KeyCache {
     }
   }
 
-  private final ConcurrentMap<CacheKey, CompletableFuture<byte[]>> entries =
-      new ConcurrentHashMap<>();
+  /** An unwrapped key, or one that is on its way. What it holds is overwritten under its lock. */
+  private static final class Entry {
+    private final CacheKey key;
+    private final CompletableFuture<byte[]> unwrapped = new CompletableFuture<>();
+    private volatile long endsNanos;
+
+    private Entry(CacheKey key) {
+      this.key = key;
+    }
+  }
+
+  private final ConcurrentMap<CacheKey, Entry> entries = new ConcurrentHashMap<>();
+  private final Queue<Entry> byEnd = new ConcurrentLinkedQueue<>(); // all live equally long
   private final long ttlMs;
+  private final LongSupplier nanoClock;
   private volatile boolean closed;
 
   KeyCache(long ttlMs) {
+    this(ttlMs, System::nanoTime);
+  }
+
+  KeyCache(long ttlMs, LongSupplier nanoClock) {
     this.ttlMs = ttlMs;
+    this.nanoClock = nanoClock;
   }
 
   static byte[] copyOf(ByteBuffer buffer) {
@@ -52,16 +75,17 @@ final class KeyCache {
       return load.get();
     }
 
+    wipeEnded();
     CacheKey key = CacheKey.of(wrappingKeyId, wrapped);
     while (true) {
-      CompletableFuture<byte[]> mine = new CompletableFuture<>();
-      CompletableFuture<byte[]> present = entries.putIfAbsent(key, mine);
+      Entry mine = new Entry(key);
+      Entry present = entries.putIfAbsent(key, mine);
       if (present == null) {
         metrics.missed();
-        return load(key, mine, load);
+        return load(mine, load);
       }
 
-      byte[] answer = copyOfEntry(key, present);
+      byte[] answer = copyOfEntry(present);
       if (answer != null) {
         metrics.hit();
         return ByteBuffer.wrap(answer);
@@ -75,57 +99,56 @@ final class KeyCache {
       return;
     }
 
-    CacheKey key = CacheKey.of(wrappingKeyId, wrapped);
-    CompletableFuture<byte[]> entry = CompletableFuture.completedFuture(copyOf(unwrapped));
-    if (entries.putIfAbsent(key, entry) == null) {
-      wipeLater(key, entry);
+    wipeEnded();
+    Entry entry = new Entry(CacheKey.of(wrappingKeyId, wrapped));
+    entry.endsNanos = end();
+    entry.unwrapped.complete(copyOf(unwrapped));
+    if (entries.putIfAbsent(entry.key, entry) == null) {
+      keepUntilItsEnd(entry);
     }
   }
 
   /** How many keys are in memory. */
   int size() {
+    wipeEnded();
     return entries.size();
   }
 
   /** Forgets all keys, overwrites their bytes and keeps none from now on. */
   void close() {
     this.closed = true;
-    entries.forEach(this::wipe);
+    entries.values().forEach(this::wipe);
+    byEnd.clear();
   }
 
-  private ByteBuffer load(
-      CacheKey key, CompletableFuture<byte[]> entry, Supplier<ByteBuffer> load) {
+  private ByteBuffer load(Entry entry, Supplier<ByteBuffer> load) {
     byte[] unwrapped;
     try {
       unwrapped = copyOf(load.get());
     } catch (Throwable e) {
-      entries.remove(key, entry);
+      entries.remove(entry.key, entry);
       // a cancelled task says nothing of the key: who waits for it asks again
-      entry.completeExceptionally(
+      entry.unwrapped.completeExceptionally(
           Thread.currentThread().isInterrupted() ? new CancellationException() : e);
       throw e;
     }
 
     // the answer is copied before anybody could wipe the entry
     ByteBuffer answer = ByteBuffer.wrap(unwrapped.clone());
-    entry.complete(unwrapped);
-    if (closed || entries.get(key) != entry) {
-      wipe(key, entry); // closed while this was loading
-    } else {
-      wipeLater(key, entry);
-    }
-
+    entry.endsNanos = end();
+    entry.unwrapped.complete(unwrapped);
+    keepUntilItsEnd(entry);
     return answer;
   }
 
   /**
-   * A copy of the entry's key, waiting for it if need be; null when it has just been wiped, or who
-   * loaded it was cancelled.
+   * A copy of the entry's key, waiting for it if need be; null when its time is over, it has just
+   * been wiped, or who loaded it was cancelled.
    */
-  private byte[] copyOfEntry(CacheKey key, CompletableFuture<byte[]> entry) {
+  private byte[] copyOfEntry(Entry entry) {
     byte[] shared;
     try {
-      shared = entry.get();
+      shared = entry.unwrapped.get();
     } catch (CancellationException e) {
       return null;
     } catch (ExecutionException e) {
@@ -137,26 +160,53 @@ final class KeyCache {
       Thread.currentThread().interrupt();
       throw new KmsUnavailableException(
           String.format(
-              "Waiting for a key wrapped under '%s' was interrupted", key.wrappingKeyId()),
+              "Waiting for a key wrapped under '%s' was interrupted", entry.key.wrappingKeyId()),
           "The query or task was cancelled.",
           e);
     }
 
+    if (hasEnded(entry)) {
+      wipe(entry);
+    }
+
     synchronized (entry) {
-      return entries.get(key) == entry ? shared.clone() : null;
+      return entries.get(entry.key) == entry ? shared.clone() : null;
     }
   }
 
-  private void wipeLater(CacheKey key, CompletableFuture<byte[]> entry) {
-    CompletableFuture.delayedExecutor(ttlMs, TimeUnit.MILLISECONDS).execute(() -> wipe(key, entry));
+  private long end() {
+    return nanoClock.getAsLong() + TimeUnit.MILLISECONDS.toNanos(ttlMs);
   }
 
-  private void wipe(CacheKey key, CompletableFuture<byte[]> entry) {
+  private boolean hasEnded(Entry entry) {
+    return nanoClock.getAsLong() - entry.endsNanos >= 0;
+  }
+
+  /** The timer is for the bytes of a key that nobody asks for; it decides nothing. */
+  private void keepUntilItsEnd(Entry entry) {
+    byEnd.add(entry);
+    if (closed) {
+      wipe(entry); // closed while this was loading
+      byEnd.clear();
+    } else {
+      Later.after(ttlMs, this::wipeEnded);
+    }
+  }
+
+  /** Overwrites the keys whose time is over, and no others. */
+  private void wipeEnded() {
+    for (Entry first = byEnd.peek(); first != null && hasEnded(first); first = byEnd.peek()) {
+      wipe(first);
+      byEnd.remove(first);
+    }
+  }
+
+  private void wipe(Entry entry) {
     // the same lock as the copy's: nobody copies a half-wiped key
     synchronized (entry) {
-      entries.remove(key, entry);
-      if (entry.isDone() && !entry.isCompletedExceptionally()) {
-        Arrays.fill(entry.join(), (byte) 0);
+      entries.remove(entry.key, entry);
+      if (entry.unwrapped.isDone() && !entry.unwrapped.isCompletedExceptionally()) {
+        Arrays.fill(entry.unwrapped.join(), (byte) 0);
       }
     }
   }

@@ -1,6 +1,5 @@
 package io.icebergcrypto.kms;
 
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
@@ -8,7 +7,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * What all copies of one catalog's client share in this JVM: the client, with its login and
- * connections; the cache, the counters and the circuit breaker.
+ * connections; the cache, the counters and the circuit breakers.
  *
  * <p>Spark closes no catalog, and executors are told of no end. So what was not used for as long as
  * keys may be kept, and ten minutes at least, is closed and forgotten; who comes back to it makes
@@ -111,8 +110,7 @@ final class LocalKms {
   }
 
   private void closeWhenIdle(long idleMs) {
-    CompletableFuture.delayedExecutor(idleMs, TimeUnit.MILLISECONDS)
-        .execute(() -> closeIfIdle(idleMs));
+    Later.after(idleMs, () -> closeIfIdle(idleMs));
   }
 
   private void forget() {
