@@ -25,8 +25,9 @@ class KmsMetrics:
         wrap_ms: milliseconds spent in wrap calls, together.
         unwrap_ms: milliseconds spent in unwrap calls, together.
         cached_keys: keys in the cache now.
-        circuit: the circuit breaker: "closed" (the KMS is asked), "open" (after failures it is left alone
-            for a while), "half_open" (one call tries it again), or "off".
+        circuit: the circuit breaker of the way to the KMS: "closed" (it is asked), "open" (no connection was
+            found, and it is left alone for a while), "half_open" (one call tries it again), or "off".
+        keys_left_alone: master keys that are left alone for a while, as calls for them failed.
     """
 
     kms: str
@@ -40,6 +41,7 @@ class KmsMetrics:
     unwrap_ms: float
     cached_keys: int
     circuit: str
+    keys_left_alone: int
 
 
 def kms_metrics(spark: SparkSession, catalog: str = "lake") -> KmsMetrics:

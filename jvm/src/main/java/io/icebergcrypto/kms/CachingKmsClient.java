@@ -108,6 +108,7 @@ public final class CachingKmsClient implements KeyManagementClient {
     values.putAll(metrics().snapshot());
     values.put("cached_keys", local().cache().size());
     values.put("circuit", local().resilience().circuit());
+    values.put("keys_left_alone", local().resilience().keysLeftAlone());
     return values;
   }
 

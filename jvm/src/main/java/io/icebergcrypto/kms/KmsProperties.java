@@ -37,8 +37,8 @@ public final class KmsProperties {
   public static final long CALL_TIMEOUT_MS_DEFAULT = 10_000L;
 
   /**
-   * After how many failed calls in a row (each with all its attempts) the KMS is left alone for a
-   * while; 0: never.
+   * After how many failed calls in a row (each with all its attempts) for one master key that key
+   * is left alone for a while; and after how many that found no connection, the KMS. 0: never.
    */
   public static final String BREAKER_FAILURES = "encryption.kms.circuit-breaker.failures";
 

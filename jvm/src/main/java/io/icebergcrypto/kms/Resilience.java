@@ -1,6 +1,5 @@
 package io.icebergcrypto.kms;
 
-import dev.failsafe.CircuitBreaker;
 import dev.failsafe.Failsafe;
 import dev.failsafe.FailsafeException;
 import dev.failsafe.FailsafeExecutor;
@@ -15,17 +14,16 @@ import java.io.Serializable;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.function.Supplier;
 
 /**
  * How this JVM asks one KMS: a time limit for each attempt, attempts again when the KMS is
- * unavailable (exponential back-off with jitter), a circuit breaker that leaves a dead KMS alone,
- * and a deadline over everything. The policies are Failsafe's.
+ * unavailable (exponential back-off with jitter), circuit breakers that leave a key or a dead KMS
+ * alone ({@link Breakers}), and a deadline over everything. The policies are Failsafe's.
  *
- * <p>Only {@link KmsUnavailableException} is tried again and opens the circuit. A refusal (a
- * missing key, a wrong password) is the KMS's answer, and asking again could even lock an account.
+ * <p>Only {@link KmsUnavailableException} is tried again and opens a circuit. A refusal (a missing
+ * key, a wrong password) is the KMS's answer, and asking again could even lock an account.
  */
 final class Resilience {
   /**
@@ -66,12 +64,12 @@ final class Resilience {
   }
 
   private final Limits limits;
-  private final CircuitBreaker<Object> breaker;
+  private final Breakers breakers;
   private final FailsafeExecutor<Object> executor;
 
   Resilience(Limits limits, KmsMetrics metrics) {
     this.limits = limits;
-    this.breaker = limits.breakerFailures() == 0 ? null : breaker(limits);
+    this.breakers = limits.breakerFailures() == 0 ? null : new Breakers(limits);
     List<Policy<Object>> policies = new ArrayList<>(); // from the outermost to the innermost
     policies.add(Timeout.builder(Duration.ofMillis(limits.deadlineMs())).withInterrupt().build());
     policies.add(retry(limits, metrics));
@@ -89,57 +87,42 @@ final class Resilience {
    * @throws KmsUnavailableException when no attempt came through
    */
   <T> T call(Supplier<T> attempt, String kms, String keyId) {
-    if (breaker != null && !breaker.tryAcquirePermit()) {
-      throw leftAlone(kms, keyId);
+    if (breakers != null) {
+      breakers.enter(kms, keyId);
     }
 
     try {
       T answer = executor.get(attempt::get);
-      answered();
+      answered(keyId);
       return answer;
     } catch (KmsUnavailableException e) {
-      unavailable();
+      unavailable(keyId, e);
       throw e;
     } catch (TimeoutExceededException e) {
-      unavailable();
+      unavailable(keyId, e);
       throw tooSlow(kms, keyId, e);
     } catch (FailsafeException e) {
-      unavailable(); // interrupted while it waited for the next attempt
+      unavailable(keyId, e); // interrupted while it waited for the next attempt
       throw new KmsUnavailableException(
           String.format("%s: the call for key '%s' was interrupted", kms, keyId),
           "The query or task was cancelled.",
           e);
     } catch (RuntimeException | Error e) {
-      answered();
+      answered(keyId);
       throw e;
     }
   }
 
-  /** The KMS answered, be it with a refusal. */
-  private void answered() {
-    if (breaker != null) {
-      breaker.recordSuccess();
+  private void answered(String keyId) {
+    if (breakers != null) {
+      breakers.answered(keyId);
     }
   }
 
-  /**
-   * No answer came. Where the thread was interrupted that says nothing of the KMS; but a trial of
-   * the half-open circuit must have an outcome.
-   */
-  private void unavailable() {
-    if (breaker != null && (breaker.isHalfOpen() || !Thread.currentThread().isInterrupted())) {
-      breaker.recordFailure();
+  private void unavailable(String keyId, Throwable failure) {
+    if (breakers != null) {
+      breakers.failed(keyId, failure);
     }
-  }
-
-  private KmsUnavailableException leftAlone(String kms, String keyId) {
-    return new KmsUnavailableException(
-        String.format(
-            "%s was not asked for key '%s': its last %d calls failed, and it is left alone for"
-                + " %d ms more",
-            kms, keyId, limits.breakerFailures(), breaker.getRemainingDelay().toMillis()),
-        "Check that the KMS runs and can be reached; `iceberg-crypto doctor` tells what is wrong."
-            + " Keys in the cache are still served.");
   }
 
   private KmsUnavailableException tooSlow(String kms, String keyId, TimeoutExceededException e) {
@@ -155,12 +138,14 @@ final class Resilience {
         e);
   }
 
-  /**
-   * Whether the KMS is being left alone: {@code closed} (it is asked), {@code open}, {@code
-   * half_open}.
-   */
+  /** The breaker of the way to the KMS ({@link Breakers#circuit}), or {@code off}. */
   String circuit() {
-    return breaker == null ? "off" : breaker.getState().name().toLowerCase(Locale.ROOT);
+    return breakers == null ? "off" : breakers.circuit();
+  }
+
+  /** How many master keys are being left alone. */
+  int keysLeftAlone() {
+    return breakers == null ? 0 : breakers.keysLeftAlone();
   }
 
   private static RetryPolicy<Object> retry(Limits limits, KmsMetrics metrics) {
@@ -178,18 +163,6 @@ final class Resilience {
     }
 
     return builder.build();
-  }
-
-  /**
-   * It counts calls, not attempts: otherwise a blip that meets many tasks at once would open it
-   * before any of them has tried again. Half open, it lets one call through.
-   */
-  private static CircuitBreaker<Object> breaker(Limits limits) {
-    return CircuitBreaker.builder()
-        .withFailureThreshold(limits.breakerFailures())
-        .withSuccessThreshold(1)
-        .withDelay(Duration.ofMillis(limits.breakerDelayMs()))
-        .build();
   }
 
   /** Whether to try again. Not for a thread that somebody else interrupted: its task is over. */

@@ -6,13 +6,19 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
+import java.io.InterruptedIOException;
+import java.net.ConnectException;
 import java.net.SocketTimeoutException;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpTimeoutException;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
@@ -194,14 +200,138 @@ class ResilienceTest {
     }
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("scripted KMS was not asked for key 'k': its last 3 calls failed");
+        .hasMessageContaining(
+            "scripted KMS was not asked for key 'k': the last 3 calls for it failed");
     assertThat(CALLS).hasValue(3);
-    assertThat(client.snapshot()).containsEntry("circuit", "open");
+    assertThat(client.snapshot()).containsEntry("keys_left_alone", 1);
 
     answer = () -> ByteBuffer.wrap(new byte[16]);
     sleep(450);
     assertThat(unwrap(client).remaining()).isEqualTo(16);
+    assertThat(client.snapshot()).containsEntry("keys_left_alone", 0);
+  }
+
+  @Test
+  void aBrokenKeyLeavesTheOthersAlone() {
+    CachingKmsClient client =
+        client(
+            KmsProperties.CACHE_TTL_MS, "0",
+            KmsProperties.RETRY_MAX_ATTEMPTS, "1",
+            KmsProperties.BREAKER_FAILURES, "2",
+            KmsProperties.BREAKER_DELAY_MS, "60000");
+    failFirst(Integer.MAX_VALUE);
+    for (int i = 0; i < 2; i++) {
+      assertThatThrownBy(() -> unwrap(client)).hasMessageContaining("cannot be reached");
+    }
+    answer = () -> ByteBuffer.wrap(new byte[16]);
+    assertThatThrownBy(() -> unwrap(client))
+        .isInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("was not asked for key 'k': the last 2 calls for it failed");
+    ByteBuffer wrapped = ByteBuffer.wrap(new byte[] {1});
+    assertThat(client.unwrapKey(wrapped, "other").remaining()).isEqualTo(16);
+    assertThat(client.snapshot())
+        .containsEntry("circuit", "closed")
+        .containsEntry("keys_left_alone", 1);
+  }
+
+  @Test
+  void aKmsWithoutConnectionIsLeftAloneForEveryKey() {
+    CachingKmsClient client =
+        client(
+            KmsProperties.RETRY_MAX_ATTEMPTS, "1",
+            KmsProperties.BREAKER_FAILURES, "3",
+            KmsProperties.BREAKER_DELAY_MS, "400");
+    answer =
+        () -> {
+          throw new KmsUnavailableException("down", "wait", new ConnectException());
+        };
+    for (String key : List.of("a", "b", "c")) {
+      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
+          .hasMessageContaining("down");
+    }
+    assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), "d"))
+        .isInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("scripted KMS was not asked for key 'd': its last 3 calls found no")
+        .hasMessageContaining("Keys in the cache are still served.");
+    assertThat(CALLS).hasValue(3);
+    assertThat(client.snapshot()).containsEntry("circuit", "open");
+
+    sleep(450);
+    for (String key : List.of("d", "a")) { // the first is the one trial, and lets go on
+      answer = () -> ByteBuffer.wrap(new byte[16]);
+      assertThat(client.unwrapKey(ByteBuffer.wrap(new byte[1]), key).remaining()).isEqualTo(16);
+    }
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
+  }
+
+  @Test
+  void whatIsNoFailureOfTheConnectionLeavesTheWayOpen() {
+    CachingKmsClient client =
+        client(KmsProperties.RETRY_MAX_ATTEMPTS, "1", KmsProperties.BREAKER_FAILURES, "2");
+    List<Throwable> causes =
+        List.of(
+            new SocketTimeoutException("read"),
+            new TimeoutException(),
+            new HttpTimeoutException("no answer"),
+            new InterruptedIOException());
+    for (int i = 0; i < 8; i++) {
+      Throwable cause = causes.get(i % causes.size());
+      answer =
+          () -> {
+            throw new KmsUnavailableException("slow", "wait", cause);
+          };
+      String key = "k" + i;
+      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
+          .hasMessageContaining("slow");
+    }
+    assertThat(CALLS).hasValue(8);
+    assertThat(client.snapshot()).containsEntry("circuit", "closed");
+    assertThat(Breakers.Failure.of(new HttpConnectTimeoutException("no route")))
+        .isEqualTo(Breakers.Failure.UNREACHED);
+  }
+
+  @Test
+  void aTrialThatTheOtherBreakerForbidsIsNoTrial() {
+    Breakers breakers = new Breakers(limits(2, 300));
+    Exception unreached = new ConnectException();
+    for (int i = 0; i < 2; i++) {
+      breakers.enter("the KMS", "a");
+      breakers.failed("a", new KmsUnavailableException("busy", "wait"));
+    }
+    sleep(200);
+    for (String key : List.of("b", "c")) {
+      breakers.enter("the KMS", key);
+      breakers.failed(key, unreached);
+    }
+    sleep(150); // a's is over, the way's is not
+    assertThatThrownBy(() -> breakers.enter("the KMS", "a")).hasMessageContaining("no connection");
+    sleep(310);
+    breakers.enter("the KMS", "a");
+    assertThatThrownBy(() -> breakers.enter("the KMS", "d")).hasMessageContaining("no connection");
+    breakers.answered("a");
+    breakers.enter("the KMS", "d");
+    assertThat(breakers.circuit()).isEqualTo("closed");
+    assertThat(breakers.keysLeftAlone()).isZero();
+  }
+
+  @Test
+  void theNumberOfBreakersIsBounded() {
+    Breakers breakers = new Breakers(limits(1, 60_000));
+    for (int i = 0; i < 3 * Breakers.MOST_KEYS; i++) {
+      breakers.enter("the KMS", "good" + i);
+      breakers.answered("good" + i);
+    }
+    assertThat(breakers.size()).isZero();
+    for (int i = 0; i < 3 * Breakers.MOST_KEYS; i++) {
+      breakers.enter("the KMS", "bad" + i);
+      breakers.failed("bad" + i, new KmsUnavailableException("busy", "wait"));
+    }
+    assertThat(breakers.size()).isEqualTo(Breakers.MOST_KEYS);
+    assertThat(breakers.circuit()).isEqualTo("closed");
+  }
+
+  private static Resilience.Limits limits(int failures, long delayMs) {
+    return new Resilience.Limits(1, 1, 1, 1000, 1000, failures, delayMs);
   }
 
   @Test
