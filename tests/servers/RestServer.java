@@ -13,11 +13,12 @@ import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
 /**
- * Iceberg's REST reference server (RESTCatalogAdapter over a JDBC catalog, as Iceberg's own RESTCatalogServer has it) on
- * 127.0.0.1 and a free port. RESTCatalogServer itself listens on every address and cannot be told otherwise.
+ * Iceberg's REST reference server (RESTCatalogAdapter over a JDBC catalog, as Iceberg's own
+ * RESTCatalogServer has it) on 127.0.0.1 and a free port. RESTCatalogServer itself listens on every
+ * address and cannot be told otherwise.
  *
- * <p>Arguments: JDBC URL, warehouse folder. Prints one line, {@code PORT n}, once it answers; ends when its standard input does,
- * so that it cannot outlive the tests.
+ * <p>Arguments: JDBC URL, warehouse folder. Prints one line, {@code PORT n}, once it answers; ends
+ * when its standard input does, so that it cannot outlive the tests.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -35,7 +36,8 @@ public final class RestServer {
     connector.setPort(0);
     server.addConnector(connector);
     ServletContextHandler context = new ServletContextHandler(ServletContextHandler.NO_SESSIONS);
-    context.addServlet(new ServletHolder(new RESTCatalogServlet(new RESTCatalogAdapter(catalog))), "/*");
+    context.addServlet(
+        new ServletHolder(new RESTCatalogServlet(new RESTCatalogAdapter(catalog))), "/*");
     server.setHandler(context);
     server.start();
     System.out.println("PORT " + connector.getLocalPort());
