@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
     serialize_java_truststore,
@@ -44,6 +45,21 @@ class TestAuthority:
             f"-Djavax.net.ssl.trustStorePassword={TRUST_PASSWORD}",
             "-Djavax.net.ssl.trustStoreType=PKCS12",
         ]
+
+
+def self_signed(file: Path) -> RSAPublicKey:
+    """Writes an RSA key and a certificate of its own, as an application logs in with; gives the public key."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = _name("an application")
+    certificate = _builder(name, name, key).sign(key, hashes.SHA256())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+    file.chmod(0o600)
+    return key.public_key()
 
 
 def make_authority(folder: Path, *names: str) -> TestAuthority:

@@ -4,6 +4,7 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import java.io.IOException;
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -135,10 +136,8 @@ final class SecretSource implements Serializable {
   }
 
   static void requirePrivate(Path file, String property, String user) throws IOException {
-    PosixFileAttributes attributes;
-    try {
-      attributes = Files.readAttributes(file, PosixFileAttributes.class);
-    } catch (UnsupportedOperationException e) {
+    PosixFileAttributes attributes = posix(file);
+    if (attributes == null) {
       return;
     }
 
@@ -154,6 +153,63 @@ final class SecretSource implements Serializable {
               "File %s, which %s names, is open to others than its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
           "Make it private: chmod 600 " + file);
+    }
+  }
+
+  /**
+   * Refuses a file that decides who logs in, or where, when others than its owner may write it.
+   * They may read it: there is no secret in it, or one that ends soon, as in the tokens that
+   * Kubernetes projects into a container with mode 644. Links are followed.
+   *
+   * @param name what names the file: a property, a variable, another file
+   * @throws InvalidConfigurationException when others may write it; not when there is no such file,
+   *     which who reads it tells better
+   */
+  static void requireUnwritable(Path file, String name) {
+    PosixFileAttributes attributes;
+    try {
+      attributes = posix(file);
+    } catch (IOException e) {
+      return;
+    }
+
+    if (attributes != null
+        && (attributes.permissions().contains(PosixFilePermission.GROUP_WRITE)
+            || attributes.permissions().contains(PosixFilePermission.OTHERS_WRITE))) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "File %s, which %s names, may be changed by others than its owner (%s): they could"
+                  + " choose the login",
+              file, name, PosixFilePermissions.toString(attributes.permissions())),
+          "Take the permission away: chmod go-w " + file);
+    }
+  }
+
+  /** The same of a file that an environment variable names, where it does. */
+  static void requireUnwritable(String variable) {
+    String file = System.getenv(variable);
+    if (file != null && !file.isBlank()) {
+      requireUnwritable(Path.of(file), variable);
+    }
+  }
+
+  /**
+   * Tells whether a file has been replaced since: a hash of its content, good for nothing else;
+   * empty when it cannot be read.
+   */
+  static String contentHash(Path file) {
+    try {
+      return SecretHash.of(new String(Files.readAllBytes(file), StandardCharsets.ISO_8859_1));
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private static PosixFileAttributes posix(Path file) throws IOException {
+    try {
+      return Files.readAttributes(file, PosixFileAttributes.class);
+    } catch (UnsupportedOperationException e) {
+      return null; // no permissions to check
     }
   }
 
