@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
     serialize_java_truststore,
@@ -78,6 +78,46 @@ def make_authority(folder: Path, *names: str) -> TestAuthority:
     return _written(folder, ca, server, server_key)
 
 
+@dataclass(frozen=True)
+class ClientCertificate:
+    """A client's own certificate, which vouches for itself, and its private key; both PEM files."""
+
+    file: Path
+    key_file: Path
+
+
+def make_client_certificate(
+    folder: Path, name: str = "client", *, rsa_key: bool = False
+) -> ClientCertificate:
+    """Makes NAME.pem and NAME-key.pem (PKCS #8), of an EC key or an RSA one, over those there are."""
+    key = (
+        rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        if rsa_key
+        else ec.generate_private_key(ec.SECP256R1())
+    )
+    public = key.public_key()
+    key_id = x509.SubjectKeyIdentifier.from_public_key(public)
+    certificate = (
+        _builder(_name(name), _name(name), key)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(key_id, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
+    made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    made.key_file.touch(mode=0o600)
+    made.key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return made
+
+
 def _written(
     folder: Path,
     ca: x509.Certificate,
@@ -125,7 +165,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 ) -> x509.CertificateBuilder:
     now = datetime.now(timezone.utc)
     return (
