@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from servers.faults import FaultProxy
@@ -227,12 +228,16 @@ def test_login_that_a_maintenance_page_answers(
     client.wrap(DEK, key)
 
 
-@pytest.mark.parametrize("rsa_key", [False, True], ids=["EC", "RSA"])
+@pytest.mark.parametrize("kind", ["EC", "RSA", "Ed25519"])
 def test_certificate(
-    jvm: Jvm, private: VaultServer, authority: TestAuthority, tmp_path: Path, rsa_key: bool
+    jvm: Jvm,
+    private: VaultServer,
+    authority: TestAuthority,
+    tmp_path: Path,
+    kind: Literal["EC", "RSA", "Ed25519"],
 ) -> None:
     key = private.make_key()
-    certificate = make_client_certificate(tmp_path, rsa_key=rsa_key)
+    certificate = make_client_certificate(tmp_path, kind=kind)
     properties = private.certificate_login(certificate, private.driver_policy(key))
     client = jvm.client(properties, raw=True)
     blob = client.wrap(DEK, key)

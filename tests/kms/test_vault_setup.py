@@ -283,7 +283,9 @@ def test_variable_that_is_not_set(vault: VaultServer, monkeypatch: pytest.Monkey
         Vault(vault.address, token_env="T").list_keys()
 
 
-def test_approle(vault: VaultServer, mount: str, tmp_path: Path) -> None:
+def test_approle(
+    vault: VaultServer, mount: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = vault.make_policy(f'path "{MOUNT}/keys/*" {{ capabilities = ["create", "read"] }}')
     role_id, secret_id = vault.make_approle(policy)
     write_secret(tmp_path / "secret-id", secret_id)
@@ -295,6 +297,9 @@ def test_approle(vault: VaultServer, mount: str, tmp_path: Path) -> None:
     )
     key = vault.make_key(mount=mount)
     assert login.describe_key(key).key_id == key
+    monkeypatch.setenv("S", secret_id)
+    by_variable = Vault(vault.address, role_id=role_id, secret_id_env="S", transit_mount=mount)
+    assert by_variable.describe_key(key).key_id == key
     write_secret(tmp_path / "secret-id", "wrong-secret-id")
     with pytest.raises(LoginFailedError) as raised:
         login.describe_key(key)

@@ -5,16 +5,18 @@ import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
     serialize_java_truststore,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+AnyKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 TRUST_PASSWORD = "trust-only"
 
 
@@ -87,14 +89,16 @@ class ClientCertificate:
 
 
 def make_client_certificate(
-    folder: Path, name: str = "client", *, rsa_key: bool = False
+    folder: Path, name: str = "client", kind: Literal["EC", "RSA", "Ed25519"] = "EC"
 ) -> ClientCertificate:
-    """Makes NAME.pem and NAME-key.pem (PKCS #8), of an EC key or an RSA one, over those there are."""
-    key = (
-        rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        if rsa_key
-        else ec.generate_private_key(ec.SECP256R1())
-    )
+    """Makes NAME.pem and NAME-key.pem (PKCS #8), over those there are."""
+    key: AnyKey
+    if kind == "RSA":
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    elif kind == "EC":
+        key = ec.generate_private_key(ec.SECP256R1())
+    else:
+        key = ed25519.Ed25519PrivateKey.generate()
     public = key.public_key()
     key_id = x509.SubjectKeyIdentifier.from_public_key(public)
     certificate = (
@@ -103,7 +107,7 @@ def make_client_certificate(
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .add_extension(key_id, critical=False)
-        .sign(key, hashes.SHA256())
+        .sign(key, None if kind == "Ed25519" else hashes.SHA256())
     )
     made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
     made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
@@ -164,9 +168,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: AnyKey) -> x509.CertificateBuilder:
     now = datetime.now(timezone.utc)
     return (
         x509.CertificateBuilder()
