@@ -5,10 +5,11 @@ import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+AnyKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 TRUST_PASSWORD = "trust-only"
 
 
@@ -94,6 +96,48 @@ def make_authority(folder: Path, *names: str) -> TestAuthority:
     return _written(folder, ca, server, server_key)
 
 
+@dataclass(frozen=True)
+class ClientCertificate:
+    """A client's own certificate, which vouches for itself, and its private key; both PEM files."""
+
+    file: Path
+    key_file: Path
+
+
+def make_client_certificate(
+    folder: Path, name: str = "client", kind: Literal["EC", "RSA", "Ed25519"] = "EC"
+) -> ClientCertificate:
+    """Makes NAME.pem and NAME-key.pem (PKCS #8), over those there are."""
+    key: AnyKey
+    if kind == "RSA":
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    elif kind == "EC":
+        key = ec.generate_private_key(ec.SECP256R1())
+    else:
+        key = ed25519.Ed25519PrivateKey.generate()
+    public = key.public_key()
+    key_id = x509.SubjectKeyIdentifier.from_public_key(public)
+    certificate = (
+        _builder(_name(name), _name(name), key)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(key_id, critical=False)
+        .sign(key, None if kind == "Ed25519" else hashes.SHA256())
+    )
+    made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
+    made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    made.key_file.touch(mode=0o600)
+    made.key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return made
+
+
 def _written(
     folder: Path,
     ca: x509.Certificate,
@@ -140,9 +184,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: AnyKey) -> x509.CertificateBuilder:
     now = datetime.now(timezone.utc)
     return (
         x509.CertificateBuilder()

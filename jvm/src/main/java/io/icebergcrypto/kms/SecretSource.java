@@ -28,15 +28,28 @@ final class SecretSource implements Serializable {
           PosixFilePermission.GROUP_WRITE,
           PosixFilePermission.OTHERS_READ,
           PosixFilePermission.OTHERS_WRITE);
+  private static final Set<PosixFilePermission> OTHERS_CHANGE =
+      EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+
+  /** Who else writes the file of Vault's token, and would open it again. */
+  private static final String AGENT =
+      ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
+          + " Spark's user as its owner.";
 
   private final String property;
   private final String variable;
   private final String file;
+  private final boolean mayBeProjected;
 
   private SecretSource(String property, String variable, String file) {
+    this(property, variable, file, false);
+  }
+
+  private SecretSource(String property, String variable, String file, boolean mayBeProjected) {
     this.property = property;
     this.variable = variable;
     this.file = file;
+    this.mayBeProjected = mayBeProjected;
   }
 
   /** A secret in a file. */
@@ -80,6 +93,15 @@ final class SecretSource implements Serializable {
     }
 
     return Optional.ofNullable(file).map(path -> file(path, fileProperty));
+  }
+
+  /**
+   * The same for a JWT, which Kubernetes may put there: kubelet makes a service account's token
+   * readable to all of a pod, unless all its containers run as one user. Nobody but the pod can
+   * reach it. A folder that kubelet writes has a link {@code ..data} in it.
+   */
+  SecretSource orProjected() {
+    return new SecretSource(property, variable, file, true);
   }
 
   /**
@@ -136,12 +158,21 @@ final class SecretSource implements Serializable {
   }
 
   static void requirePrivate(Path file, String property, String user) throws IOException {
+    refuse(OTHERS, file, property, user);
+  }
+
+  private static boolean isProjected(Path file) {
+    return Files.isSymbolicLink(file.toAbsolutePath().resolveSibling("..data"));
+  }
+
+  private static void refuse(Set<PosixFilePermission> open, Path file, String property, String user)
+      throws IOException {
     PosixFileAttributes attributes = posix(file);
     if (attributes == null) {
       return;
     }
 
-    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(OTHERS);
+    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(open);
     tooMuch.retainAll(attributes.permissions());
     if (!attributes.owner().getName().equals(user)) {
       tooMuch.remove(PosixFilePermission.GROUP_READ);
@@ -152,7 +183,9 @@ final class SecretSource implements Serializable {
           String.format(
               "File %s, which %s names, is open to others than its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
-          "Make it private: chmod 600 " + file);
+          "Make it private: chmod 600 "
+              + file
+              + (property.equals(VaultConfig.TOKEN_FILE) ? AGENT : ""));
     }
   }
 
@@ -228,7 +261,8 @@ final class SecretSource implements Serializable {
   private String readFile() {
     Path path = Path.of(file);
     try {
-      requirePrivate(path, property);
+      boolean projected = mayBeProjected && isProjected(path);
+      refuse(projected ? OTHERS_CHANGE : OTHERS, path, property, System.getProperty("user.name"));
       return Files.readString(path).strip();
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(

@@ -71,6 +71,19 @@ class SecretSourceTest {
   }
 
   @Test
+  void aServiceAccountsTokenMayBeReadByAllOfItsPod() throws Exception {
+    Path file =
+        secret("a.jwt", "rw-r--r--"); // kubelet's mode, unless all containers run as one user
+    SecretSource jwt = SecretSource.file(file.toString(), "the.property");
+    assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
+    Files.createSymbolicLink(folder.resolve("..data"), folder);
+    assertThat(jwt.orProjected().read()).isEqualTo("a.jwt");
+    assertThatThrownBy(jwt::read).hasMessageContaining("open to others");
+    secret("a.jwt", "rw-rw-r--");
+    assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
+  }
+
+  @Test
   void theGroupMayReadAnotherUsersFile() throws Exception {
     Path file = secret("hush-hush", "rw-r-----"); // a secret that Kubernetes mounts
     SecretSource.requirePrivate(file, "the.property", "somebody-else");
