@@ -36,6 +36,7 @@ def test_every_argument_is_a_catalog_property() -> None:
         warehouse="file:/w",
         kms=Keystore("/keys.p12", password_env="P"),
         required=True,
+        allowed_key_ids=["sales", "hr-*"],
         options={"io-impl": "com.IO"},
     )
     assert found == {
@@ -47,8 +48,14 @@ def test_every_argument_is_a_catalog_property() -> None:
         "lake.encryption.kms.keystore.path": "/keys.p12",
         "lake.encryption.kms.keystore.password-env": "P",
         "lake.encryption.required": "true",
+        "lake.encryption.allowed-key-ids": "sales, hr-*",
         "lake.io-impl": "com.IO",
     }
+
+
+def test_a_comma_in_an_allowed_key_id_is_its_own() -> None:
+    found = catalog_conf(allowed_key_ids=["a,b", r"c\,d", r"e\\,f"])
+    assert found["lake.encryption.allowed-key-ids"] == r"a\,b, c\,d, e\\\,f"
 
 
 def test_hive_is_the_default_type() -> None:
@@ -106,6 +113,10 @@ class NotAKms:
         ({"kms": NotAKms()}, "kms must be a KMS"),
         ({"kms": {"encryption.kms-type": "keystore"}}, "kms must be a KMS"),
         ({"kms": Keystore}, "kms must be a KMS"),
+        ({"allowed_key_ids": []}, "allowed_key_ids must be a list of key ids, not []"),
+        ({"allowed_key_ids": "sales"}, "must be a list of key ids, not 'sales'"),
+        ({"allowed_key_ids": ["a", " "]}, "must be a list of key ids"),
+        ({"allowed_key_ids": ["a", None]}, "must be a list of key ids"),
         ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
         ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
         ({"options": {"clients": 4}}, "'clients' is 4"),

@@ -203,6 +203,11 @@ public final class EncryptedCatalog
     return settings.encryptionRequired();
   }
 
+  /** The master keys that tables may name. */
+  AllowedKeyIds allowedKeyIds() {
+    return settings.allowedKeyIds();
+  }
+
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
     return EncryptionProperties.ofNewTable(propertiesInForce(), own);
   }
@@ -246,6 +251,7 @@ public final class EncryptedCatalog
         new TableKeys(table, managers, this::kms),
         new CommitGuard(table, settings.plaintextFiles(), settings.statistics()),
         authenticator(table, ops),
+        settings.allowedKeyIds(),
         !settings.refusesPlaintextTables());
   }
 
@@ -255,15 +261,18 @@ public final class EncryptedCatalog
         : MetadataAuthenticator.off();
   }
 
-  /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
+  /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
   void checkMetadata(Table table) {
     if (table instanceof BaseTable base) {
-      authenticator(base.name(), base.operations()).check(base.operations().current());
+      TableMetadata metadata = base.operations().current();
+      allowedKeyIds().check(base.name(), metadata);
+      authenticator(base.name(), base.operations()).check(metadata);
     }
   }
 
-  /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
+  /** Checks the metadata of a file that is to become a table's, as that of a table. */
   void checkMetadata(TableIdentifier identifier, TableMetadata metadata, String file) {
+    allowedKeyIds().check(fullName(identifier), metadata);
     authenticator(fullName(identifier), null).check(metadata, file);
   }
 

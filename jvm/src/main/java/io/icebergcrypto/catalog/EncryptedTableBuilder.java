@@ -203,6 +203,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     EncryptionProperties.check(tableName(), Map.of(), all);
+    catalog.allowedKeyIds().checkNew(tableName(), keyId);
     if (EncryptionProperties.needsFormatVersion(tableName(), all)) {
       delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
     }

@@ -27,6 +27,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableKeys keys;
   private final CommitGuard guard;
   private final MetadataAuthenticator authenticator;
+  private final AllowedKeyIds allowedKeyIds;
   private final boolean plaintextAllowed;
   private boolean failed; // guarded by this
 
@@ -35,11 +36,13 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitGuard guard,
       MetadataAuthenticator authenticator,
+      AllowedKeyIds allowedKeyIds,
       boolean plaintextAllowed) {
     this.delegate = delegate;
     this.keys = keys;
     this.guard = guard;
     this.authenticator = authenticator;
+    this.allowedKeyIds = allowedKeyIds;
     this.plaintextAllowed = plaintextAllowed;
   }
 
@@ -51,7 +54,7 @@ final class EncryptedTableOperations implements TableOperations {
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
     return new EncryptedTableOperations(
-        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed);
+        delegate, keys, guard.withPlaintextFiles(), authenticator, allowedKeyIds, plaintextAllowed);
   }
 
   @Override
@@ -71,6 +74,7 @@ final class EncryptedTableOperations implements TableOperations {
       return;
     }
 
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(base);
     guard.check(
         base,
@@ -97,6 +101,7 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = delegate.current();
+    allowedKeyIds.check(keys.tableName(), current);
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
@@ -138,6 +143,7 @@ final class EncryptedTableOperations implements TableOperations {
               .build();
     }
 
+    allowedKeyIds.check(tableName, restored);
     delegate.commit(current, authenticator.sign(current, restored));
   }
 
@@ -212,6 +218,7 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(metadata);
     keys.learn(metadata);
     if (!plaintextAllowed

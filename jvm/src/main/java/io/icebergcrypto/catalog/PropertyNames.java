@@ -27,6 +27,7 @@ final class PropertyNames {
           KmsProperties.KMS_TYPE,
           KmsProperties.KMS_IMPL,
           EncryptionProperties.REQUIRED,
+          EncryptionProperties.ALLOWED_KEY_IDS,
           EncryptionProperties.MANAGER_IMPL,
           EncryptionProperties.STATISTICS,
           EncryptionProperties.PLAINTEXT_FILES,
