@@ -462,12 +462,19 @@ public final class EncryptedCatalog
     namespaces().createNamespace(namespace);
   }
 
+  /** The master keys that namespaces give to new tables. */
+  public NamespaceKeys namespaceKeys() {
+    return new NamespaceKeys(this);
+  }
+
   @Override
   public void createNamespace(Namespace namespace, Map<String, String> metadata) {
+    namespaceKeys().check(namespace, metadata);
     // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees
     // one
     boolean dropOwner = delegate instanceof HadoopCatalog && metadata.keySet().equals(OWNER_ONLY);
     namespaces().createNamespace(namespace, dropOwner ? Map.of() : metadata);
+    namespaceKeys().checkKept(namespace, metadata);
   }
 
   @Override
@@ -494,7 +501,10 @@ public final class EncryptedCatalog
   @Override
   public boolean setProperties(Namespace namespace, Map<String, String> newProperties)
       throws NoSuchNamespaceException {
-    return namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().check(namespace, newProperties);
+    boolean changed = namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().checkKept(namespace, newProperties);
+    return changed;
   }
 
   @Override
