@@ -46,6 +46,7 @@ def configure_spark(
     session_catalog: bool = False,
     path_access: bool = True,
     required: bool = False,
+    allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -72,6 +73,8 @@ def configure_spark(
             the first catalog with a KMS counts. Otherwise Iceberg's own reads no encrypted table there, and
             leaves plaintext files of writes that it fails to commit.
         required: refuse to create a table without ``encryption.key-id``.
+        allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
+            characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
 
     Returns:
@@ -84,7 +87,7 @@ def configure_spark(
         SparkConnectError: it is a Spark Connect session or builder; its server needs the settings.
     """
     properties = _catalog_properties(
-        type, catalog_impl, uri, warehouse, kms, required, dict(options or {})
+        type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
     )
     conf = _catalog_conf(_check_name(catalog), properties)
     if session_catalog:
@@ -212,6 +215,7 @@ def _catalog_properties(
     warehouse: str | None,
     kms: KmsSettings | None,
     required: bool,
+    allowed_key_ids: Sequence[str] | None,
     options: dict[str, str],
 ) -> dict[str, str]:
     """Check the arguments and make Iceberg's catalog properties of them."""
@@ -228,6 +232,8 @@ def _catalog_properties(
         named.update(kms.properties())
     if required:
         named["encryption.required"] = "true"
+    if allowed_key_ids is not None:
+        named["encryption.allowed-key-ids"] = _key_id_list(allowed_key_ids)
     given = {key: value for key, value in named.items() if value is not None}
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -241,6 +247,17 @@ def _catalog_properties(
                 "set it in one place",
             )
     return {**given, **options}
+
+
+def _key_id_list(key_ids: Sequence[str]) -> str:
+    """Join key ids, whose commas are their own."""
+    is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
+    if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
+        raise ConfigurationError(
+            f"allowed_key_ids must be a list of key ids, not {key_ids!r}",
+            "for example allowed_key_ids=['sales', 'hr-*']; None allows every key",
+        )
+    return ", ".join(re.sub(r"(\\.)|,", lambda m: m[1] or r"\,", key_id) for key_id in key_ids)
 
 
 def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A002

@@ -36,6 +36,7 @@ def test_every_argument_is_a_catalog_property() -> None:
         warehouse="file:/w",
         kms=Keystore("/keys.p12", password_env="P"),
         required=True,
+        allowed_key_ids=["sales", "hr-*"],
         options={"io-impl": "com.IO"},
         path_access=False,
     )
@@ -48,6 +49,7 @@ def test_every_argument_is_a_catalog_property() -> None:
         "lake.encryption.kms.keystore.path": "/keys.p12",
         "lake.encryption.kms.keystore.password-env": "P",
         "lake.encryption.required": "true",
+        "lake.encryption.allowed-key-ids": "sales, hr-*",
         "lake.io-impl": "com.IO",
     }
 
@@ -79,6 +81,11 @@ def test_a_path_catalog_that_is_set_stays() -> None:
     configure_spark(builder, "two", kms=Keystore("/2.p12", password_env="P"))
     paths = "spark.sql.catalog.default_iceberg.encryption.kms.keystore.path"
     assert builder._options[paths] == "/1.p12"
+
+
+def test_a_comma_in_an_allowed_key_id_is_its_own() -> None:
+    found = catalog_conf(allowed_key_ids=["a,b", r"c\,d", r"e\\,f"])
+    assert found["lake.encryption.allowed-key-ids"] == r"a\,b, c\,d, e\\\,f"
 
 
 def test_hive_is_the_default_type() -> None:
@@ -136,6 +143,10 @@ class NotAKms:
         ({"kms": NotAKms()}, "kms must be a KMS"),
         ({"kms": {"encryption.kms-type": "keystore"}}, "kms must be a KMS"),
         ({"kms": Keystore}, "kms must be a KMS"),
+        ({"allowed_key_ids": []}, "allowed_key_ids must be a list of key ids, not []"),
+        ({"allowed_key_ids": "sales"}, "must be a list of key ids, not 'sales'"),
+        ({"allowed_key_ids": ["a", " "]}, "must be a list of key ids"),
+        ({"allowed_key_ids": ["a", None]}, "must be a list of key ids"),
         ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
         ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
         ({"options": {"clients": 4}}, "'clients' is 4"),

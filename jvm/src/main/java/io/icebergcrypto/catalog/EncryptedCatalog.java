@@ -222,6 +222,11 @@ public final class EncryptedCatalog
     return settings.encryptionRequired();
   }
 
+  /** The master keys that tables may name. */
+  AllowedKeyIds allowedKeyIds() {
+    return settings.allowedKeyIds();
+  }
+
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
     return EncryptionProperties.ofNewTable(propertiesInForce(), own);
   }
@@ -265,6 +270,7 @@ public final class EncryptedCatalog
         new TableKeys(table, managers, this::kms),
         new CommitGuard(table, settings.plaintextFiles(), settings.statistics()),
         authenticator(table, ops),
+        settings.allowedKeyIds(),
         !settings.refusesPlaintextTables());
   }
 
@@ -275,15 +281,18 @@ public final class EncryptedCatalog
         : MetadataAuthenticator.off(settings.insteadOfAuthentication(delegate));
   }
 
-  /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
+  /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
   void checkMetadata(Table table) {
     if (table instanceof BaseTable base) {
-      authenticator(base.name(), base.operations()).check(base.operations().current());
+      TableMetadata metadata = base.operations().current();
+      allowedKeyIds().check(base.name(), metadata);
+      authenticator(base.name(), base.operations()).check(metadata);
     }
   }
 
-  /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
+  /** Checks the metadata of a file that is to become a table's, as that of a table. */
   void checkMetadata(TableIdentifier identifier, MetadataFile file) {
+    allowedKeyIds().check(fullName(identifier), file.metadata());
     authenticator(fullName(identifier), null).check(file);
   }
 
@@ -525,12 +534,19 @@ public final class EncryptedCatalog
     namespaces().createNamespace(namespace);
   }
 
+  /** The master keys that namespaces give to new tables. */
+  public NamespaceKeys namespaceKeys() {
+    return new NamespaceKeys(this);
+  }
+
   @Override
   public void createNamespace(Namespace namespace, Map<String, String> metadata) {
+    namespaceKeys().check(namespace, metadata);
     // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees
     // one
     boolean dropOwner = delegate instanceof HadoopCatalog && metadata.keySet().equals(OWNER_ONLY);
     namespaces().createNamespace(namespace, dropOwner ? Map.of() : metadata);
+    namespaceKeys().checkKept(namespace, metadata);
   }
 
   @Override
@@ -557,7 +573,10 @@ public final class EncryptedCatalog
   @Override
   public boolean setProperties(Namespace namespace, Map<String, String> newProperties)
       throws NoSuchNamespaceException {
-    return namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().check(namespace, newProperties);
+    boolean changed = namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().checkKept(namespace, newProperties);
+    return changed;
   }
 
   @Override

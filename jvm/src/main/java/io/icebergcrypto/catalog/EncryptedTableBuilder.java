@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
+import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.SortOrder;
@@ -39,6 +40,8 @@ final class EncryptedTableBuilder implements TableBuilder {
   private final TableIdentifier identifier;
   private final TableBuilder delegate;
   private final Map<String, String> properties = new HashMap<>();
+  private boolean askedNamespace;
+  private NamespaceKeys.Default fromNamespace;
 
   EncryptedTableBuilder(
       EncryptedCatalog catalog, TableIdentifier identifier, TableBuilder delegate) {
@@ -84,6 +87,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   @Override
   public Table create() {
+    takeNamespaceKey();
     String keyId = EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties));
     if (keyId == null) {
       prepareNewTable();
@@ -244,20 +248,32 @@ final class EncryptedTableBuilder implements TableBuilder {
    * @return the key id, or null for a table that is not encrypted
    */
   private String prepareNewTable() {
+    takeNamespaceKey();
+    try {
+      return preparedNewTable();
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+  }
+
+  private String preparedNewTable() {
     Map<String, String> all = catalog.propertiesOfNewTable(properties);
     PropertyNames.checkTable(tableName(), Map.of(), all);
     String keyId = EncryptionProperties.keyId(all);
     if (keyId == null) {
       refuseIfRequired(
           String.format(
-              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
-                  + " table-default.%s.",
-              EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID));
+              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the namespace property %s or the"
+                  + " catalog property table-default.%s.",
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID));
       refuseAnothersMetadata(all);
       return null;
     }
 
     EncryptionProperties.check(tableName(), Map.of(), all);
+    catalog.allowedKeyIds().checkNew(tableName(), keyId);
     if (EncryptionProperties.needsFormatVersion(tableName(), all)) {
       delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
     }
@@ -270,6 +286,36 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     return keyId;
+  }
+
+  /**
+   * Gives the table the key of its namespace, where the statement names none and the catalog does
+   * not overrule all. Costs a call of the catalog behind, so that is all it is asked for.
+   */
+  private void takeNamespaceKey() {
+    if (askedNamespace
+        || properties.containsKey(EncryptionProperties.KEY_ID)
+        || catalog
+            .propertiesInForce()
+            .containsKey(CatalogProperties.TABLE_OVERRIDE_PREFIX + EncryptionProperties.KEY_ID)) {
+      return;
+    }
+
+    this.fromNamespace = catalog.namespaceKeys().of(identifier.namespace());
+    this.askedNamespace = true;
+    if (fromNamespace != null) {
+      withProperty(EncryptionProperties.KEY_ID, fromNamespace.keyId());
+    }
+  }
+
+  /** Says where the key id comes from, if not from the statement. */
+  private IcebergCryptoException withNamespace(IcebergCryptoException e) {
+    return fromNamespace == null
+        ? e
+        : e.withHint(
+            String.format(
+                "%s='%s' is a property of namespace %s.",
+                EncryptionProperties.KEY_ID, fromNamespace.keyId(), fromNamespace.namespace()));
   }
 
   /** Properties copied from an encrypted table: commits of that one made them. */
@@ -333,10 +379,16 @@ final class EncryptedTableBuilder implements TableBuilder {
       }
     }
 
+    takeNamespaceKey();
     Map<String, String> after = new HashMap<>(before);
     after.putAll(catalog.propertiesOfNewTable(properties));
     PropertyNames.checkTable(tableName(), before, after);
-    CommitGuard.checkKeyId(tableName(), true, before, after);
+    try {
+      CommitGuard.checkKeyId(tableName(), true, before, after);
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+
     String keyId = EncryptionProperties.keyId(after);
     if (keyId == null) {
       refuseIfRequired(

@@ -34,6 +34,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableKeys keys;
   private final CommitGuard guard;
   private final MetadataAuthenticator authenticator;
+  private final AllowedKeyIds allowedKeyIds;
   private final boolean plaintextAllowed;
   private final LoadedMetadata loaded;
 
@@ -42,12 +43,14 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitGuard guard,
       MetadataAuthenticator authenticator,
+      AllowedKeyIds allowedKeyIds,
       boolean plaintextAllowed) {
     this(
         delegate,
         keys,
         guard,
         authenticator,
+        allowedKeyIds,
         plaintextAllowed,
         new LoadedMetadata(delegate, keys.tableName()));
   }
@@ -57,6 +60,7 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitGuard guard,
       MetadataAuthenticator authenticator,
+      AllowedKeyIds allowedKeyIds,
       boolean plaintextAllowed,
       LoadedMetadata loaded) {
     this.loaded = loaded;
@@ -64,6 +68,7 @@ final class EncryptedTableOperations implements TableOperations {
     this.keys = keys;
     this.guard = guard;
     this.authenticator = authenticator;
+    this.allowedKeyIds = allowedKeyIds;
     this.plaintextAllowed = plaintextAllowed;
   }
 
@@ -75,7 +80,13 @@ final class EncryptedTableOperations implements TableOperations {
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
     return new EncryptedTableOperations(
-        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed, loaded);
+        delegate,
+        keys,
+        guard.withPlaintextFiles(),
+        authenticator,
+        allowedKeyIds,
+        plaintextAllowed,
+        loaded);
   }
 
   @Override
@@ -95,6 +106,7 @@ final class EncryptedTableOperations implements TableOperations {
       return;
     }
 
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(base);
     guard.check(
         base,
@@ -156,6 +168,7 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = loaded.current();
+    allowedKeyIds.check(keys.tableName(), current);
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
@@ -194,7 +207,9 @@ final class EncryptedTableOperations implements TableOperations {
           .inTable(tableName);
     }
 
-    delegate.commit(current, authenticator.sign(current, restored(tableName, file.metadata())));
+    TableMetadata restored = restored(tableName, file.metadata());
+    allowedKeyIds.check(tableName, restored);
+    delegate.commit(current, authenticator.sign(current, restored));
   }
 
   private static IcebergCryptoException otherContent(
@@ -296,6 +311,7 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(metadata);
     keys.learn(metadata);
     if (!plaintextAllowed
