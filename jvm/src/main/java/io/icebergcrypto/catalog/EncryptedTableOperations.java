@@ -8,7 +8,6 @@ import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
-import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;

@@ -194,9 +194,9 @@ final class Purge {
     return e.inTable(name)
         .withHint(
             String.format(
-            "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
-                + " which needs no key, and then delete the folder %s.%s",
-            location, force));
+                "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                    + " which needs no key, and then delete the folder %s.%s",
+                location, force));
   }
 
   /**

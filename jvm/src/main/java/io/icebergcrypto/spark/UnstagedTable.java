@@ -30,7 +30,10 @@ final class UnstagedTable extends StagedSparkTable {
    * @param refusal why it was not staged; thrown again when that is not the server's doing
    */
   static StagedTable create(
-      EncryptedSparkCatalog catalog, Identifier ident, TableInfo info, NotSupportedException refusal)
+      EncryptedSparkCatalog catalog,
+      Identifier ident,
+      TableInfo info,
+      NotSupportedException refusal)
       throws TableAlreadyExistsException {
     if (!EncryptedCatalog.isRefusedTransaction(refusal)) {
       throw refusal;
@@ -41,9 +44,7 @@ final class UnstagedTable extends StagedSparkTable {
         made,
         () -> {
           catalog.invalidateTable(ident);
-          catalog
-              .encryptedCatalog()
-              .takeBack(Spark3Util.identifierToTableIdentifier(ident), made);
+          catalog.encryptedCatalog().takeBack(Spark3Util.identifierToTableIdentifier(ident), made);
         });
   }
 

@@ -176,7 +176,8 @@ class KeylessPurgeTest extends LakeFixture {
     ObjectStore store = new ObjectStore();
     store.objects.addAll(others);
     store.objects.addAll(own);
-    PurgedFiles purged = new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
+    PurgedFiles purged =
+        new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
     assertThat(purged.files()).isEqualTo(2);
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
 
