@@ -87,6 +87,11 @@ final class CommittedKeys {
     }
   }
 
+  /**
+   * Removes what nothing needs.
+   *
+   * @param now the time in milliseconds since the epoch, which tells how old a KEK is
+   */
   static TableMetadata pruned(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
     CommittedKeys all = new CommittedKeys(metadata);
@@ -125,9 +130,10 @@ final class CommittedKeys {
 
   /** A key, and what encrypts it. */
   private void need(String id, Set<String> needed) {
-    for (EncryptedKey key = keys.get(id);
-        key != null && needed.add(key.keyId());
-        key = keys.get(key.encryptedById())) {}
+    EncryptedKey key = keys.get(id);
+    while (key != null && needed.add(key.keyId())) {
+      key = keys.get(key.encryptedById());
+    }
   }
 
   /** Whether a statistics file was written again, under another key. */

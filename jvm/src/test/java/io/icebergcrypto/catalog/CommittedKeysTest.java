@@ -16,9 +16,11 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.ExpireSnapshots;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -250,6 +252,25 @@ class CommittedKeysTest extends LakeFixture {
     assertThat(keys(inAnotherSession())).hasSize(7);
     toOne(table.expireSnapshots()).commit();
     assertThat(keys(inAnotherSession())).hasSize(2);
+  }
+
+  @Test
+  void aFileIOTakenBeforeSixHundredKeysCameReadsOn() throws IOException {
+    Table table = create(1);
+    FileIO io = table.io();
+    Table other = inAnotherSession();
+    TableOperations ops = ((HasTableOperations) other).operations();
+    TableMetadata base = ops.refresh();
+    EncryptedKey key = base.encryptionKeys().get(base.encryptionKeys().size() - 1);
+    TableMetadata.Builder grown = TableMetadata.buildFrom(base);
+    for (int i = 0; i < 600; i++) {
+      grown.addEncryptionKey(
+          like(key, "another-" + i, key.encryptedById(), Map.of("owner", "somebody")));
+    }
+    ops.commit(base, grown.build());
+    TestLake.append(other, 1);
+    assertThat(keys(table)).hasSizeGreaterThan(600);
+    assertThat(table.currentSnapshot().allManifests(io)).hasSize(2);
   }
 
   @Test
