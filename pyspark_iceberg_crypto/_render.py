@@ -51,6 +51,12 @@ def verdict(report: VerifyReport) -> str:
     return f"{problems} found in {files} of {report.table} (master key {report.key_id!r})"
 
 
+def metadata(report: VerifyReport) -> str:
+    """Say in one line whether the metadata that names the files is authenticated."""
+    word = "is" if report.metadata_authenticated else "is not"
+    return f"its metadata {word} authenticated: {report.metadata_authentication}"
+
+
 def report(found: VerifyReport) -> RenderableType:
     """Lay out a report: counts, the verdict, the problems with their hints."""
     style, mark = ("bold green", "✓") if found.ok else ("bold red", "✗")
@@ -58,6 +64,7 @@ def report(found: VerifyReport) -> RenderableType:
     scope = f"  {reach}, {size(found.byte_count)}, {found.seconds:.1f} s"
     parts: list[RenderableType] = [_counts(found)] if found.counts else []
     parts += [Text(f"{mark} {verdict(found)}", style), Text(scope, "dim")]
+    parts.append(Text(f"  {metadata(found)}", "dim" if found.metadata_authenticated else "yellow"))
     for problem in found.problems[:SHOWN_PROBLEMS]:
         lines = Text.assemble(("✗ ", "red"), (problem.kind, "bold"), "  ", problem.path)
         lines.append(f"\n{problem.problem}")
@@ -107,6 +114,7 @@ def report_html(found: VerifyReport) -> str:
     return (
         f"<div><p style='color:{colour};font-weight:bold'>"
         f"{'✓' if found.ok else '✗'} {escape(verdict(found))}</p>"
+        f"<p>{escape(metadata(found))}</p>"
         "<table><thead><tr><th></th><th>kind</th><th>magic</th><th>files</th><th>bytes</th></tr>"
         f"</thead><tbody>{rows}</tbody></table>{f'<ul>{problems}</ul>' if problems else ''}</div>"
     )

@@ -61,6 +61,9 @@ class VerifyReport:
         table: the table's full name.
         key_id: the master key's id; None on a table without encryption.
         format_version: Iceberg's format version of the table.
+        metadata_authenticated: whether each load of the table checks that nobody changed its metadata in the
+            storage. ``ok`` does not say that: it is about the files that the metadata names.
+        metadata_authentication: by what it is authenticated, or why it is not.
         all_snapshots: whether files of all snapshots were checked, or the current one's.
         snapshots: how many snapshots were checked.
         file_count: how many files were checked.
@@ -75,6 +78,8 @@ class VerifyReport:
     table: str
     key_id: str | None
     format_version: int
+    metadata_authenticated: bool
+    metadata_authentication: str
     all_snapshots: bool
     snapshots: int
     file_count: int
@@ -96,6 +101,8 @@ class VerifyReport:
             table=found["table"],
             key_id=found["key_id"],
             format_version=found["format_version"],
+            metadata_authenticated=found["metadata_authenticated"],
+            metadata_authentication=found["metadata_authentication"],
             all_snapshots=found["all_snapshots"],
             snapshots=found["snapshots"],
             file_count=found["files"],

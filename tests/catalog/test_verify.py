@@ -18,6 +18,9 @@ def test_an_encrypted_table_verifies(lake: Lake) -> None:
     report = verify_table(lake.spark, table)
     assert report.ok, report
     assert not report.problems
+    assert report.metadata_authenticated == (lake.kind != "rest"), report.metadata_authentication
+    word = "is not authenticated: the REST server" if lake.kind == "rest" else "is authenticated: "
+    assert f"its metadata {word}" in str(report)
     files = report.files.collect()
     on_disk = {path.name for path in lake.files()}
     assert {Path(row.path).name for row in files} <= on_disk

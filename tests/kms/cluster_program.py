@@ -139,7 +139,12 @@ class Life:
     def verify(self) -> Any:
         with verify_table(self.spark, self.table) as report:
             files = [row.asDict() for row in report.files.select("path", "magic").collect()]
-            return {"ok": report.ok, "files": files}
+            return {
+                "ok": report.ok,
+                "files": files,
+                "authenticated": report.metadata_authenticated,
+                "authentication": report.metadata_authentication,
+            }
 
     def shown(self) -> Any:
         """All that names the table or travels with it, to look for secrets in."""

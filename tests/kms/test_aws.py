@@ -158,10 +158,15 @@ def test_rsa_keys(jvm: Jvm, ministack: AwsServer) -> None:
     client = jvm.client(ours(ministack.url) | named, raw=True)
     blob = client.wrap(KEY, key)
     assert client.unwrap(blob, key) == KEY
+    assert not client.authenticates(key)
     other = jvm.client(stock(ministack.url, encryption_algorithm_spec=algorithm), raw=True)
     assert other.unwrap(blob, key) == client.unwrap(other.wrap(KEY, key), key) == KEY
+    symmetric = jvm.client(ours(ministack.url), raw=True)
+    assert symmetric.authenticates(key), "a promise to refuse what was wrapped by RSA:"
     with pytest.raises(errors.NotSupportedError, match="symmetric key"):
-        jvm.client(ours(ministack.url), raw=True).wrap(KEY, key)
+        symmetric.wrap(KEY, key)
+    with pytest.raises(errors.IcebergCryptoError):
+        symmetric.unwrap(blob, key)
 
 
 def test_old_blobs_unwrap_after_a_rotation(client: Client, moto: AwsServer) -> None:

@@ -136,7 +136,7 @@ def test_key(lived: Run, kind: str) -> None:
 def test_create(lived: Run, kind: str) -> None:
     """The trial of the key is one wrap and one unwrap; the one before it was KMS.check's.
 
-    The third wrap is that of the table's KEK, which signs its metadata on a Hadoop catalog.
+    The third wrap is that of the table's KEK, which signs its metadata, but for Azure's RSA keys.
     """
     assert step(lived, kind, "create") == {"wrap": 3, "unwrap": 2}
 
@@ -186,6 +186,7 @@ def test_verify(lived: Run, kind: str) -> None:
     assert seen["ok"]
     assert {file["magic"] for file in seen["files"]} == {"PARE", "AGS1"}
     assert all(file["path"].startswith("s3://") == (kind == "aws") for file in seen["files"])
+    assert seen["authenticated"] == (kind != "azure"), seen["authentication"]
 
 
 @every_kms

@@ -67,9 +67,11 @@ def test_round_trip(jvm: Jvm, store: Keystore, client: Client) -> None:
     assert wrapped.startswith(b"ICWK\x01\x08keystore\x00\x00\x00\x01")
     assert len(wrapped) == HEADER + 12 + len(KEK) + 16
     assert KEK not in wrapped
+    assert client.authenticates("k1")
     other = jvm.client(store.properties())
     other.check("k1")
     assert other.unwrap(wrapped, "k1") == KEK
+    assert other.authenticates("k1"), "the decorator says what the client says"
 
 
 def test_a_keystore_that_keytool_made(jvm: Jvm, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_round_trip(make: Make, key_id: str) -> None:
     assert KEK not in wrapped
     assert make().unwrap(wrapped, key_id) == KEK
     assert make().wrap(KEK, key_id) != wrapped, "each nonce is new"
+    assert make().authenticates(key_id)
 
 
 @pytest.mark.parametrize("length", [1, 16, 24, 32, 100])

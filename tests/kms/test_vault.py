@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from servers.faults import FaultProxy
 from servers.jvm import Client, Jvm
 from servers.refused import explained
@@ -262,6 +266,23 @@ def test_keys_that_cannot_wrap(
         with pytest.raises(NotSupportedError) as raised:
             attempt()
         problem(raised, vault, unfit, words, "aes256-gcm96")
+
+
+def test_what_anybody_wrapped_for_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
+    """Vault decrypts it, but not with the associated data that always goes along: wrapping is authenticated."""
+    rsa = vault.make_key(type="rsa-2048")
+    pem = vault.read_key(rsa)["keys"]["1"]["public_key"]
+    public = load_pem_public_key(pem.encode())
+    assert isinstance(public, RSAPublicKey)
+    made = public.encrypt(DEK, OAEP(MGF1(SHA256()), SHA256(), None))
+    ciphertext = "vault:v1:" + base64.b64encode(made).decode()
+    answer = vault.call("POST", f"transit/decrypt/{rsa}", {"ciphertext": ciphertext})
+    assert base64.b64decode(answer["data"]["plaintext"]) == DEK, "the control"
+    client = jvm.client(login(vault.driver_policy(rsa)), raw=True)
+    assert client.authenticates(rsa)
+    with pytest.raises(NotSupportedError) as raised:
+        client.unwrap(HEADER + (1).to_bytes(4, "big") + ciphertext.encode(), rsa)
+    problem(raised, vault, rsa, "non-AEAD cipher suite rsa-2048", "aes256-gcm96")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,10 @@ class Client:
         with typed_errors():
             self.java.check(key_id)
 
+    def authenticates(self, key_id: str) -> bool:
+        """Whether the client says that only who may use this key can wrap with it."""
+        return bool(self.java.authenticatesWrapping(key_id))
+
     def metrics(self) -> dict[str, Any]:
         """The counters. Not for a raw client."""
         return dict(self.java.snapshot())

@@ -53,6 +53,8 @@ def verify_json(**changes: Any) -> dict[str, Any]:
         "table": "lake.db.t",
         "key_id": "k1",
         "format_version": 3,
+        "metadata_authenticated": True,
+        "metadata_authentication": "each load checks its code",
         "ok": True,
         "all_snapshots": False,
         "deep": False,

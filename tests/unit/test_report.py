@@ -64,6 +64,18 @@ def test_a_good_report_as_text() -> None:
     assert "\x1b" not in shown
 
 
+def test_a_report_says_whether_the_metadata_is_authenticated() -> None:
+    report = VerifyReport.of(verify_json())
+    assert "its metadata is authenticated: each load checks its code" in str(report)
+    why = "the catalog has <off>"
+    report = VerifyReport.of(verify_json(metadata_authenticated=False, metadata_authentication=why))
+    assert report.ok, "it is about the files"
+    assert f"its metadata is not authenticated: {why}" in str(report)
+    assert "its metadata is not authenticated: the catalog has &lt;off&gt;" in report._repr_html_()
+    assert report.to_dict()["metadata_authenticated"] is False
+    assert report.to_dict()["metadata_authentication"] == why
+
+
 def test_a_bad_report_as_text() -> None:
     shown = str(VerifyReport.of(broken_json()))
     assert "✗ 1 problem found in 1 file of lake.db.t" in shown

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+from cryptography.hazmat.primitives.hashes import SHA256
 from servers.azure import HSM, VAULT, AzureDouble
 from servers.azure_keys import Key
 from servers.azure_login import CLIENT_SECRET
@@ -45,6 +47,7 @@ def test_aes_of_a_managed_hsm(
     blob = client.wrap(DEK, "hsm")
     assert len(blob) == len(DEK) + 8
     assert client.unwrap(blob, "hsm") == DEK
+    assert client.authenticates("hsm")
     for place in (0, 9, -1):
         with pytest.raises(BadWrappedKeyError):
             client.unwrap(flipped(blob, place), "hsm")
@@ -66,6 +69,15 @@ def test_rsa_oaep(
     blob = client.wrap(DEK, "sales")
     assert key.current.use("kid", "unwrapkey", algorithm, blob) == DEK
     assert client.unwrap(blob, "sales") == DEK
+    assert not client.authenticates("sales")
+
+
+def test_anybody_wraps_for_an_rsa_key(client: Client, key: Key) -> None:
+    """Why its wrapping is not authenticated: the public half is all it takes."""
+    scheme = OAEP(MGF1(SHA256()), SHA256(), None)
+    blob = key.current.secret.public_key().encrypt(b"the attacker's..", scheme)
+    assert client.unwrap(blob, "sales") == b"the attacker's.."
+    assert not client.authenticates("sales")
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,7 @@ def test_round_trip(client: Client, key: str, length: int) -> None:
     blob = client.wrap(dek, key)
     assert dek not in blob
     assert client.unwrap(blob, key) == dek
+    assert client.authenticates(key)
 
 
 def test_round_trip_as_a_catalog_has_it(

@@ -14,6 +14,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.jdbc.JdbcCatalog;
+import org.apache.iceberg.rest.RESTCatalog;
 
 /** What the properties of a catalog say. What is not understood is refused, not guessed. */
 final class CatalogSettings {
@@ -152,6 +153,29 @@ final class CatalogSettings {
     }
 
     return pointerOnly && !notTheDefault;
+  }
+
+  /**
+   * What stands for the metadata of encrypted tables where this catalog does not authenticate it.
+   *
+   * @param delegate the catalog behind
+   */
+  MetadataAuthentication insteadOfAuthentication(Catalog delegate) {
+    if (delegate instanceof RESTCatalog) {
+      return new MetadataAuthentication(
+          false, "the REST server writes the metadata, and is trusted with it");
+    }
+
+    if (delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_HIVE)) {
+      return new MetadataAuthentication(
+          true, "each load checks the hash that the Hive metastore has of it");
+    }
+
+    return new MetadataAuthentication(
+        false,
+        delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog
+            ? "the catalog has " + EncryptionProperties.METADATA_AUTHENTICATION + "=off"
+            : "this is not done for catalog class " + delegate.getClass().getName());
   }
 
   /**

@@ -23,7 +23,6 @@ import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.LoadContext;
@@ -251,8 +250,9 @@ public final class EncryptedCatalog
 
   private MetadataAuthenticator authenticator(String table, TableOperations ops) {
     return authenticatesMetadata
-        ? MetadataAuthenticator.of(table, ops, delegate instanceof HadoopCatalog, this::kms)
-        : MetadataAuthenticator.off();
+        ? MetadataAuthenticator.of(
+            table, ops, delegate instanceof HadoopCatalog, this::kms, Set.of())
+        : MetadataAuthenticator.off(settings.insteadOfAuthentication(delegate));
   }
 
   /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
@@ -263,8 +263,19 @@ public final class EncryptedCatalog
   }
 
   /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
-  void checkMetadata(TableIdentifier identifier, TableMetadata metadata, String file) {
-    authenticator(fullName(identifier), null).check(metadata, file);
+  void checkMetadata(TableIdentifier identifier, MetadataFile file) {
+    authenticator(fullName(identifier), null).check(file);
+  }
+
+  /**
+   * Refuses a master key that cannot vouch for metadata, where that is to be authenticated.
+   *
+   * @throws InvalidConfigurationException when others than its users can wrap with it
+   */
+  void checkMasterKey(String table, String keyId) {
+    if (authenticatesMetadata) {
+      SigningKeys.requireAuthenticatedWrapping(table, keyId, kms());
+    }
   }
 
   /** Whether the metadata of encrypted tables is authenticated. */
@@ -277,10 +288,13 @@ public final class EncryptedCatalog
    * looked at it and found it right.
    *
    * @param metadataFile the metadata file that was looked at
-   * @throws InvalidConfigurationException when that is not the table's metadata file now, or when
-   *     this catalog does not authenticate metadata
+   * @param sha256 the SHA-256 of the file that was looked at, in hex, as sha256sum prints it; with
+   *     null the call is refused by an error that has the file's hash
+   * @throws InvalidConfigurationException when that is not the table's metadata file now, when the
+   *     file has another content, or when this catalog does not authenticate metadata; nothing was
+   *     signed
    */
-  public void authenticateMetadata(TableIdentifier identifier, String metadataFile) {
+  public void authenticateMetadata(TableIdentifier identifier, String metadataFile, String sha256) {
     if (!authenticatesMetadata) {
       throw new InvalidConfigurationException(
               "It does not authenticate metadata",
@@ -291,7 +305,7 @@ public final class EncryptedCatalog
     }
 
     if (delegate.loadTable(identifier) instanceof BaseTable base) {
-      operations(base.operations(), base.name()).authenticate(base.name(), metadataFile);
+      operations(base.operations(), base.name()).authenticate(base.name(), metadataFile, sha256);
       delegate.invalidateTable(identifier);
     }
   }
@@ -324,6 +338,13 @@ public final class EncryptedCatalog
    */
   public static BaseTable withPlaintextFiles(BaseTable table) {
     return table instanceof EncryptedTable encrypted ? encrypted.withPlaintextFiles() : table;
+  }
+
+  /** Whether a table's metadata is authenticated, and by what, or why not. */
+  public static MetadataAuthentication metadataAuthentication(BaseTable table) {
+    return table instanceof EncryptedTable encrypted
+        ? encrypted.metadataAuthentication()
+        : new MetadataAuthentication(false, "its catalog is not one of iceberg-crypto");
   }
 
   /** The catalog behind would read manifests without keys: built anew on the decorated table. */

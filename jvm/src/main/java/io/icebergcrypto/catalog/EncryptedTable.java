@@ -33,6 +33,11 @@ final class EncryptedTable extends BaseTable {
     return new EncryptedTable(ops.withPlaintextFiles(), delegate);
   }
 
+  /** Whether the table's metadata is authenticated. */
+  MetadataAuthentication metadataAuthentication() {
+    return ops.metadataAuthentication();
+  }
+
   @Override
   public TableScan newScan() {
     if (!plannedByServer()) {

@@ -209,6 +209,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     try {
+      catalog.checkMasterKey(tableName(), keyId);
       catalog.kms().check(keyId);
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName());

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
@@ -125,9 +126,11 @@ final class EncryptedTableOperations implements TableOperations {
    * Signs the metadata in force, which failed its check, as it is.
    *
    * @param metadataFile the file that somebody looked at
-   * @throws InvalidConfigurationException when that is not, or no longer, the file in force
+   * @param sha256 the SHA-256 of what was in it, in hex; null asks what that is
+   * @throws InvalidConfigurationException when that is not, or no longer, the file in force and its
+   *     content; nothing was signed
    */
-  void authenticate(String tableName, String metadataFile) {
+  void authenticate(String tableName, String metadataFile, String sha256) {
     TableMetadata current = loaded.refresh();
     if (!metadataFile.equals(current.metadataFileLocation())) {
       throw new InvalidConfigurationException(
@@ -138,24 +141,63 @@ final class EncryptedTableOperations implements TableOperations {
           .inTable(tableName);
     }
 
-    TableMetadata restored = current;
-    if (EncryptionProperties.keyId(current.properties()) == null) {
-      String lost = EncryptionProperties.masterKeyId(current);
-      if (lost == null) {
-        throw new NotSupportedException(
-                String.format("it has no %s and no keys left", EncryptionProperties.KEY_ID),
-                "Restore the metadata file from a backup or an object version; or drop the table"
-                    + " without PURGE and register its last good metadata file.")
-            .inTable(tableName);
-      }
-
-      restored =
-          TableMetadata.buildFrom(current)
-              .setProperties(Map.of(EncryptionProperties.KEY_ID, lost))
-              .build();
+    MetadataFile file = MetadataFile.read(delegate.io(), metadataFile);
+    if (sha256 == null || !file.sha256().equalsIgnoreCase(sha256.trim())) {
+      throw otherContent(tableName, file, sha256);
     }
 
-    delegate.commit(current, authenticator.sign(current, restored));
+    if (!authenticator.isOf(file, current)) {
+      throw new InvalidConfigurationException(
+              String.format("%s was exchanged while it was read: nothing was signed", metadataFile),
+              "Somebody writes to that file: find out who, and look at it again.")
+          .inTable(tableName);
+    }
+
+    delegate.commit(current, authenticator.sign(current, restored(tableName, file.metadata())));
+  }
+
+  private static IcebergCryptoException otherContent(
+      String tableName, MetadataFile file, String sha256) {
+    return new InvalidConfigurationException(
+            sha256 == null
+                ? String.format(
+                    "nothing was signed: metadata_sha256 is missing, and %s could be another file"
+                        + " by now than the one that was looked at",
+                    file.location())
+                : String.format(
+                    "nothing was signed: %s is not the file that was looked at; its SHA-256 is %s,"
+                        + " and metadata_sha256 is %s",
+                    file.location(), file.sha256(), sha256),
+            String.format(
+                "Get a copy of the file, look at the copy, and take its sha256sum. If it is right,"
+                    + " and its hash is this one: %s.",
+                MetadataAuthenticator.callToSign(tableName, file.location(), file.sha256())))
+        .inTable(tableName);
+  }
+
+  /** Metadata with the key id that somebody removed. */
+  private static TableMetadata restored(String tableName, TableMetadata found) {
+    if (EncryptionProperties.keyId(found.properties()) != null) {
+      return found;
+    }
+
+    String lost = EncryptionProperties.masterKeyId(found);
+    if (lost == null) {
+      throw new NotSupportedException(
+              String.format("it has no %s and no keys left", EncryptionProperties.KEY_ID),
+              "Restore the metadata file from a backup or an object version; or drop the table"
+                  + " without PURGE and register its last good metadata file.")
+          .inTable(tableName);
+    }
+
+    return TableMetadata.buildFrom(found)
+        .setProperties(Map.of(EncryptionProperties.KEY_ID, lost))
+        .build();
+  }
+
+  /** Whether the metadata in force is authenticated. */
+  MetadataAuthentication metadataAuthentication() {
+    return authenticator.status(current());
   }
 
   /** Where the table was in use and cannot be loaded now, what is left to do is to clean up. */

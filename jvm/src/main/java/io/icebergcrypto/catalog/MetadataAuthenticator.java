@@ -1,21 +1,15 @@
 package io.icebergcrypto.catalog;
 
+import com.google.gson.JsonObject;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.MetadataCode.Place;
-import java.nio.ByteBuffer;
-import java.util.Arrays;
-import java.util.Base64;
-import java.util.Comparator;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import javax.crypto.spec.SecretKeySpec;
-import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -32,29 +26,35 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * <p>The code is part of the metadata that it authenticates, so both are committed at once. A table
  * is authenticated from its CREATE on: that makes its first KEK, which Iceberg would make with the
  * first snapshot.
+ *
+ * <p>What is checked is what the catalog behind loaded. As a rule that is all that stands in the
+ * file, and no file is read for the check. Where a client wrote it whose Iceberg knows more than
+ * this one, the file is read, once, and the check is of those bytes; what was loaded must then be
+ * what they say.
  */
 final class MetadataAuthenticator {
-  private final boolean on;
+  private final MetadataAuthentication otherwise;
   private final String tableName;
   private final TableOperations delegate;
   private final boolean hadoop;
-  private final Supplier<? extends KeyManagementClient> kms;
+  private final SigningKeys keys;
+  private final Set<String> setOnLoad;
 
-  // by KEK; derived ones, which encrypt nothing
-  private final Map<String, SecretKeySpec> keys = new ConcurrentHashMap<>();
   private volatile TableMetadata checked;
 
   private MetadataAuthenticator(
-      boolean on,
+      MetadataAuthentication otherwise,
       String tableName,
       TableOperations delegate,
       boolean hadoop,
-      Supplier<? extends KeyManagementClient> kms) {
-    this.on = on;
+      SigningKeys keys,
+      Set<String> setOnLoad) {
+    this.otherwise = otherwise;
     this.tableName = tableName;
     this.delegate = delegate;
     this.hadoop = hadoop;
-    this.kms = kms;
+    this.keys = keys;
+    this.setOnLoad = setOnLoad;
   }
 
   /**
@@ -62,24 +62,44 @@ final class MetadataAuthenticator {
    *
    * @param delegate the table's operations in the catalog behind
    * @param hadoop whether that is a Hadoop catalog, with the pointer in the storage
+   * @param setOnLoad table properties that the catalog behind sets in what it loaded, whatever the
+   *     file says: they are not authenticated
    */
   static MetadataAuthenticator of(
       String tableName,
       TableOperations delegate,
       boolean hadoop,
-      Supplier<? extends KeyManagementClient> kms) {
-    return new MetadataAuthenticator(true, tableName, delegate, hadoop, kms);
+      Supplier<? extends KeyManagementClient> kms,
+      Set<String> setOnLoad) {
+    return new MetadataAuthenticator(
+        null, tableName, delegate, hadoop, new SigningKeys(tableName, kms), setOnLoad);
   }
 
-  /** One that neither checks nor signs. */
-  static MetadataAuthenticator off() {
-    return new MetadataAuthenticator(false, null, null, false, null);
+  /**
+   * One that neither checks nor signs.
+   *
+   * @param otherwise what else stands for the metadata, or why nothing does
+   */
+  static MetadataAuthenticator off(MetadataAuthentication otherwise) {
+    return new MetadataAuthenticator(otherwise, null, null, false, null, Set.of());
+  }
+
+  /** Whether checked metadata is authenticated. */
+  MetadataAuthentication status(TableMetadata metadata) {
+    if (EncryptionProperties.keyId(metadata.properties()) == null) {
+      return new MetadataAuthentication(false, "the table is not encrypted");
+    }
+
+    return otherwise == null
+        ? new MetadataAuthentication(true, "each load checks its code, made with a KEK")
+        : otherwise;
   }
 
   /**
    * Checks metadata that the catalog behind loaded. A table without any trace of encryption passes.
    *
    * @throws TamperedException when it is not what a client of this kind committed there
+   * @throws InvalidConfigurationException when its master key cannot vouch for it
    */
   void check(TableMetadata metadata) {
     if (metadata != null && metadata != checked) {
@@ -93,26 +113,28 @@ final class MetadataAuthenticator {
    *
    * @param file where it was read from, by the catalog's word
    * @throws TamperedException as above
+   * @throws InvalidConfigurationException as above
    */
   void check(TableMetadata metadata, String file) {
-    if (!on || !claims(metadata, file)) {
+    if (isOn() && claims(metadata, file)) {
+      new Check(metadata, file == null ? "" : file, null).run();
+    }
+  }
+
+  /** Checks a metadata file that is not in the catalog yet: all that stands in it. */
+  void check(MetadataFile file) {
+    if (!isOn()) {
       return;
     }
 
-    String problem = problem(metadata, file == null ? "" : file);
-    if (problem != null) {
-      String catalog = tableName.replaceFirst("\\..*", "");
-      throw new TamperedException(
-              "its metadata is refused: " + problem + " (" + file + ")",
-              String.format(
-                  "Find out who wrote that file; nothing was read or written. A catalog with %s=off"
-                      + " shows the table as it is. If all is right, verify the table there, then"
-                      + " sign it: CALL %s.system.authenticate_metadata(table => '%s',"
-                      + " metadata_file => '%s'). If not, restore the file, or drop the table"
-                      + " without PURGE and register its last good metadata file.",
-                  EncryptionProperties.METADATA_AUTHENTICATION, catalog, tableName, file))
-          .inTable(tableName);
+    TableMetadata metadata = file.metadata();
+    if (claims(metadata, file.location())) {
+      new Check(metadata, file.location(), file).run();
     }
+  }
+
+  private boolean isOn() {
+    return otherwise == null;
   }
 
   /** Whether anything in the metadata or its place says that the table is encrypted. */
@@ -123,70 +145,170 @@ final class MetadataAuthenticator {
         || file != null && MetadataFolder.uuid(file) != null;
   }
 
-  /** What is wrong with metadata, or null. */
-  private String problem(TableMetadata metadata, String file) {
-    String owner = MetadataFolder.uuid(file);
-    if (owner != null && !owner.equals(metadata.uuid())) {
-      return String.format(
-          "it is of another table (UUID %s) than the file's folder says (%s)",
-          metadata.uuid(), owner);
+  /** A check of one metadata, which reads its file once, or not at all. */
+  private final class Check {
+    private final TableMetadata metadata;
+    private final String file;
+    private MetadataFile read;
+
+    private Check(TableMetadata metadata, String file, MetadataFile read) {
+      this.metadata = metadata;
+      this.file = file;
+      this.read = read;
     }
 
-    String keyId = EncryptionProperties.keyId(metadata.properties());
-    if (keyId == null) {
-      String lost = EncryptionProperties.masterKeyId(metadata);
-      return String.format(
-          "%s is gone%s: a client without encryption, or somebody with access to the storage,"
-              + " removed it",
-          EncryptionProperties.KEY_ID, lost == null ? "" : " (it was '" + lost + "')");
+    private void run() {
+      String problem = problem();
+      if (problem != null) {
+        throw refusal(problem);
+      }
     }
 
-    String value = metadata.properties().get(MetadataCode.PROPERTY);
-    MetadataCode code = MetadataCode.parse(value);
-    if (code == null) {
-      return value == null
+    private MetadataFile read() {
+      if (read == null) {
+        this.read = MetadataFile.read(delegate.io(), file);
+      }
+
+      return read;
+    }
+
+    /** What is wrong with the metadata, or null. */
+    private String problem() {
+      String owner = MetadataFolder.uuid(file);
+      if (owner != null && !owner.equals(metadata.uuid())) {
+        return String.format(
+            "it is of another table (UUID %s) than the file's folder says (%s)",
+            metadata.uuid(), owner);
+      }
+
+      String keyId = EncryptionProperties.keyId(metadata.properties());
+      if (keyId == null) {
+        String lost = EncryptionProperties.masterKeyId(metadata);
+        return String.format(
+            "%s is gone%s: a client without encryption, or somebody with access to the storage,"
+                + " removed it",
+            EncryptionProperties.KEY_ID, lost == null ? "" : " (it was '" + lost + "')");
+      }
+
+      keys.requireAuthenticatedWrapping(keyId);
+      String value = metadata.properties().get(MetadataCode.PROPERTY);
+      MetadataCode code = MetadataCode.parse(value);
+      if (code == null) {
+        return value == null
+            ? String.format(
+                "it has no %s: a client that does not authenticate wrote the table, or somebody"
+                    + " removed the code",
+                MetadataCode.PROPERTY)
+            : String.format("%s is not a code", MetadataCode.PROPERTY);
+      }
+
+      EncryptedKey kek = SigningKeys.find(metadata, keyId, code.kekId()).orElse(null);
+      if (kek == null) {
+        return String.format(
+            "its code was made with KEK %s, which is not among the keys of '%s'",
+            code.kekId(), keyId);
+      }
+
+      return problem(code, keys.keyOf(code.format(), metadata, kek), kek);
+    }
+
+    private String problem(MetadataCode code, SecretKeySpec key, EncryptedKey kek) {
+      Place place = Place.of(file);
+      JsonObject loaded = document(MetadataJson.of(metadata));
+      if (code.matches(loaded, place, key)) {
+        return SigningKeys.retired(metadata, kek);
+      }
+
+      if (code.format() == MetadataCode.Format.V1) {
+        return mismatch(code, loaded, place, key);
+      }
+
+      // a later Iceberg may have written more than this one loads
+      MetadataFile found = read();
+      JsonObject whole;
+      try {
+        whole = document(found.json());
+      } catch (IllegalArgumentException e) {
+        return e.getMessage();
+      }
+
+      if (!code.matches(whole, place, key)) {
+        return mismatch(code, whole, place, key);
+      }
+
+      return isOf(found, metadata)
+          ? SigningKeys.retired(metadata, kek)
+          : "its file was exchanged while it was read";
+    }
+
+    /** Why a code does not match: it tells old and foreign metadata from edited ones. */
+    private String mismatch(
+        MetadataCode code, JsonObject document, Place place, SecretKeySpec key) {
+      String folder =
+          metadata
+              .properties()
+              .getOrDefault(
+                  TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
+      Place own = new Place(Place.folderOf(folder + "/"), code.version());
+      if (code.matches(document, own, key)) {
+        return own.folder().equals(place.folder())
+            ? String.format(
+                "version %d of it was put in the place of version %d",
+                own.version(), place.version())
+            : String.format(
+                "it is genuine, but of the table at %s and not of this one", metadata.location());
+      }
+
+      return code.version() < place.version()
           ? String.format(
-              "it has no %s: a client that does not authenticate wrote the table, or somebody"
-                  + " removed the code",
-              MetadataCode.PROPERTY)
-          : String.format("%s is not a code", MetadataCode.PROPERTY);
+              "version %d was committed by a client that does not authenticate (the last one that"
+                  + " did wrote version %d), or somebody made it look so",
+              place.version(), code.version())
+          : "it was changed after it was committed: its code does not match";
     }
 
-    EncryptedKey kek = kek(metadata, keyId, code.kekId());
-    if (kek == null) {
-      return String.format(
-          "its code was made with KEK %s, which is not among the keys of '%s'",
-          code.kekId(), keyId);
-    }
+    private IcebergCryptoException refusal(String problem) {
+      String sha256;
+      try {
+        sha256 = read().sha256();
+      } catch (RuntimeException e) {
+        sha256 = "unknown: it cannot be read now"; // which is no reason to say nothing
+      }
 
-    SecretKeySpec key = keyOf(metadata, kek);
-    Place place = Place.of(file);
-    return code.matches(metadata, place, key) ? null : mismatch(metadata, code, place, key);
+      return new TamperedException(
+              String.format("its metadata is refused: %s (%s, SHA-256 %s)", problem, file, sha256),
+              String.format(
+                  "Find out who wrote that file; nothing was read or written. A catalog with %s=off"
+                      + " shows the table as it is. If all is right, verify the table there, then"
+                      + " sign what the file has: %s. If not, restore the file, or drop the table"
+                      + " without PURGE and register its last good metadata file.",
+                  EncryptionProperties.METADATA_AUTHENTICATION,
+                  callToSign(tableName, file, sha256)))
+          .inTable(tableName);
+    }
   }
 
-  /** Why a code does not match: it tells old and foreign metadata from edited ones. */
-  private static String mismatch(
-      TableMetadata metadata, MetadataCode code, Place place, SecretKeySpec key) {
-    String folder =
-        metadata
-            .properties()
-            .getOrDefault(
-                TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
-    Place own = new Place(Place.folderOf(folder + "/"), code.version());
-    if (code.matches(metadata, own, key)) {
-      return own.folder().equals(place.folder())
-          ? String.format(
-              "version %d of it was put in the place of version %d", own.version(), place.version())
-          : String.format(
-              "it is genuine, but of the table at %s and not of this one", metadata.location());
+  /** The call that signs the content of a metadata file. */
+  static String callToSign(String tableName, String file, String sha256) {
+    return String.format(
+        "CALL %s.system.authenticate_metadata(table => '%s', metadata_file => '%s',"
+            + " metadata_sha256 => '%s')",
+        tableName.replaceFirst("\\..*", ""), tableName, file, sha256);
+  }
+
+  /** Whether a file says what the catalog behind loaded. */
+  boolean isOf(MetadataFile file, TableMetadata loaded) {
+    return MetadataJson.canonical(document(MetadataJson.of(file.metadata())))
+        .equals(MetadataJson.canonical(document(MetadataJson.of(loaded))));
+  }
+
+  /** A metadata file's JSON without what the catalog behind sets on load. */
+  private JsonObject document(JsonObject json) {
+    if (!setOnLoad.isEmpty() && json.get("properties") instanceof JsonObject properties) {
+      setOnLoad.forEach(properties::remove);
     }
 
-    return code.version() < place.version()
-        ? String.format(
-            "version %d was committed by a client that does not authenticate (the last one that did"
-                + " wrote version %d), or somebody made it look so",
-            place.version(), code.version())
-        : "it was changed after it was committed: its code does not match";
+    return json;
   }
 
   /**
@@ -195,9 +317,10 @@ final class MetadataAuthenticator {
    * @param base the metadata in force, null when the commit creates the table
    * @return the metadata to be committed in its place, with a code; for a table without a key id
    *     the same, without
+   * @throws InvalidConfigurationException when its master key cannot vouch for it
    */
   TableMetadata sign(TableMetadata base, TableMetadata metadata) {
-    if (!on) {
+    if (!isOn()) {
       return metadata;
     }
 
@@ -210,12 +333,16 @@ final class MetadataAuthenticator {
           : metadata;
     }
 
+    keys.requireAuthenticatedWrapping(keyId);
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-    EncryptedKey kek = kekInUse(metadata, keyId);
-    if (kek == null) {
-      kek = NewKek.make(tableName, metadata, keyId, kms.get());
-      builder.addEncryptionKey(kek);
-    }
+    EncryptedKey kek =
+        SigningKeys.live(metadata, keyId)
+            .orElseGet(
+                () -> {
+                  EncryptedKey made = keys.make(metadata, keyId);
+                  builder.addEncryptionKey(made);
+                  return made;
+                });
 
     if (!hadoop) {
       String folder = MetadataFolder.of(base, metadata);
@@ -224,14 +351,18 @@ final class MetadataAuthenticator {
       }
     }
 
-    // as the file's readers will have it: what they check is what they parsed
-    TableMetadata complete =
-        TableMetadataParser.fromJson(TableMetadataParser.toJson(builder.build()));
+    return signed(base, MetadataJson.asRead(builder.build()), kek);
+  }
+
+  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
+    MetadataCode.Format format = MetadataCode.Format.V2;
+    SecretKeySpec key = keys.keyOf(format, complete, kek);
     Place place = next(base, complete);
-    SecretKeySpec key = keyOf(complete, kek);
-    MetadataCode code = MetadataCode.of(complete, place, key, kek.keyId());
-    TableMetadata signed = code.addTo(complete);
-    if (!code.matches(signed, place, key)) {
+    JsonObject json = document(MetadataJson.of(complete));
+    MetadataCode code = MetadataCode.of(format, json, place, key, kek.keyId());
+    TableMetadata signed = code.addTo(json);
+    if (!code.matches(document(MetadataJson.of(signed)), place, key)
+        || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
           "Nothing was committed: the code of the metadata of " + tableName + " would not match");
     }
@@ -251,68 +382,5 @@ final class MetadataAuthenticator {
 
     return new Place(
         folder, base == null ? 0 : Place.metastoreVersion(base.metadataFileLocation()) + 1);
-  }
-
-  /** The KEK that readers of the table need anyway, so that checking costs no call of its own. */
-  private static EncryptedKey kekInUse(TableMetadata metadata, String keyId) {
-    Snapshot current = metadata.currentSnapshot();
-    String listKey = current == null ? null : current.keyId();
-    for (EncryptedKey key : metadata.encryptionKeys()) {
-      if (listKey != null && listKey.equals(key.keyId())) {
-        EncryptedKey kek = kek(metadata, keyId, key.encryptedById());
-        if (kek != null) {
-          return kek;
-        }
-      }
-    }
-
-    return metadata.encryptionKeys().stream()
-        .filter(key -> keyId.equals(key.encryptedById()))
-        .max(Comparator.comparingLong(MetadataAuthenticator::timestamp))
-        .orElse(null);
-  }
-
-  private static EncryptedKey kek(TableMetadata metadata, String keyId, String kekId) {
-    return metadata.encryptionKeys().stream()
-        .filter(key -> key.keyId().equals(kekId) && Objects.equals(key.encryptedById(), keyId))
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static long timestamp(EncryptedKey kek) {
-    try {
-      return Long.parseLong(kek.properties().getOrDefault(NewKek.TIMESTAMP, "0"));
-    } catch (NumberFormatException e) {
-      return 0;
-    }
-  }
-
-  private SecretKeySpec keyOf(TableMetadata metadata, EncryptedKey kek) {
-    // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
-    String name =
-        metadata.uuid() + kek.encryptedById() + encoded(kek.encryptedKeyMetadata().duplicate());
-    SecretKeySpec known = keys.get(name);
-    if (known != null) {
-      return known;
-    }
-
-    try {
-      ByteBuffer bytes = kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById());
-      SecretKeySpec key = MetadataCode.key(bytes, metadata.uuid());
-      if (bytes.hasArray()) {
-        Arrays.fill(bytes.array(), (byte) 0); // a copy
-      }
-
-      keys.put(name, key);
-      return key;
-    } catch (IcebergCryptoException e) {
-      throw e.inTable(tableName);
-    }
-  }
-
-  private static String encoded(ByteBuffer bytes) {
-    byte[] copy = new byte[bytes.remaining()];
-    bytes.get(copy);
-    return Base64.getEncoder().encodeToString(copy);
   }
 }

@@ -3,19 +3,14 @@ package io.icebergcrypto.catalog;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
-import com.google.gson.stream.JsonWriter;
-import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.crypto.Mac;
@@ -25,26 +20,46 @@ import org.apache.iceberg.TableMetadataParser;
 
 /**
  * The message authentication code of a table's metadata, as the table property {@code
- * encryption.metadata-mac} holds it: {@code v1.<file version>.<code in hex>.<id of the KEK>}.
+ * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<code in hex>.<id of the
+ * KEK>}.
  *
- * <p>The code is HMAC-SHA-256 over JSON with sorted names: the place of the metadata file (folder
- * and version) and all of {@link TableMetadataParser#toJson}, this one property left out. Its key
+ * <p>The code is HMAC-SHA-256 over the canonical form ({@link MetadataJson#canonical}) of the place
+ * of the metadata file (folder and version) and the file's own JSON, this one property left out. So
+ * members that the signer's Iceberg knows and the reader's does not are authenticated, too. Its key
  * is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter mode,
  * one block), with the table's UUID as the context: nobody makes a code without the KMS's consent,
  * and the code of one table is not valid for another.
  *
+ * @param format how it was made
  * @param version the number in the name of the metadata file that the code was made for
  * @param code 32 bytes
  * @param kekId the key id, in {@code encryption-keys}, of the KEK that the code's key comes from
  */
-record MetadataCode(int version, byte[] code, String kekId) {
+record MetadataCode(Format format, int version, byte[] code, String kekId) {
   /** Table property: the code. Only commits of this catalog set it. */
   static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
   private static final String ALGORITHM = "HmacSHA256";
-  private static final byte[] LABEL =
-      "io.icebergcrypto table metadata authentication v1".getBytes(StandardCharsets.US_ASCII);
-  private static final Pattern FORMAT = Pattern.compile("v1\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
+  private static final String PROPERTIES = "properties";
+  private static final Pattern SYNTAX =
+      Pattern.compile("(v1|v2\\.hmac-sha256)\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
+
+  /** Ways to make a code. The last one is for new ones; all are checked. */
+  enum Format {
+    /** Over {@link TableMetadataParser#toJson}; empty top-level members are left out. */
+    V1("v1", "io.icebergcrypto table metadata authentication v1"),
+
+    /** Over the file's own JSON. */
+    V2("v2.hmac-sha256", "io.icebergcrypto table metadata authentication v2");
+
+    private final String tag;
+    private final byte[] label;
+
+    Format(String tag, String label) {
+      this.tag = tag;
+      this.label = label.getBytes(StandardCharsets.US_ASCII);
+    }
+  }
 
   /**
    * Where a metadata file is, as far as the catalog's pointer tells.
@@ -87,34 +102,36 @@ record MetadataCode(int version, byte[] code, String kekId) {
 
   /** Reads the property's value; null when it is not one. */
   static MetadataCode parse(String value) {
-    Matcher matcher = FORMAT.matcher(value == null ? "" : value);
+    Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
         ? new MetadataCode(
-            Integer.parseInt(matcher.group(1)),
-            HexFormat.of().parseHex(matcher.group(2)),
-            matcher.group(3))
+            matcher.group(1).equals(Format.V1.tag) ? Format.V1 : Format.V2,
+            Integer.parseInt(matcher.group(2)),
+            HexFormat.of().parseHex(matcher.group(3)),
+            matcher.group(4))
         : null;
   }
 
   /** The property's value. */
   String value() {
-    return "v1." + version + "." + HexFormat.of().formatHex(code) + "." + kekId;
+    return format.tag + "." + version + "." + HexFormat.of().formatHex(code) + "." + kekId;
   }
 
   /**
    * Derives the key of a table's codes.
    *
+   * @param format each has keys of its own
    * @param kek the bytes of the KEK; the caller overwrites them
    * @param uuid the table's UUID
    */
-  static SecretKeySpec key(ByteBuffer kek, String uuid) {
+  static SecretKeySpec key(Format format, ByteBuffer kek, String uuid) {
     byte[] bytes = new byte[kek.remaining()];
     kek.duplicate().get(bytes);
     try {
       Mac mac = Mac.getInstance(ALGORITHM);
       mac.init(new SecretKeySpec(bytes, ALGORITHM));
       mac.update(new byte[] {0, 0, 0, 1}); // the block's number
-      mac.update(LABEL);
+      mac.update(format.label);
       mac.update((byte) 0);
       mac.update(uuid.getBytes(StandardCharsets.UTF_8));
       mac.update(new byte[] {0, 0, 1, 0}); // 256 bits
@@ -126,83 +143,82 @@ record MetadataCode(int version, byte[] code, String kekId) {
     }
   }
 
-  /** Makes the code of metadata at a place. */
-  static MetadataCode of(TableMetadata metadata, Place place, SecretKeySpec key, String kekId) {
+  /**
+   * Makes the code of a document at a place.
+   *
+   * @param document the metadata file's JSON, with another code or none; it stays as it is
+   */
+  static MetadataCode of(
+      Format format, JsonObject document, Place place, SecretKeySpec key, String kekId) {
     try {
       Mac mac = Mac.getInstance(ALGORITHM);
       mac.init(key);
-      byte[] code = mac.doFinal(canonical(metadata, place).getBytes(StandardCharsets.UTF_8));
-      return new MetadataCode(place.version(), code, kekId);
+      mac.update(
+          StandardCharsets.UTF_8
+              .newEncoder() // half of a surrogate pair is an error, not a question mark
+              .encode(CharBuffer.wrap(authenticated(format, document, place))));
+      return new MetadataCode(format, place.version(), mac.doFinal(), kekId);
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException("it has text that is no Unicode", e);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
     }
   }
 
-  /** Whether this is the code of metadata at a place. */
-  boolean matches(TableMetadata metadata, Place place, SecretKeySpec key) {
-    return MessageDigest.isEqual(code, of(metadata, place, key, kekId).code());
+  /** Whether this is the code of a document at a place. */
+  boolean matches(JsonObject document, Place place, SecretKeySpec key) {
+    try {
+      return MessageDigest.isEqual(code, of(format, document, place, key, kekId).code());
+    } catch (IllegalArgumentException e) {
+      return false;
+    }
   }
 
-  /** Metadata with this code in its properties, as a reader of the file will have it. */
-  TableMetadata addTo(TableMetadata metadata) {
-    JsonObject json = json(metadata);
-    json.getAsJsonObject("properties").addProperty(PROPERTY, value());
-    return TableMetadataParser.fromJson(json.toString());
-  }
-
-  private static JsonObject json(TableMetadata metadata) {
-    return JsonParser.parseString(TableMetadataParser.toJson(metadata)).getAsJsonObject();
+  /** A document's metadata with this code in its properties, as a reader of the file will have. */
+  TableMetadata addTo(JsonObject document) {
+    JsonObject properties = withoutCode(document).getAsJsonObject(PROPERTIES);
+    properties.addProperty(PROPERTY, value());
+    JsonObject signed = copy(document);
+    signed.add(PROPERTIES, properties);
+    return TableMetadataParser.fromJson(signed.toString());
   }
 
   /** What the code is made over. */
-  private static String canonical(TableMetadata metadata, Place place) {
-    JsonObject json = json(metadata);
-    json.getAsJsonObject("properties").remove(PROPERTY);
-    // an absent member and an empty one mean the same; versions of Iceberg differ in which they
-    // write
-    json.entrySet().removeIf(member -> isEmpty(member.getValue()));
+  private static String authenticated(Format format, JsonObject document, Place place) {
+    JsonObject metadata = withoutCode(document);
+    if (format == Format.V1) {
+      metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
+    }
+
     JsonObject all = new JsonObject();
     all.addProperty("file-version", place.version());
     all.addProperty("folder", place.folder());
-    all.add("metadata", json);
-    StringWriter out = new StringWriter();
-    try (JsonWriter writer = new JsonWriter(out)) {
-      write(writer, all);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+    all.add("metadata", metadata);
+    return MetadataJson.canonical(all);
+  }
+
+  private static JsonObject withoutCode(JsonObject document) {
+    JsonObject copy = copy(document);
+    if (document.get(PROPERTIES) instanceof JsonObject properties) {
+      JsonObject others = copy(properties);
+      others.remove(PROPERTY);
+      copy.add(PROPERTIES, others);
     }
 
-    return out.toString();
+    return copy;
+  }
+
+  /** Another object with the same members; they are shared. */
+  private static JsonObject copy(JsonObject object) {
+    JsonObject copy = new JsonObject();
+    object.entrySet().forEach(member -> copy.add(member.getKey(), member.getValue()));
+    return copy;
   }
 
   private static boolean isEmpty(JsonElement value) {
     return value.isJsonNull()
         || value instanceof JsonArray array && array.isEmpty()
         || value instanceof JsonObject object && object.isEmpty();
-  }
-
-  /** Names sorted as RFC 8785 sorts them; numbers as Iceberg writes them. */
-  private static void write(JsonWriter out, JsonElement value) throws IOException {
-    if (value instanceof JsonObject object) {
-      out.beginObject();
-      for (Map.Entry<String, JsonElement> member : new TreeMap<>(object.asMap()).entrySet()) {
-        out.name(member.getKey());
-        write(out, member.getValue());
-      }
-      out.endObject();
-    } else if (value instanceof JsonArray array) {
-      out.beginArray();
-      for (JsonElement element : array) {
-        write(out, element);
-      }
-      out.endArray();
-    } else if (value.isJsonNull()) {
-      out.nullValue();
-    } else if (value.getAsJsonPrimitive().isString()) {
-      out.value(value.getAsString());
-    } else {
-      out.jsonValue(value.getAsString()); // a number or a boolean
-    }
   }
 
   @Override

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Map;
@@ -16,7 +17,25 @@ final class NewKek {
   /** The property of a KEK's entry that says when it was made; Iceberg's name. */
   static final String TIMESTAMP = "KEY_TIMESTAMP";
 
+  /** How long a KEK encrypts and signs: Iceberg's 730 days (NIST SP 800-57). */
+  static final long LIFE_MS = Duration.ofDays(730).toMillis();
+
   private NewKek() {}
+
+  /** When a KEK was made, in milliseconds of the epoch; 0 when its entry does not say. */
+  static long timestamp(EncryptedKey kek) {
+    String value = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
+    try {
+      return value == null ? 0 : Long.parseLong(value);
+    } catch (NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  /** Whether a KEK is to be used at a time, in milliseconds of the epoch. */
+  static boolean lives(EncryptedKey kek, long atMs) {
+    return timestamp(kek) > atMs - LIFE_MS;
+  }
 
   /**
    * Makes a KEK, which Iceberg's manager then uses for the first snapshot.

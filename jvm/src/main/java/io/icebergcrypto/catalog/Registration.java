@@ -12,7 +12,6 @@ import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -79,9 +78,11 @@ final class Registration {
   private void check(BaseTable target) {
     boolean required =
         target != null || catalog.encryptionRequired() || catalog.authenticatesMetadata();
+    MetadataFile file;
     TableMetadata metadata;
     try {
-      metadata = read(target);
+      file = read(target);
+      metadata = file.metadata();
     } catch (RuntimeException | LinkageError e) {
       if (required) {
         throw unreadable(target != null, e);
@@ -95,17 +96,17 @@ final class Registration {
     }
 
     checkProperties(metadata);
-    catalog.checkMetadata(identifier, metadata, metadataFile);
+    catalog.checkMetadata(identifier, file);
   }
 
   /** Reads the file, with a server's credentials where a table has some. */
-  private TableMetadata read(BaseTable target) {
+  private MetadataFile read(BaseTable target) {
     if (target != null) {
-      return TableMetadataParser.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
+      return MetadataFile.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
     }
 
     try (FileIO io = catalog.newFileIO()) {
-      return TableMetadataParser.read(io, metadataFile);
+      return MetadataFile.read(io, metadataFile);
     }
   }
 

@@ -19,7 +19,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * client.credentials-provider} names, anew in each JVM: what travels is the properties, and a
  * property that would hold a secret is refused.
  */
-public final class AwsKmsClient implements KeyManagementClient {
+public final class AwsKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   /** In {@code encryption.kms-type}. */
@@ -52,6 +52,12 @@ public final class AwsKmsClient implements KeyManagementClient {
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     WrappedKey.refuseHeader(wrappedKey, TYPE, wrappingKeyId);
     return call(kms -> kms.decrypt(wrappedKey.duplicate(), wrappingKeyId), "unwrap", wrappingKeyId);
+  }
+
+  /** Whether the key is symmetric: with RSA and SM2 anybody with the public half wraps. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return settings.algorithm().equals(AwsKmsSettings.SYMMETRIC);
   }
 
   /** Ends the SDK's client. Another call makes a new one. */

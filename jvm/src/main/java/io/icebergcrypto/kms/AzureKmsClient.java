@@ -26,7 +26,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * another permission and a second call, encrypts in the process where it can, past the vault's
  * checks (disabled, expired), and retries by itself.
  */
-public final class AzureKmsClient implements KeyManagementClient {
+public final class AzureKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
   private static final String KMS = "azure";
   private static final Pattern VERSION = Pattern.compile("[0-9a-zA-Z]{1,64}");
@@ -85,6 +85,12 @@ public final class AzureKmsClient implements KeyManagementClient {
         by.isPinned()
             ? vault().unwrap(wrapped, by).bytes()
             : new AzureVersionSearch(vault(), config, wrapped, by).run());
+  }
+
+  /** Whether it is AES key wrap: with RSA anybody with the public half wraps. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return config.wrapsWithAes();
   }
 
   @Override

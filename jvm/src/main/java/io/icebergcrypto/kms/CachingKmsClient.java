@@ -24,18 +24,33 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * copies of one id in one JVM share one client and one cache, so an executor logs in once and asks
  * the KMS once per key, not once per task.
  */
-public final class CachingKmsClient implements KeyManagementClient {
+public final class CachingKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   private final KeyManagementClient client;
   private final long ttlMs;
   private final Resilience.Limits limits;
+  private final boolean authenticatedWrapping;
   private final String id;
 
   private transient volatile LocalKms local;
 
   CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
+    this(client, ttlMs, limits, false);
+  }
+
+  /**
+   * Puts the decorator in front of a client.
+   *
+   * @param authenticatedWrapping what the user says of a client that does not say it itself
+   */
+  CachingKmsClient(
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      boolean authenticatedWrapping) {
     this.client = client;
+    this.authenticatedWrapping = authenticatedWrapping;
     this.ttlMs = ttlMs;
     this.limits = limits;
     this.id = UUID.randomUUID().toString();
@@ -59,6 +74,14 @@ public final class CachingKmsClient implements KeyManagementClient {
     return here.cache()
         .get(
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
+  }
+
+  /** The client's own word; else the user's, and without that no. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return client instanceof AuthenticatedWrapping knows
+        ? knows.authenticatesWrapping(wrappingKeyId)
+        : authenticatedWrapping;
   }
 
   @Override

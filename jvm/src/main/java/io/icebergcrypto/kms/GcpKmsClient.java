@@ -36,7 +36,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  *
  * <p>Also works as {@code encryption.kms-impl} under a stock catalog.
  */
-public final class GcpKmsClient implements KeyManagementClient {
+public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   static final String ENDPOINT = "encryption.kms.gcp.endpoint";
@@ -107,6 +107,12 @@ public final class GcpKmsClient implements KeyManagementClient {
     putAad(request, name);
     JsonObject answer = ask(name.key(), "decrypt", request, wrappingKeyId);
     return ByteBuffer.wrap(bytes(answer, "plaintext", wrappingKeyId));
+  }
+
+  /** Yes: decrypt takes keys of purpose ENCRYPT_DECRYPT alone, which are symmetric. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return true;
   }
 
   @Override

@@ -32,7 +32,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * files must be their owner's alone, as ssh has it. Only these references travel to executors. Also
  * works as {@code encryption.kms-impl} under a stock catalog.
  */
-public final class KeystoreKmsClient implements KeyManagementClient {
+public final class KeystoreKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   private static final String KMS = "keystore";
@@ -103,6 +103,12 @@ public final class KeystoreKmsClient implements KeyManagementClient {
     } catch (GeneralSecurityException e) {
       throw KeystoreFile.failed(Path.of(path), "unwrap", wrappingKeyId, e);
     }
+  }
+
+  /** AES-GCM: who does not have the key makes no tag. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return true;
   }
 
   /** Forgets the keys; a later call reads the file again. */

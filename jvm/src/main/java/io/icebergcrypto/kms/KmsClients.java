@@ -55,8 +55,9 @@ public final class KmsClients {
     Type type = type(properties);
     try {
       KeyManagementClient client = newClient(type.implementation());
+      boolean authenticated = authenticatedWrapping(client, properties);
       client.initialize(properties);
-      return new CachingKmsClient(client, ttlMs, limits);
+      return new CachingKmsClient(client, ttlMs, limits, authenticated);
     } catch (NoClassDefFoundError e) {
       throw missingLibrary(type.implementation(), e);
     } catch (IcebergCryptoException e) {
@@ -67,6 +68,24 @@ public final class KmsClients {
           "Check the catalog's encryption.kms.* properties and that the KMS can be reached.",
           e);
     }
+  }
+
+  /**
+   * What the user says of the client's wrapping, which only is heard where the client is silent.
+   */
+  private static boolean authenticatedWrapping(
+      KeyManagementClient client, Map<String, String> properties) {
+    Settings settings = new Settings(properties);
+    if (client instanceof AuthenticatedWrapping
+        && settings.optional(KmsProperties.AUTHENTICATED_WRAPPING) != null) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s is set, and KMS client %s knows by itself",
+              KmsProperties.AUTHENTICATED_WRAPPING, client.getClass().getName()),
+          "Leave it out: it is for KMS clients of your own.");
+    }
+
+    return settings.flag(KmsProperties.AUTHENTICATED_WRAPPING, false);
   }
 
   /** Whether the catalog names a KMS at all. */

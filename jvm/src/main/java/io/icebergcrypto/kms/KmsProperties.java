@@ -10,6 +10,12 @@ public final class KmsProperties {
   /** A class that implements Iceberg's KeyManagementClient, ours or the user's. */
   public static final String KMS_IMPL = CatalogProperties.ENCRYPTION_KMS_IMPL;
 
+  /**
+   * Whether only who may use a master key can wrap with it, said by the user for a client that does
+   * not say so itself.
+   */
+  public static final String AUTHENTICATED_WRAPPING = "encryption.kms.authenticated-wrapping";
+
   /** How long an unwrapped key stays in memory, in milliseconds; 0 turns the cache off. */
   public static final String CACHE_TTL_MS = "encryption.kms.cache.ttl-ms";
 

@@ -36,7 +36,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * (a file that holds the pin). Only these references travel to executors. Also works as {@code
  * encryption.kms-impl} under a stock catalog.
  */
-public final class Pkcs11KmsClient implements KeyManagementClient {
+public final class Pkcs11KmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   static final String LIBRARY = "encryption.kms.pkcs11.library";
@@ -117,6 +117,12 @@ public final class Pkcs11KmsClient implements KeyManagementClient {
             "unwrap with",
             wrappingKeyId,
             (session, renewed) -> unwrap(session, renewed, wrapped, wrappingKeyId)));
+  }
+
+  /** AES-GCM on the token: who may not use the key makes no tag. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return true;
   }
 
   /** Leaves the token logged in: others of this process may use it. */

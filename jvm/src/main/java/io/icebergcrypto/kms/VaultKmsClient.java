@@ -34,7 +34,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * of files travel to executors; each of their JVMs logs in by itself. Also works as {@code
  * encryption.kms-impl} under a stock catalog.
  */
-public final class VaultKmsClient implements KeyManagementClient {
+public final class VaultKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   static final String ENCRYPT = "encrypt";
@@ -148,6 +148,12 @@ public final class VaultKmsClient implements KeyManagementClient {
 
           return ByteBuffer.wrap(key);
         });
+  }
+
+  /** Yes: Vault refuses associated data, which always goes along, for keys that are not AEAD. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return true;
   }
 
   /**

@@ -9,9 +9,9 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * {@code CALL system.authenticate_metadata(table => ..., metadata_file => ...)}: signs metadata
- * that was refused, after somebody found it right. It names the file that was looked at, so that
- * nothing else is signed. Gives the table's name.
+ * {@code CALL system.authenticate_metadata(table => ..., metadata_file => ..., metadata_sha256 =>
+ * ...)}: signs metadata that was refused, after somebody found it right. It names the file that was
+ * looked at and the hash of its content, so that nothing else is signed. Gives the table's name.
  */
 final class AuthenticateMetadata extends TableProcedure {
   /** The procedure's name. */
@@ -34,12 +34,15 @@ final class AuthenticateMetadata extends TableProcedure {
 
   @Override
   public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), text("metadata_file")};
+    return new ProcedureParameter[] {
+      text("table"), text("metadata_file"), optionalText("metadata_sha256")
+    };
   }
 
   @Override
   Object[] run(TableIdentifier table, InternalRow input) {
-    encrypted.authenticateMetadata(table, given(input, 1));
+    String sha256 = input.isNullAt(2) ? null : given(input, 2);
+    encrypted.authenticateMetadata(table, given(input, 1), sha256);
     return new Object[] {input.getUTF8String(0)};
   }
 }

@@ -58,6 +58,11 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
     return ProcedureParameter.in(name, DataTypes.StringType).build();
   }
 
+  /** A parameter that is NULL when it is not given. */
+  static ProcedureParameter optionalText(String name) {
+    return ProcedureParameter.in(name, DataTypes.StringType).defaultValue("NULL").build();
+  }
+
   /**
    * The text of a parameter.
    *

@@ -134,6 +134,7 @@ public final class TableVerifier {
         name,
         keyId,
         table.operations().current().formatVersion(),
+        EncryptedCatalog.metadataAuthentication(table),
         allSnapshots,
         allSnapshots ? snapshots : Math.min(snapshots, 1));
   }

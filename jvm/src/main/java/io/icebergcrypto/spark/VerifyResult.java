@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark;
 
+import io.icebergcrypto.catalog.MetadataAuthentication;
 import io.icebergcrypto.format.Json;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,11 +16,18 @@ public final class VerifyResult implements AutoCloseable {
    * @param table the table's name
    * @param keyId its master key, null when it is not encrypted
    * @param formatVersion its Iceberg format version
+   * @param metadata whether its metadata is authenticated; without that the files that it names may
+   *     not be all, or those of another state
    * @param allSnapshots whether files of older snapshots were checked too
    * @param snapshots how many snapshots were looked at
    */
   record Subject(
-      String table, String keyId, int formatVersion, boolean allSnapshots, int snapshots) {}
+      String table,
+      String keyId,
+      int formatVersion,
+      MetadataAuthentication metadata,
+      boolean allSnapshots,
+      int snapshots) {}
 
   /**
    * Something wrong.
@@ -65,6 +73,8 @@ public final class VerifyResult implements AutoCloseable {
     json.put("table", subject.table());
     json.put("key_id", subject.keyId());
     json.put("format_version", subject.formatVersion());
+    json.put("metadata_authenticated", subject.metadata().authenticated());
+    json.put("metadata_authentication", subject.metadata().detail());
     json.put("ok", tally.problemCount() == 0);
     json.put("deep", false);
     json.put("all_snapshots", subject.allSnapshots());

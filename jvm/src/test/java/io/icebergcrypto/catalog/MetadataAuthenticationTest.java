@@ -19,7 +19,10 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -59,22 +62,38 @@ class MetadataAuthenticationTest extends LakeFixture {
     return lake.open(Map.of()).loadTable(T);
   }
 
-  private static TableMetadata metadata(Table table) {
+  static TableMetadata metadata(Table table) {
     table.refresh();
     return TestLake.metadata(table);
   }
 
-  private static Path file(Table table) {
+  static Path file(Table table) {
     return TestLake.path(metadata(table).metadataFileLocation());
   }
 
   /** Puts other bytes in a file, and in the checksum that Hadoop keeps of it. */
-  private static void replace(Path file, String content) throws IOException {
+  static void replace(Path file, String content) throws IOException {
     Files.deleteIfExists(file.resolveSibling("." + file.getFileName() + ".crc"));
     Files.writeString(file, content);
   }
 
-  private static void edit(Path file, Consumer<JsonObject> change) throws IOException {
+  /** As sha256sum prints it. */
+  static String sha256(Path file) throws IOException {
+    try {
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      return HexFormat.of().formatHex(digest.digest(Files.readAllBytes(file)));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Signs what a table's file has. */
+  private void authenticate(Table table) throws IOException {
+    String file = metadata(table).metadataFileLocation();
+    catalog.authenticateMetadata(T, file, sha256(TestLake.path(file)));
+  }
+
+  static void edit(Path file, Consumer<JsonObject> change) throws IOException {
     JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
     change.accept(json);
     replace(file, json.toString());
@@ -200,14 +219,7 @@ class MetadataAuthenticationTest extends LakeFixture {
   void droppedSnapshotsAreMissed() throws IOException {
     Table table = create("t");
     TestLake.append(table, 1);
-    edit(
-        file(table),
-        json -> {
-          json.add("snapshots", new JsonArray());
-          json.add("refs", new JsonObject());
-          json.add("snapshot-log", new JsonArray());
-          json.add("current-snapshot-id", JsonNull.INSTANCE);
-        });
+    edit(file(table), MetadataAuthenticationTest::dropSnapshots);
     assertRefused("was changed after it was committed");
   }
 
@@ -219,15 +231,19 @@ class MetadataAuthenticationTest extends LakeFixture {
     assertRefused("encryption.key-id is gone (it was 'k1')");
   }
 
+  static void dropSnapshots(JsonObject json) {
+    json.add("snapshots", new JsonArray());
+    json.add("refs", new JsonObject());
+    json.add("snapshot-log", new JsonArray());
+    json.add("current-snapshot-id", JsonNull.INSTANCE);
+  }
+
   private static void strip(JsonObject json) {
     JsonObject properties = json.getAsJsonObject("properties");
     properties.keySet().removeIf(name -> name.startsWith("encryption."));
     properties.remove("write.metadata.path");
     json.remove("encryption-keys");
-    json.add("snapshots", new JsonArray());
-    json.add("refs", new JsonObject());
-    json.add("snapshot-log", new JsonArray());
-    json.add("current-snapshot-id", JsonNull.INSTANCE);
+    dropSnapshots(json);
   }
 
   @Test
@@ -249,7 +265,7 @@ class MetadataAuthenticationTest extends LakeFixture {
   @Test
   void anEmptyTableIsAuthenticatedToo() throws IOException {
     Table table = create("t");
-    assertThat(table.properties().get(MetadataCode.PROPERTY)).startsWith("v1.");
+    assertThat(table.properties().get(MetadataCode.PROPERTY)).startsWith("v2.hmac-sha256.");
     edit(
         file(table),
         json -> {
@@ -324,10 +340,11 @@ class MetadataAuthenticationTest extends LakeFixture {
     lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
     assertRefused("committed by a client that does not authenticate", "authenticate_metadata");
     String file = metadata(lake.openStock().loadTable(T)).metadataFileLocation();
-    assertThatThrownBy(() -> catalog.authenticateMetadata(T, file + "x"))
+    String sha256 = sha256(TestLake.path(file));
+    assertThatThrownBy(() -> catalog.authenticateMetadata(T, file + "x", sha256))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining(file);
-    catalog.authenticateMetadata(T, file);
+    catalog.authenticateMetadata(T, file, sha256);
     Table repaired = reloaded();
     assertThat(repaired.properties()).containsEntry("a", "b");
     TestLake.append(repaired, 2);
@@ -342,7 +359,7 @@ class MetadataAuthenticationTest extends LakeFixture {
     stock.updateProperties().remove("encryption.key-id").commit();
     assertRefused("encryption.key-id is gone (it was 'k1')");
     assertThatThrownBy(table::refresh).isInstanceOf(TamperedException.class);
-    catalog.authenticateMetadata(T, metadata(stock).metadataFileLocation());
+    authenticate(stock);
     assertThat(reloaded().properties()).containsEntry("encryption.key-id", "k1");
     assertThat(TestLake.ids(reloaded())).containsExactly(1L);
   }
@@ -375,7 +392,7 @@ class MetadataAuthenticationTest extends LakeFixture {
     assertThat(TestLake.ids(off)).containsExactly(1L, 2L);
     assertRefused("committed by a client that does not authenticate");
     assertThat(TestLake.ids(lake.open(OFF).loadTable(T))).containsExactly(1L, 2L);
-    catalog.authenticateMetadata(T, metadata(off).metadataFileLocation());
+    authenticate(off);
     assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
     assertThatThrownBy(() -> lake.open(Map.of("encryption.metadata-authentication", "maybe")))
         .isInstanceOf(InvalidConfigurationException.class)
@@ -389,7 +406,7 @@ class MetadataAuthenticationTest extends LakeFixture {
     assertRefused("has no encryption.metadata-mac");
     TestLake.append(old, 1);
     assertRefused("has no encryption.metadata-mac");
-    catalog.authenticateMetadata(T, metadata(old).metadataFileLocation());
+    authenticate(old);
     assertThat(TestLake.ids(reloaded())).containsExactly(1L);
   }
 

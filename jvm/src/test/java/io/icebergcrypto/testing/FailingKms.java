@@ -1,11 +1,12 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.kms.AuthenticatedWrapping;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A KMS that does nothing but fail. */
-public abstract class FailingKms implements KeyManagementClient {
+public abstract class FailingKms implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   /** What each call raises. */
@@ -19,6 +20,11 @@ public abstract class FailingKms implements KeyManagementClient {
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     throw failure();
+  }
+
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return true;
   }
 
   @Override
