@@ -11,6 +11,7 @@
 >>> print(verify_table(spark, "lake.db.t"))
 """
 
+from pyspark_iceberg_crypto._jvm import typed_errors
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
@@ -83,5 +84,6 @@ __all__ = [
     "configure_spark",
     "inspect_file",
     "kms_metrics",
+    "typed_errors",
     "verify_table",
 ]

@@ -179,6 +179,19 @@ def launched_conf(key: str) -> str | None:
     return SparkConf(_jvm=SparkContext._jvm).get(key, None)
 
 
+def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:
+    """Read the properties that a session gives to a catalog.
+
+    Raises:
+        NoSessionError: there is no session, or it was stopped.
+        SparkConnectError: the session is a Spark Connect client.
+    """
+    require_session(spark)
+    prefix = f"spark.sql.catalog.{catalog}."
+    settings = dict(spark.conf.getAll)
+    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
 def data_frame(spark: SparkSession, dataset: Any) -> DataFrame:
     """Make a PySpark DataFrame of a Java Dataset."""
     return DataFrame(dataset, spark)
@@ -202,6 +215,13 @@ def shut_down(spark: SparkSession) -> None:
 @contextmanager
 def typed_errors() -> Iterator[None]:
     """Turn a JVM exception that has one of ours among its causes into the matching Python error.
+
+    What this package's own functions raise is typed already. This is for SQL and DataFrames:
+
+    >>> with typed_errors():
+    ...     spark.sql("INSERT INTO lake.db.t VALUES (1)")
+
+    Exceptions that have nothing to do with encryption pass as they are.
 
     Raises:
         IcebergCryptoError: the matching child, with Java's problem and hint.

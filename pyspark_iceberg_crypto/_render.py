@@ -71,8 +71,7 @@ def report(found: VerifyReport) -> RenderableType:
         if problem.hint:
             lines.append("\nhint: ", "yellow").append(problem.hint)
         parts.append(Padding(lines, (1, 0, 0, 2)))
-    left = found.problem_count - min(len(found.problems), SHOWN_PROBLEMS)
-    if left > 0:
+    if left := _left(found):
         parts.append(Text(f"\n  and {left} more; report.files has each file"))
     return Group(*parts)
 
@@ -108,16 +107,27 @@ def report_html(found: VerifyReport) -> str:
     )
     problems = "".join(
         f"<li><b>{escape(problem.kind)}</b> <code>{escape(problem.path)}</code><br>"
-        f"{escape(problem.problem)}<br><i>hint: {escape(problem.hint)}</i></li>"
+        f"{escape(problem.problem)}{_hint_html(problem.hint)}</li>"
         for problem in found.problems[:SHOWN_PROBLEMS]
     )
+    left = _left(found)
+    more = f"<p>and {left} more; report.files has each file</p>" if left else ""
     return (
         f"<div><p style='color:{colour};font-weight:bold'>"
         f"{'✓' if found.ok else '✗'} {escape(verdict(found))}</p>"
         f"<p>{escape(metadata(found))}</p>"
         "<table><thead><tr><th></th><th>kind</th><th>magic</th><th>files</th><th>bytes</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table>{f'<ul>{problems}</ul>' if problems else ''}</div>"
+        f"</thead><tbody>{rows}</tbody></table>{f'<ul>{problems}</ul>' if problems else ''}{more}</div>"
     )
+
+
+def _hint_html(hint: str) -> str:
+    return f"<br><i>hint: {escape(hint)}</i>" if hint else ""
+
+
+def _left(found: VerifyReport) -> int:
+    """How many problems are not shown."""
+    return found.problem_count - min(len(found.problems), SHOWN_PROBLEMS)
 
 
 def inspection(found: FileInspection) -> RenderableType:

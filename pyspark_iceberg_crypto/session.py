@@ -18,6 +18,9 @@ from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
 SESSION_CATALOG = "spark_catalog"
+PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
+# What Iceberg itself gives to that catalog.
+PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
 EXTENSIONS = "spark.sql.extensions"
@@ -41,7 +44,9 @@ def configure_spark(
     warehouse: str | None = None,
     kms: KmsSettings | None = None,
     session_catalog: bool = False,
+    path_access: bool = True,
     required: bool = False,
+    allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -62,7 +67,14 @@ def configure_spark(
         kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
             ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
+        path_access: have tables that are read and written by their paths, as in
+            ``spark.read.format("iceberg").load("/path")``, encrypted with the same KMS. Iceberg takes paths to
+            a catalog called default_iceberg, which is set up for it unless the session or builder has one;
+            the first catalog with a KMS counts. Otherwise Iceberg's own reads no encrypted table there, and
+            leaves plaintext files of writes that it fails to commit.
         required: refuse to create a table without ``encryption.key-id``.
+        allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
+            characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
 
     Returns:
@@ -75,11 +87,13 @@ def configure_spark(
         SparkConnectError: it is a Spark Connect session or builder; its server needs the settings.
     """
     properties = _catalog_properties(
-        type, catalog_impl, uri, warehouse, kms, required, dict(options or {})
+        type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
     )
     conf = _catalog_conf(_check_name(catalog), properties)
     if session_catalog:
         conf.update(_catalog_conf(SESSION_CATALOG, properties))
+    if path_access and not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}"):
+        conf.update(_catalog_conf(PATH_CATALOG, _path_properties(properties)))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, _packages(kms, properties))
         active = SparkSession._instantiatedSession
@@ -201,6 +215,7 @@ def _catalog_properties(
     warehouse: str | None,
     kms: KmsSettings | None,
     required: bool,
+    allowed_key_ids: Sequence[str] | None,
     options: dict[str, str],
 ) -> dict[str, str]:
     """Check the arguments and make Iceberg's catalog properties of them."""
@@ -217,6 +232,8 @@ def _catalog_properties(
         named.update(kms.properties())
     if required:
         named["encryption.required"] = "true"
+    if allowed_key_ids is not None:
+        named["encryption.allowed-key-ids"] = _key_id_list(allowed_key_ids)
     given = {key: value for key, value in named.items() if value is not None}
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -230,6 +247,17 @@ def _catalog_properties(
                 "set it in one place",
             )
     return {**given, **options}
+
+
+def _key_id_list(key_ids: Sequence[str]) -> str:
+    """Join key ids, whose commas are their own."""
+    is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
+    if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
+        raise ConfigurationError(
+            f"allowed_key_ids must be a list of key ids, not {key_ids!r}",
+            "for example allowed_key_ids=['sales', 'hr-*']; None allows every key",
+        )
+    return ", ".join(re.sub(r"(\\.)|,", lambda m: m[1] or r"\,", key_id) for key_id in key_ids)
 
 
 def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A002
@@ -248,6 +276,22 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
     prefix = f"spark.sql.catalog.{catalog}"
     implementation = SESSION_CATALOG_CLASS if catalog == SESSION_CATALOG else CATALOG_CLASS
     return {prefix: implementation, **{f"{prefix}.{key}": v for key, v in properties.items()}}
+
+
+def _path_properties(properties: dict[str, str]) -> dict[str, str]:
+    """Return a catalog's properties without its place: a path needs the KMS and the rules for new tables."""
+    place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
+    return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
+
+
+def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> bool:
+    if not isinstance(builder_or_session, SparkSession.Builder):
+        _jvm.require_session(builder_or_session)
+        return builder_or_session.conf.get(key, None) is not None
+    active = SparkSession._instantiatedSession
+    if active is not None and active.sparkContext._jsc is not None:
+        return active.conf.get(key, None) is not None
+    return _launch.session_setting(builder_or_session._options, key) is not None
 
 
 def _check_running(session: SparkSession, conf: dict[str, str]) -> None:

@@ -1,8 +1,4 @@
-"""The command ``iceberg-crypto``.
-
-Exit codes: 0 all is well (everything is encrypted, every key can be used), 1 a problem was found, 2 it could
-not be checked or done.
-"""
+"""The command ``iceberg-crypto``."""
 
 from __future__ import annotations
 
@@ -17,7 +13,14 @@ from pyspark_iceberg_crypto.cli._tables import demo, inspect, verify
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Apache Iceberg table encryption: proof, keys, and a demonstration."""
+    """Apache Iceberg table encryption: proof, keys, and a demonstration.
+
+    \b
+    Exit codes:
+      0  all is well: everything is encrypted, every key can be used, it is done
+      1  a problem was found: a file or table that is not encrypted, a step that failed
+      2  it could not be checked or done; standard error says why
+    """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
 for _command in (demo, doctor, inspect, kms, verify):

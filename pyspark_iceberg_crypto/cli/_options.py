@@ -33,7 +33,9 @@ class KmsCommand(click.Command):
         name = _named(args)
         if name in BY_TYPE:
             ctx.meta["kms"] = name
-        elif not {"-h", "--help"} & set(args):  # before options of a KMS are taken for unknown ones
+        elif not ctx.resilient_parsing and not {"-h", "--help"} & set(
+            args
+        ):  # before options of a KMS are taken for unknown ones
             option = _kms_option()
             if name is None:
                 raise click.MissingParameter(ctx=ctx, param=option)

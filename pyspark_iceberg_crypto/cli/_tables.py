@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
 
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.session import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import FileInspection, VerifyReport, inspect_file, verify_table
 
 
@@ -23,7 +25,13 @@ def verify(
     conf: tuple[str, ...],
     output: str,
 ) -> None:
-    """Check that every file of TABLE (such as lake.db.t) is encrypted."""
+    """Check that every file of TABLE (such as lake.db.t) is encrypted.
+
+    --catalog-conf is for the catalog that TABLE begins with; for one of two parts, such as db.t, that is
+    Spark's own, spark_catalog.
+
+    Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not be checked.
+    """
     with (
         _shared.errors_told(),
         _shared.session(conf, _catalog_of(table), _shared.pairs(catalog_conf)) as spark,
@@ -38,7 +46,10 @@ def verify(
 @_shared.conf_option
 @_shared.output_option
 def inspect(path: str, conf: tuple[str, ...], output: str) -> None:
-    """Tell what the file at PATH is, by its bytes, and how it is encrypted."""
+    """Tell what the file at PATH is, by its bytes, and how it is encrypted.
+
+    Exit code: 0 it is encrypted, 1 it is not, 2 it could not be read.
+    """
     with _shared.errors_told(), _shared.session(conf) as spark:
         found = inspect_file(spark, path)
         _show(found, output)
@@ -63,6 +74,6 @@ def _show(found: VerifyReport | FileInspection, output: str) -> None:
 
 
 def _catalog_of(table: str) -> str:
-    """Return the catalog's name in a table's full name."""
-    parts = table.split(".")
-    return parts[0] if len(parts) > 2 else "spark_catalog"
+    """Return the catalog's name in a table's full name, whose parts may be quoted as in SQL."""
+    parts = re.findall(r"`(?:[^`]|``)*`|[^.`]+", table)
+    return parts[0].strip("`") if len(parts) > 2 else SESSION_CATALOG

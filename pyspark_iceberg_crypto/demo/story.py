@@ -127,7 +127,7 @@ class _Story:
         """Make the owner's keystore, and a stranger's with another key of the same name."""
         store = self.place.make_keystore("owner")
         self.place.make_keystore("stranger")
-        self.show(Text(f"{store.path}, keys {store.keys()}"))
+        self.show(Text(f"{store.path}, keys {[key.key_id for key in store.list_keys()]}"))
 
     def create(self, spark: SparkSession) -> None:
         """Create the encrypted table."""

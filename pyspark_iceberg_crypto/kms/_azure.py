@@ -77,13 +77,15 @@ class AzureKeyVault(Kms):
             found[f"{prefix}.token-scope"] = self.token_scope
         return found
 
-    def create_key(self, name: str, *, hardware: bool = False, bits: int | None = None) -> KeyInfo:
+    def create_key(
+        self, name: str, *, hardware: bool = False, key_bits: int | None = None
+    ) -> KeyInfo:
         """Make a key that may wrap and unwrap, and nothing else. A key that exists is never touched.
 
         Args:
             name: the key's name: letters, digits and hyphens.
             hardware: keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.
-            bits: 2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.
+            key_bits: 2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.
 
         Raises:
             ConfigurationError: the name is wrong or taken, by a deleted key maybe; the size is wrong; or the
@@ -95,7 +97,7 @@ class AzureKeyVault(Kms):
             raise ConfigurationError(
                 f"{name!r} cannot be a key's name", "use letters, digits and hyphens, 127 at most"
             )
-        kind, size = self._kind(hardware, bits)
+        kind, size = self._kind(hardware, key_bits)
         with self._client(name) as client:
             if self._exists(client, name):
                 raise ConfigurationError(
@@ -185,18 +187,18 @@ class AzureKeyVault(Kms):
     def _vault_name(self) -> str:
         return (_url.split(self.vault_url).hostname or "").partition(".")[0]
 
-    def _kind(self, hardware: bool, bits: int | None) -> tuple[str, int]:
+    def _kind(self, hardware: bool, key_bits: int | None) -> tuple[str, int]:
         if self.algorithm.startswith("RSA"):
-            if bits is not None and bits not in RSA_BITS:
+            if key_bits is not None and key_bits not in RSA_BITS:
                 raise ConfigurationError(
-                    f"an RSA key cannot have {bits} bits here",
-                    f"bits is one of {', '.join(map(str, RSA_BITS))}",
+                    f"an RSA key cannot have {key_bits} bits here",
+                    f"key_bits is one of {', '.join(map(str, RSA_BITS))}",
                 )
-            return "RSA-HSM" if hardware or self._is_hsm else "RSA", bits or 3072
+            return "RSA-HSM" if hardware or self._is_hsm else "RSA", key_bits or 3072
         size = int(self.algorithm[1:4])
-        if bits not in (None, size):
+        if key_bits not in (None, size):
             raise ConfigurationError(
-                f"{self.algorithm} needs a key of {size} bits, not {bits}", "leave bits out"
+                f"{self.algorithm} needs a key of {size} bits, not {key_bits}", "leave key_bits out"
             )
         if not self._is_hsm:
             raise ConfigurationError(

@@ -123,23 +123,39 @@ class Kms(ABC):
         """Return the least-privilege policy that Spark needs for these keys, as text to paste."""
 
     def check(self, spark: SparkSession, catalog: str = "lake", key_id: str | None = None) -> None:
-        """Have the catalog wrap and unwrap a trial key, as creating and reading a table would.
+        """Have a catalog of this KMS wrap and unwrap a trial key, as creating and reading a table would.
 
         Args:
-            spark: a session with the catalog.
+            spark: a session with the catalog, which was set up with this KMS.
             catalog: the catalog's name.
             key_id: the master key to try; without it, each enabled key of ``list_keys``.
 
         Raises:
-            ConfigurationError: without a key_id, and the client library that lists keys is missing.
+            ConfigurationError: the catalog was set up with another KMS, or with other settings; or there
+                is no key_id, and the client library that lists keys is missing.
             KeyNotFoundError: there is no such key, or no key at all.
             KeyDisabledError: the key is disabled, or all are.
             AccessDeniedError: the login failed, or Spark may not use the key.
             KmsUnavailableError: the catalog cannot reach the KMS.
             IcebergCryptoError: the key cannot be used; see the error's type.
         """
+        self._check_catalog(_jvm.catalog_properties(spark, catalog), catalog)
         for name in self._enabled_keys() if key_id is None else [key_id]:
             _jvm.call(spark, "checkKey", catalog, name)
+
+    def _check_catalog(self, settings: dict[str, str], catalog: str) -> None:
+        """Check that a catalog's keys are in this KMS; what it leaves to a default may be named here."""
+        name = type(self).__name__
+        for key, value in self.properties().items():
+            has = settings.get(key)
+            default = getattr(type(self), key.rpartition(".")[2].replace("-", "_"), None)
+            if has != value and not (has is None and value == default):
+                raise ConfigurationError(
+                    f"catalog {catalog!r} has {f'{key}={has}' if has else f'no {key}'}, "
+                    f"and this {name} has {value}",
+                    f"check with the {name} that the catalog was set up with: "
+                    f"configure_spark(..., catalog={catalog!r}, kms=...)",
+                )
 
     def _enabled_keys(self) -> list[str]:
         name = type(self).__name__

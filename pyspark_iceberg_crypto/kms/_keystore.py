@@ -105,13 +105,8 @@ class Keystore(Kms):
         return found
 
     def keys(self) -> list[str]:
-        """List the names (key ids) of the keys in the file.
-
-        Raises:
-            ConfigurationError: there is no such file, others may read it, its password is missing or
-                wrong, or it is no keystore.
-        """
-        return list(_versions.by_key(self._entries()))
+        """Return the ids of ``list_keys()``, which every KMS has: use that one."""
+        return [key.key_id for key in self.list_keys()]
 
     def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
         """Add a new random key to the file, which is made when there is none yet.
@@ -174,7 +169,7 @@ class Keystore(Kms):
         (name,) = _check_names([key_id])
         found = [info for info in self.list_keys() if info.key_id == name]
         if not found:
-            raise self._missing(name, self.keys())
+            raise self._missing(name, [key.key_id for key in self.list_keys()])
         return found[0]
 
     def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:

@@ -9,13 +9,17 @@ from pathlib import Path
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 
-def read_text(env: str | None, path: Path, what: str) -> str:
+def read_text(
+    env: str | None, path: Path, what: str, *, projected: bool = False, hint: str = ""
+) -> str:
     """Read what an environment variable holds, as it stands, or else a file.
 
     Args:
         env: the variable's name; one that is not set is empty.
         path: the file, when no variable is named.
         what: what it is, for the error.
+        projected: whether others may read the file where kubelet wrote it, see `require_private`.
+        hint: more for the error's hint.
 
     Raises:
         ConfigurationError: others may read the file.
@@ -24,7 +28,7 @@ def read_text(env: str | None, path: Path, what: str) -> str:
     """
     if env is not None:
         return os.environ.get(env, "")
-    require_private(path, f"{what} file")
+    require_private(path, f"{what} file", projected=projected, hint=hint)
     return path.read_text(encoding="utf-8")
 
 
@@ -62,7 +66,7 @@ def missing(owner: str, name: str, where: str) -> ConfigurationError:
     )
 
 
-def require_private(path: Path, what: str) -> None:
+def require_private(path: Path, what: str, *, projected: bool = False, hint: str = "") -> None:
     """Refuse a file that others may read or change, as ssh does and as the JVM's side will.
 
     Group may read a file that another user owns: Kubernetes mounts secrets so, and in no other way.
@@ -70,6 +74,9 @@ def require_private(path: Path, what: str) -> None:
     Args:
         path: the file; a link counts as what it leads to.
         what: what the file is, for the error.
+        projected: others may read it in a folder that kubelet writes, which has a link ``..data`` in it: it
+            makes a service account's token readable to all of a pod, and nobody else can reach it.
+        hint: more for the error's hint.
 
     Raises:
         ConfigurationError: group or others may read or write it.
@@ -79,8 +86,10 @@ def require_private(path: Path, what: str) -> None:
     too_much = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
     if found.st_uid != os.geteuid():
         too_much &= ~stat.S_IRGRP
+    if projected and path.absolute().with_name("..data").is_symlink():
+        too_much &= ~(stat.S_IRGRP | stat.S_IROTH)
     if found.st_mode & too_much:
         raise ConfigurationError(
             f"{what} {path} is open to others than its owner ({stat.filemode(found.st_mode)})",
-            f"make it private: chmod 600 {path}",
+            f"make it private: chmod 600 {path}{hint}",
         )

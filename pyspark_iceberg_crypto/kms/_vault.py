@@ -22,7 +22,8 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import _url
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import read_text
+from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._vault_login import check_login, login_of, read_secret
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
 TIMEOUT_SECONDS = 30
@@ -36,8 +37,8 @@ _PREFIX = "encryption.kms.vault"
 class Vault(Kms):
     """Keys in a transit engine of HashiCorp Vault. They never leave it.
 
-    It logs in with a token, or with an AppRole. Spark needs only a login with the rights of
-    ``driver_policy``; to make, list, describe and rotate keys, use a Vault object with a login that may.
+    It logs in with a token, or by AppRole, Kubernetes, JWT or TLS certificate. Spark needs only a login with
+    the rights of ``driver_policy``; to make, list, describe and rotate keys, use a Vault object with a login that may.
 
     Attributes:
         address: Vault's URL, such as https://vault.example.com:8200.
@@ -47,6 +48,17 @@ class Vault(Kms):
         secret_id_env: the name of the environment variable that holds the AppRole's secret id.
         secret_id_file: instead, a file that holds it.
         approle_mount: the path of the AppRole login below auth/.
+        kubernetes_role: instead, the role to log in as with the token of the pod's service account.
+        kubernetes_token_file: where that token is; without it where Kubernetes puts it. Read at each login.
+        kubernetes_mount: the path of the Kubernetes login below auth/.
+        jwt_role: instead, the role to log in as with a JWT.
+        jwt_env: the name of the environment variable that holds the JWT.
+        jwt_file: instead, a file that holds it; read at each login.
+        jwt_mount: the path of the JWT login below auth/.
+        cert_file: instead, a PEM file of the client's TLS certificate (and its chain); read when it changes.
+        cert_key_file: a PEM file of its private key, PKCS 8 without a password.
+        cert_role: the role of the certificate; without it Vault looks for one.
+        cert_mount: the path of the TLS certificate login below auth/.
         transit_mount: the path of the transit engine.
         namespace: a namespace of Vault Enterprise.
         ca_file: a PEM file of the authorities to trust; without it Java's own (Python: its own).
@@ -63,6 +75,17 @@ class Vault(Kms):
     secret_id_env: str | None = None
     secret_id_file: str | os.PathLike[str] | None = None
     approle_mount: str = "approle"
+    kubernetes_role: str | None = None
+    kubernetes_token_file: str | os.PathLike[str] | None = None
+    kubernetes_mount: str = "kubernetes"
+    jwt_role: str | None = None
+    jwt_env: str | None = None
+    jwt_file: str | os.PathLike[str] | None = None
+    jwt_mount: str = "jwt"
+    cert_file: str | os.PathLike[str] | None = None
+    cert_key_file: str | os.PathLike[str] | None = None
+    cert_role: str | None = None
+    cert_mount: str = "cert"
     transit_mount: str = "transit"
     namespace: str | None = None
     ca_file: str | os.PathLike[str] | None = None
@@ -81,18 +104,7 @@ class Vault(Kms):
                 f"http would send tokens and keys to {url.hostname} in plaintext",
                 "use https, or allow_http=True if something else encrypts the connection",
             )
-        logins = [self.token_env, self.token_file, self.role_id]
-        if sum(map(bool, logins)) != 1:
-            raise ConfigurationError(
-                "Vault needs one of token_env, token_file and role_id",
-                "name the environment variable or the file that holds the token, or an AppRole's role id",
-            )
-        secrets = sum(map(bool, [self.secret_id_env, self.secret_id_file]))
-        if secrets != (1 if self.role_id else 0):
-            raise ConfigurationError(
-                "a role_id needs one of secret_id_env and secret_id_file, and a token needs neither",
-                "name the environment variable or the file that holds the AppRole's secret id",
-            )
+        check_login(self, url.scheme)
 
     def properties(self) -> dict[str, str]:
         """Return the catalog properties that name this Vault. None of them is a secret."""
@@ -104,6 +116,17 @@ class Vault(Kms):
             "secret-id-env": self.secret_id_env,
             "secret-id-file": _absolute(self.secret_id_file),
             "approle-mount": self.approle_mount if self.role_id else None,
+            "kubernetes-role": self.kubernetes_role,
+            "kubernetes-token-file": _absolute(self.kubernetes_token_file),
+            "kubernetes-mount": self.kubernetes_mount if self.kubernetes_role else None,
+            "jwt-role": self.jwt_role,
+            "jwt-env": self.jwt_env,
+            "jwt-file": _absolute(self.jwt_file),
+            "jwt-mount": self.jwt_mount if self.jwt_role else None,
+            "cert-file": _absolute(self.cert_file),
+            "cert-key-file": _absolute(self.cert_key_file),
+            "cert-role": self.cert_role,
+            "cert-mount": self.cert_mount if self.cert_file else None,
             "transit-mount": self.transit_mount,
             "namespace": self.namespace,
             "ca-file": _absolute(self.ca_file),
@@ -207,8 +230,11 @@ class Vault(Kms):
                 token="",  # not the one of VAULT_TOKEN or ~/.vault-token, which hvac would take
                 namespace=self.namespace,
                 verify=os.fspath(self.ca_file) if self.ca_file else True,
+                cert=self._certificate(),
                 timeout=TIMEOUT_SECONDS,
+                allow_redirects=False,  # requests would take the token to wherever it is sent
             )
+            client.session.hooks["response"].append(self._refuse_redirect)
             try:
                 client.token = self._token(hvac, client)
                 yield client.secrets.transit
@@ -216,19 +242,24 @@ class Vault(Kms):
                 client.adapter.close()
 
     def _token(self, hvac: Any, client: Any) -> str:
-        if not self.role_id:
-            return _secret(self.token_env, self.token_file)
-        secret_id = _secret(self.secret_id_env, self.secret_id_file)
-        try:
-            made = client.auth.approle.login(
-                self.role_id, secret_id, mount_point=self.approle_mount.strip("/")
+        login = login_of(self)
+        if login is None:
+            return read_secret(self.token_env, self.token_file)
+        return login.token(hvac, client, str(self))
+
+    def _certificate(self) -> tuple[str, str] | None:
+        if not self.cert_file or not self.cert_key_file:
+            return None
+        key = Path(self.cert_key_file)
+        require_private(key, "the private key")
+        return os.fspath(self.cert_file), str(key)
+
+    def _refuse_redirect(self, answer: Any, **_: Any) -> None:
+        if 300 <= answer.status_code < 400:
+            raise ConfigurationError(
+                f"{self} sends on to another address (HTTP {answer.status_code}), where the login will not go",
+                "give the address of the active Vault server as address; or is it a proxy that answers?",
             )
-        except (hvac.exceptions.InvalidRequest, hvac.exceptions.Forbidden) as error:
-            raise LoginFailedError(
-                f"{self}: login refused at auth/{self.approle_mount} for role id {self.role_id}: {error}",
-                "check the role id, the secret id (is it expired or used up?), and approle_mount",
-            ) from error
-        return str(made["auth"]["client_token"])
 
     def _names(self, transit: Any) -> list[str]:
         hvac = load("hvac", self.extra)
@@ -271,7 +302,8 @@ class Vault(Kms):
             ) from error
         except OSError as error:  # how requests says that there is no such file
             raise ConfigurationError(
-                f"{where}: {error}", "check that ca_file is a file of PEM certificates"
+                f"{where}: {error}",
+                "check that ca_file, cert_file and cert_key_file are PEM files that may be read",
             ) from error
         except exceptions.Forbidden as error:
             if "invalid token" in str(error):
@@ -356,19 +388,3 @@ def _check_name(name: str) -> None:
 
 def _absolute(path: str | os.PathLike[str] | None) -> str | None:
     return str(Path(path).absolute()) if path else None
-
-
-def _secret(variable: str | None, file: str | os.PathLike[str] | None) -> str:
-    """The secret from the one place that is given; errors tell the place only."""
-    place = f"environment variable {variable}" if variable else f"file {file}"
-    try:
-        found = read_text(variable or None, Path(file or ""), "Vault's secret").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{place} cannot be read: {error}", "check the path") from error
-    if not found:
-        raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
-    if not re.fullmatch(r"[\x21-\x7e]+", found):  # requests' own error for such a header shows it
-        raise ConfigurationError(
-            f"what {place} holds is no secret of Vault's", "it must be the bare text, on one line"
-        )
-    return found

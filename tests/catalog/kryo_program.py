@@ -161,7 +161,9 @@ class Work:
 
     def no_kms(self) -> Any:
         """Executors of a new session cannot open the keystore: an error, and no finding."""
-        keystore = Path(str(self.spark.conf.get("spark.sql.catalog.lake.encryption.kms.keystore.path")))
+        keystore = Path(
+            str(self.spark.conf.get("spark.sql.catalog.lake.encryption.kms.keystore.path"))
+        )
         away = keystore.with_name("away")
         self.spark.sparkContext.setLogLevel("OFF")
         session = self.spark.newSession()
@@ -197,7 +199,9 @@ class Work:
     def data_files(self, table: str, suffix: str = ".avro") -> list[Path]:
         files = self.sql(f"SELECT file_path FROM lake.db.{table}.data_files")
         return sorted(
-            Path(row.file_path.removeprefix("file:")) for row in files if row.file_path.endswith(suffix)
+            Path(row.file_path.removeprefix("file:"))
+            for row in files
+            if row.file_path.endswith(suffix)
         )
 
     def problems(self, table: str) -> list[str]:

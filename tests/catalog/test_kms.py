@@ -1,11 +1,19 @@
 """What a catalog asks of its KMS, and what doctor says of one, on a real session with a keystore."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from pyspark.errors import AnalysisException
 from servers.lake import Lake
 
-from pyspark_iceberg_crypto import KeyNotFoundError, Keystore, kms_metrics
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyNotFoundError,
+    Keystore,
+    kms_metrics,
+    typed_errors,
+)
 from pyspark_iceberg_crypto.doctor import CATALOG, KEY, LOGIN, Diagnosis, diagnose
 
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
@@ -65,14 +73,26 @@ def test_check_and_doctor_agree_that_all_is_well(hadoop: Lake) -> None:
     assert diagnose(lake.spark, lake.catalog).ok, "it tries the key of new tables"
 
 
+def test_errors_of_sql_are_typed_on_request(hadoop: Lake) -> None:
+    create = f"CREATE TABLE {hadoop.table()} (id INT) TBLPROPERTIES ('encryption.key-id'='nobody')"
+    with pytest.raises(KeyNotFoundError, match="nobody") as caught, typed_errors():
+        hadoop.sql(create)
+    assert "k1" in caught.value.hint
+    with pytest.raises(AnalysisException), typed_errors():
+        hadoop.sql("SELECT no_such_column")
+
+
 def failed(found: Diagnosis) -> list[str]:
     assert not found.ok
     return [step.name for step in found.steps if step.status.value == "failed"]
 
 
 def test_a_key_that_is_not_there(hadoop: Lake) -> None:
+    store = Keystore(hadoop.world.keystore.path, password_file=hadoop.world.keystore.password_file)
     with pytest.raises(KeyNotFoundError, match="no-such-key"):
-        Keystore("any", password_env="ANY").check(hadoop.spark, hadoop.catalog, "no-such-key")
+        store.check(hadoop.spark, hadoop.catalog, "no-such-key")
+    with pytest.raises(ConfigurationError, match="and this Keystore has /other"):
+        replace(store, path="/other").check(hadoop.spark, hadoop.catalog, "k1")
     found = diagnose(hadoop.spark, hadoop.catalog, ["k1", "no-such-key"])
     assert failed(found) == [KEY]
     assert "no-such-key" in str(found)

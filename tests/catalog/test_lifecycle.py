@@ -109,6 +109,40 @@ def test_required(lake: Lake) -> None:
     strict.create()
 
 
+def test_allowed_key_ids(hive: Lake) -> None:
+    """A master key that the catalog does not allow is refused, for new tables and for those that exist."""
+    other = hive.create("other", key="k2")
+    hive.insert(other, [1])
+    log = hive.sql(f"SELECT file FROM {other}.metadata_log_entries")
+    limited = hive.with_options({"encryption.allowed-key-ids": "k1, x-*"})
+    told = ("encryption.key-id is 'k2'", "k1, x-*", "encryption.allowed-key-ids")
+    name, table, key = f"{limited.namespace}.t", limited.table(), "'encryption.key-id'='k2'"
+    limited.refused(
+        f"CREATE TABLE {table} (id INT) USING iceberg TBLPROPERTIES ({key})", name, *told
+    )
+    for create in ("CREATE", "CREATE OR REPLACE"):
+        ctas = f"{create} TABLE {table} USING iceberg TBLPROPERTIES ({key}) AS SELECT 1 AS id"
+        limited.refused(ctas, name, *told)
+    existing = limited.table("other")
+    for statement in (
+        f"SELECT * FROM {existing}",
+        f"SELECT * FROM {existing}.files",
+        f"INSERT INTO {existing} VALUES (2, 'a', 'b')",
+        f"ALTER TABLE {existing} SET TBLPROPERTIES ('a'='b')",
+        f"CREATE OR REPLACE TABLE {existing} USING iceberg AS SELECT 1 AS id",
+        f"DROP TABLE {existing} PURGE",
+    ):
+        limited.refused(statement, f"{limited.namespace}.other", *told)
+    limited.refused(
+        f"CALL {limited.catalog}.system.register_table("
+        f"table => '{name}', metadata_file => '{log[-1].file}')",
+        name,
+        *told,
+    )
+    limited.create()
+    assert hive.ids(other) == [1]
+
+
 def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:
     table, plain = lake.create(), lake.create("plain", key=None)
     lake.insert(table, [1])

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from servers.files import MARKER, everything_below
 from servers.lake import Lake
@@ -53,6 +54,32 @@ def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert (len(before), len(after)) == (3, 2)
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [9, 10]
+
+
+def test_keys_of_expired_snapshots_go(lake: Lake) -> None:
+    """Sixty commits, expired to one snapshot, leave its key and the KEK, and no insert brings one back."""
+    table = lake.create()
+    lake.insert(table, [1])
+    jvm = lake.spark._jvm
+    assert jvm is not None
+
+    def loaded() -> Any:
+        session = lake.spark._jsparkSession
+        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
+
+    def keys() -> int:
+        return len(list(loaded().operations().refresh().encryptionKeys()))
+
+    java = loaded()
+    for _ in range(60):
+        java.newFastAppend().commit()
+    assert keys() == 62
+    lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")
+    assert keys() == 2
+    lake.insert(table, [2])
+    assert keys() == 3
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [1, 2]
 
 
 def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:

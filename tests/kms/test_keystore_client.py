@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     LoginFailedError,
 )
+from pyspark_iceberg_crypto.kms import _keytool
 
 KEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.keystore"
@@ -30,18 +32,27 @@ PASSWORD = ENVIRONMENT[VARIABLE]
 HEADER = len(b"ICWK") + 2 + len("keystore") + 4
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few iterations: 600,000 take seconds each time that a file is written."""
+    monkeypatch.setattr(_keytool, "ITERATIONS", 1000)
+    monkeypatch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A keystore with k1 and k2: each run of keytool takes a second, so it is made once."""
     path = tmp_path_factory.mktemp("keystore") / "keys.p12"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, PASSWORD)
+        patch.setattr(_keytool, "ITERATIONS", 1000)
+        patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
         Keystore.create(path, ["k1", "k2"], password_env=VARIABLE)
     return path
 
 
 @pytest.fixture
-def store(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keystore:
+def store(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Keystore:
     monkeypatch.setenv(VARIABLE, PASSWORD)
     path = tmp_path / "keys.p12"
     path.touch(mode=0o600)
@@ -72,6 +83,41 @@ def test_round_trip(jvm: Jvm, store: Keystore, client: Client) -> None:
     other.check("k1")
     assert other.unwrap(wrapped, "k1") == KEK
     assert other.authenticates("k1"), "the decorator says what the client says"
+
+
+def test_a_long_password_and_all_iterations(jvm: Jvm, tmp_path: Path) -> None:
+    """As a user makes the file, and how long a JVM needs to open it."""
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text("64 characters of hex are what programs make for a password" * 20 + "\n")
+    store = Keystore.create(tmp_path / "keys.p12", ["k1"], password_file=secret)
+    start = time.monotonic()
+    client = jvm.client(store.properties(), raw=True)
+    assert client.unwrap(client.wrap(KEK, "k1"), "k1") == KEK
+    opened = time.monotonic() - start
+    start = time.monotonic()
+    client.wrap(KEK, "k1")
+    assert time.monotonic() - start < opened / 2, (
+        "the password is hashed once a file, not with each call"
+    )
+
+
+@pytest.mark.parametrize("password", ["pässwörter", "tabs\tin it"])
+def test_a_password_that_java_does_not_take(
+    jvm: Jvm, store: Keystore, tmp_path: Path, password: str
+) -> None:
+    """Not "the file is damaged"."""
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password)
+    properties = Keystore(store.path, password_file=secret).properties()
+    must_be_refused(
+        ConfigurationError,
+        lambda: jvm.client(properties),
+        str(secret),
+        "characters that no PKCS12 keystore of Java's takes",
+        secrets=[password],
+    )
 
 
 def test_a_keystore_that_keytool_made(jvm: Jvm, tmp_path: Path) -> None:

@@ -263,6 +263,24 @@ def test_standby_that_sends_on(
         client.unwrap(blob, key)
 
 
+def test_token_is_not_sent_on_to_another_page(
+    client: Client,
+    vault: VaultServer,
+    proxy: FaultProxy,
+    key: str,
+    faults: Callable[..., FaultProxy],
+) -> None:
+    """A standby names the same request; a sign-on or another redirect does not."""
+    blob = client.wrap(DEK, key)
+    other = faults(vault.port)
+    for path in ("/login", f"/v1/transit/decrypt/{key}/more", "/v1/sys/health", "//v1"):
+        proxy.mode = ("status", 307, {"Location": f"{other.url}{path}"}, "")
+        with pytest.raises(ConfigurationError) as raised:
+            client.unwrap(blob, key)
+        problem(raised, key, "does not answer as a Vault does")
+    assert other.requests == []
+
+
 def test_token_is_not_sent_on_from_https_to_http(
     jvm: Jvm,
     vault: VaultServer,
@@ -376,7 +394,37 @@ def test_http_where_vault_speaks_tls(
         ({"secret-id": "secret"}, "would show a secret"),
         ({"token-file": None}, "nothing to log in with"),
         ({"token-env": "T"}, "are both set"),
-        ({"role-id": "r", "secret-id-file": "f"}, "a token and a role id"),
+        ({"role-id": "r", "secret-id-file": "f"}, "a token and a login: AppRole"),
+        ({"kubernetes-role": "r"}, "a token and a login: Kubernetes"),
+        (
+            {"token-file": None, "kubernetes-role": "r", "jwt-role": "r", "jwt-file": "f"},
+            "two logins: by Kubernetes and by JWT",
+        ),
+        (
+            {"token-file": None, "role-id": "r", "secret-id-file": "f", "cert-file": "f"},
+            "cert-key-file is missing",
+        ),
+        ({"token-file": None, "kubernetes-token-file": "f"}, "kubernetes-role is missing"),
+        (
+            {"token-file": None, "kubernetes-role": "r", "kubernetes-mount": "../x"},
+            "kubernetes-mount is no path",
+        ),
+        ({"jwt-mount": "team"}, "jwt-mount is set, and the login is not by JWT"),
+        ({"token-file": None, "jwt-role": "r"}, "jwt-env nor"),
+        ({"token-file": None, "jwt-file": "f"}, "jwt-role is missing"),
+        ({"token-file": None, "jwt-role": "r", "jwt-file": "f", "jwt-env": "E"}, "are both set"),
+        ({"token-file": None, "cert-key-file": "f"}, "cert-file is missing"),
+        (
+            {
+                "address": "http://127.0.0.1:8200",
+                "token-file": None,
+                "cert-file": "f",
+                "cert-key-file": "f",
+            },
+            "a TLS certificate logs in",
+        ),
+        ({"jwt": "secret"}, "would show a secret"),
+        ({"cert-key": "secret"}, "would show a secret"),
         ({"token-file": None, "role-id": "r"}, "Neither"),
         ({"token-file": None, "secret-id-file": "f"}, "role-id is missing"),
         (

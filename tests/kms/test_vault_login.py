@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from servers.faults import FaultProxy
+from servers.faults import FaultProxy, Mode
 from servers.jvm import Jvm
 from servers.refused import explained
 from servers.vault import VaultServer, write_secret
@@ -120,6 +120,10 @@ def test_token_file_that_changes_during_the_call(
         ("", ConfigurationError, "is empty"),
         ("hvs.one\nhvs.two", ConfigurationError, "more than one line"),
         ("hvs.\u00e4\u00e4", ConfigurationError, "has characters that no secret"),
+        ("hvs.a\x01b", ConfigurationError, "has characters that no secret"),
+        ("hvs.a\x7f", ConfigurationError, "has characters that no secret"),
+        ("hvs.a b", ConfigurationError, "has characters that no secret"),
+        ("hvs.a\r\nX-Vault-Namespace: b", ConfigurationError, "more than one line"),
     ],
 )
 def test_token_files_that_hold_none(
@@ -149,10 +153,14 @@ def test_token_files_that_hold_none(
 def test_token_file_open_to_others(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
 ) -> None:
+    """0640 is what Vault Agent makes."""
     client = jvm.client(vault.token_login(secret, policy), raw=True)
-    secret.chmod(0o644)
-    with pytest.raises(ConfigurationError, match="chmod 600"):
-        client.wrap(DEK, key)
+    for mode in (0o644, 0o640):
+        secret.chmod(mode)
+        with pytest.raises(ConfigurationError) as raised:
+            client.wrap(DEK, key)
+        words = [str(secret), f"'{key}'", f"chmod 600 {secret}", "Vault Agent", "mode = 0600"]
+        explained(raised.value, words, [secret.read_text().strip()])
 
 
 def test_expired_token(jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path) -> None:
@@ -165,20 +173,59 @@ def test_expired_token(jvm: Jvm, vault: VaultServer, policy: str, key: str, secr
         refused(raised, key, secret.read_text().strip(), f"file {secret}", "expired")
 
 
+PAGE = "<html>down for maintenance</html>"
+NO_RENEWAL: dict[str, Mode] = {
+    "gateway": ("status", 502, {}, PAGE),
+    "page": ("status", 200, {"Content-Type": "text/html"}, PAGE),
+    "empty": ("status", 204, {}, ""),
+    "sign-on": ("status", 302, {"Location": "https://login.example.com/"}, ""),
+    "page of a proxy": ("status", 403, {}, PAGE),
+}
+
+
 def test_renewable_token_outlives_its_time(
+    jvm: Jvm,
+    vault: VaultServer,
+    policy: str,
+    key: str,
+    tmp_path: Path,
+    faults: Callable[..., FaultProxy],
+) -> None:
+    """Renewed while nobody uses it, and again when something else answers the first renewal."""
+    proxies = {fault: faults(vault.port) for fault in NO_RENEWAL}
+    used = []
+    for fault, proxy in proxies.items():
+        login = vault.token_login(
+            tmp_path / fault, policy, address=proxy.url, ttl="9s", period="9s"
+        )
+        client = jvm.client(login, raw=True)
+        used.append((client, client.wrap(DEK, key)))
+        proxy.mode = NO_RENEWAL[fault]
+    ends = time.monotonic() + 9
+
+    def each_is_asked(times: int) -> None:
+        for proxy in proxies.values():
+            wait_for(lambda seen=proxy.requests: seen.count(RENEWAL) >= times)  # type: ignore[misc]
+            proxy.mode = "pass"
+
+    each_is_asked(1)
+    each_is_asked(2)
+    time.sleep(max(0, ends + 0.5 - time.monotonic()))
+    for client, blob in used:
+        assert client.unwrap(blob, key) == DEK
+        client.close()
+
+
+def test_token_that_a_maintenance_page_kept_from_a_look_is_renewed_later(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
-    """Renewed while nobody uses it, and again when the first renewal fails."""
-    login = vault.token_login(secret, policy, address=proxy.url, ttl="6s", period="6s")
-    ends = time.monotonic() + 6
+    login = vault.token_login(secret, policy, address=proxy.url, ttl="3s", period="3s")
     client = jvm.client(login, raw=True)
+    proxy.only, proxy.mode = "lookup-self", ("status", 200, {}, PAGE)
     blob = client.wrap(DEK, key)
-    proxy.mode = ("status", 502, {}, "<html>bad gateway</html>")
-    wait_for(lambda: RENEWAL in proxy.requests)
     proxy.mode = "pass"
-    wait_for(lambda: proxy.requests.count(RENEWAL) >= 2)
-    time.sleep(max(0, ends + 0.5 - time.monotonic()))
-    assert client.unwrap(blob, key) == DEK
+    client.unwrap(blob, key)
+    wait_for(lambda: RENEWAL in proxy.requests, 3)
     client.close()
 
 
@@ -288,13 +335,27 @@ def test_approle_token_is_renewed_up_to_its_maximum_and_then_replaced(
     )
     client = jvm.client(login, raw=True)
     blob = client.wrap(DEK, key)
-    time.sleep(4)
+    time.sleep(3)
     assert client.unwrap(blob, key) == DEK
     assert RENEWAL in proxy.requests
     assert proxy.requests.count(LOGIN) == 1
-    time.sleep(1.5)
+    time.sleep(2.5)
     assert client.unwrap(blob, key) == DEK
     assert proxy.requests.count(LOGIN) == 2
+
+
+def test_approle_that_nobody_uses_makes_no_tokens(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
+) -> None:
+    login = vault.approle_login(
+        secret, policy, address=proxy.url, token_ttl="2s", token_max_ttl="2s"
+    )
+    client = jvm.client(login, raw=True)
+    client.wrap(DEK, key)
+    wait_for(lambda: proxy.requests.count(LOGIN) == 2)  # it was used since the first
+    time.sleep(2.5)
+    assert proxy.requests.count(LOGIN) == 2
+    client.close()
 
 
 @pytest.mark.parametrize("wrong", ["secret id", "role id", "mount"])

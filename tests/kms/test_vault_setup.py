@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from servers.faults import FaultProxy
 from servers.jvm import Jvm
-from servers.tls import make_authority
+from servers.service_accounts import Issuer, TokenReviews
+from servers.tls import make_authority, make_client_certificate
 from servers.vault import INSTALL_GO, VaultServer, find_go, start_vault, vault_binary, write_secret
 
 from pyspark_iceberg_crypto.errors import (
@@ -84,11 +85,26 @@ def test_all_properties(tmp_path: Path) -> None:
         ({"address": ""}, "not the URL"),
         ({"address": "vault:8200"}, "not the URL"),
         ({"address": "http://vault:8200"}, "in plaintext"),
-        ({"token_env": None}, "needs one of token_env, token_file and role_id"),
-        ({"token_file": "f"}, "needs one of token_env, token_file and role_id"),
-        ({"role_id": "r"}, "needs one of token_env, token_file and role_id"),
+        ({"token_env": None}, "needs one of token_env, token_file, role_id, kubernetes_role"),
+        ({"token_file": "f"}, "needs one of token_env, token_file, role_id, kubernetes_role"),
+        ({"role_id": "r"}, "given: .*token_env.*role_id"),
+        ({"kubernetes_role": "r"}, "given: .*token_env.*kubernetes_role"),
+        ({"token_env": None, "jwt_role": "r"}, "needs one of jwt_env and jwt_file"),
+        ({"jwt_file": "f"}, "another login needs none"),
+        ({"token_env": None, "cert_file": "f"}, "cert_file needs cert_key_file"),
+        ({"cert_role": "r"}, "cert_role is of no use without cert_file"),
+        ({"kubernetes_token_file": "f"}, "kubernetes_token_file is of no use without"),
+        (
+            {
+                "address": "http://127.0.0.1:1",
+                "token_env": None,
+                "cert_file": "f",
+                "cert_key_file": "f",
+            },
+            "a TLS certificate logs in",
+        ),
         ({"token_env": None, "role_id": "r"}, "needs one of secret_id_env and secret_id_file"),
-        ({"secret_id_file": "f"}, "a token needs neither"),
+        ({"secret_id_file": "f"}, "another login needs none"),
     ],
 )
 def test_wrong_arguments(given: dict[str, Any], words: str) -> None:
@@ -221,10 +237,44 @@ def test_tokens_that_are_none(
 
 
 def test_token_file_open_to_others(vault: VaultServer, tmp_path: Path) -> None:
+    """0640 is what Vault Agent makes."""
     write_secret(tmp_path / "token", vault.root)
     (tmp_path / "token").chmod(0o640)
-    with pytest.raises(ConfigurationError, match="chmod 600"):
+    with pytest.raises(ConfigurationError, match="chmod 600") as raised:
         Vault(vault.address, token_file=tmp_path / "token").list_keys()
+    assert "Vault Agent" in raised.value.hint
+    assert "mode = 0600" in raised.value.hint
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_the_token_goes_nowhere_else(
+    vault: VaultServer,
+    faults: Callable[..., FaultProxy],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    status: int,
+) -> None:
+    """Not with a request about keys, and not the secret of a login."""
+    monkeypatch.setenv("T", vault.root)
+    role_id, secret_id = vault.make_approle()
+    write_secret(tmp_path / "secret-id", secret_id)
+    asked, other = faults(vault.port), faults(vault.port)
+    asked.mode = ("status", status, {"Location": f"{other.url}/v1/transit/keys/k"}, "")
+    for login in (
+        Vault(asked.url, token_env="T"),
+        Vault(asked.url, role_id=role_id, secret_id_file=tmp_path / "secret-id"),
+    ):
+        attempts: list[Callable[[], object]] = [
+            lambda login=login: login.list_keys(),
+            lambda login=login: login.describe_key("k"),
+            lambda login=login: login.create_key("k"),
+            lambda login=login: login.rotate_key("k"),
+        ]
+        for attempt in attempts:
+            with pytest.raises(ConfigurationError) as raised:
+                attempt()
+            told(raised, f"sends on to another address (HTTP {status})")
+    assert other.requests == []
 
 
 def test_variable_that_is_not_set(vault: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +283,9 @@ def test_variable_that_is_not_set(vault: VaultServer, monkeypatch: pytest.Monkey
         Vault(vault.address, token_env="T").list_keys()
 
 
-def test_approle(vault: VaultServer, mount: str, tmp_path: Path) -> None:
+def test_approle(
+    vault: VaultServer, mount: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = vault.make_policy(f'path "{MOUNT}/keys/*" {{ capabilities = ["create", "read"] }}')
     role_id, secret_id = vault.make_approle(policy)
     write_secret(tmp_path / "secret-id", secret_id)
@@ -245,6 +297,9 @@ def test_approle(vault: VaultServer, mount: str, tmp_path: Path) -> None:
     )
     key = vault.make_key(mount=mount)
     assert login.describe_key(key).key_id == key
+    monkeypatch.setenv("S", secret_id)
+    by_variable = Vault(vault.address, role_id=role_id, secret_id_env="S", transit_mount=mount)
+    assert by_variable.describe_key(key).key_id == key
     write_secret(tmp_path / "secret-id", "wrong-secret-id")
     with pytest.raises(LoginFailedError) as raised:
         login.describe_key(key)
@@ -287,6 +342,19 @@ def test_private_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setenv("T", private.root)
         trusting = Vault(private.address, token_env="T", ca_file=authority.ca_file)
         assert trusting.create_key("k") == trusting.describe_key("k")
+        certificate = make_client_certificate(tmp_path)
+        policy = private.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
+        private.certificate_login(certificate, policy)
+        by_certificate = Vault(
+            private.address,
+            cert_file=certificate.file,
+            cert_key_file=certificate.key_file,
+            ca_file=authority.ca_file,
+        )
+        assert by_certificate.describe_key("k").key_id == "k"
+        certificate.key_file.chmod(0o644)
+        with pytest.raises(ConfigurationError, match="private key .* is open to others"):
+            by_certificate.describe_key("k")
         with pytest.raises(ConfigurationError) as raised:
             Vault(private.address, token_env="T").list_keys()
         told(raised, "certificate is not trusted")
@@ -294,6 +362,40 @@ def test_private_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             Vault(private.address, token_env="T", ca_file=tmp_path / "none.pem").list_keys()
     finally:
         private.stop()
+
+
+def test_logins_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service account's token (reviewed by a double), which others in the pod may read; and a JWT."""
+    issuer = Issuer()
+    authority = make_authority(tmp_path)
+    reviews = TokenReviews(issuer, authority.server)
+    own = start_vault(tmp_path / "log")
+    try:
+        own.enable_kubernetes(reviews, authority.ca_file)
+        own.enable_jwt(issuer)
+        key = own.make_key()
+        policy = own.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
+        file = tmp_path / "token"
+        write_secret(file, issuer.token())
+        role = own.kubernetes_login(file, policy)["encryption.kms.vault.kubernetes-role"]
+        pod = Vault(own.address, kubernetes_role=role, kubernetes_token_file=file)
+        assert pod.describe_key(key).key_id == key
+        file.chmod(0o644)
+        with pytest.raises(ConfigurationError, match="open to others"):
+            pod.describe_key(key)
+        (tmp_path / "..data").symlink_to(tmp_path)
+        assert pod.describe_key(key).key_id == key
+        monkeypatch.setenv("J", issuer.token())
+        role = own.jwt_login(file, policy)["encryption.kms.vault.jwt-role"]
+        by_jwt = Vault(own.address, jwt_role=role, jwt_env="J")
+        assert by_jwt.describe_key(key).key_id == key
+        monkeypatch.setenv("J", issuer.token(audience="others"))
+        with pytest.raises(LoginFailedError) as raised:
+            by_jwt.describe_key(key)
+        told(raised, "login refused at auth/jwt", role)
+    finally:
+        own.stop()
+        reviews.stop()
 
 
 def test_without_hvac(monkeypatch: pytest.MonkeyPatch) -> None:

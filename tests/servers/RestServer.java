@@ -24,15 +24,18 @@ import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
 /**
- * Iceberg's REST reference server (RESTCatalogAdapter over a JDBC catalog, as Iceberg's own RESTCatalogServer has it) on
- * 127.0.0.1 and a free port. RESTCatalogServer itself listens on every address and cannot be told otherwise.
+ * Iceberg's REST reference server (RESTCatalogAdapter over a JDBC catalog, as Iceberg's own
+ * RESTCatalogServer has it) on 127.0.0.1 and a free port. RESTCatalogServer itself listens on every
+ * address and cannot be told otherwise.
  *
- * <p>Arguments: JDBC URL, warehouse folder. Prints one line, {@code PORT n}, once it answers; ends when its standard input does,
- * so that it cannot outlive the tests.
+ * <p>Arguments: JDBC URL, warehouse folder. Prints one line, {@code PORT n}, once it answers; ends
+ * when its standard input does, so that it cannot outlive the tests.
  *
- * <p>It overwrites a registered table, which JdbcCatalog does not. A client that sends the header {@code X-Refuse} ({@code
- * header.X-Refuse} in its properties) meets a server that refuses: {@code stage-create 406 UnsupportedOperationException} is
- * what, the status and the error's type; {@code add-encryption-key} is the other thing that can be refused.
+ * <p>It overwrites a registered table, which JdbcCatalog does not. A client that sends the header
+ * {@code X-Refuse} ({@code header.X-Refuse} in its properties) meets a server that refuses: {@code
+ * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
+ * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
+ * that answer to a key and 400 to a staged create.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -84,29 +87,37 @@ public final class RestServer {
         Consumer<ErrorResponse> errorHandler,
         Consumer<Map<String, String>> responseHeaders) {
       String[] refused =
-          request.headers().firstEntry("X-Refuse").map(HTTPHeaders.HTTPHeader::value).orElse("none").split(" ");
-      if (refused[0].equals(kind(request.body()))) {
+          request
+              .headers()
+              .firstEntry("X-Refuse")
+              .map(HTTPHeaders.HTTPHeader::value)
+              .orElse("none 0 none")
+              .split(" ");
+      boolean stage = request.body() instanceof CreateTableRequest create && create.stageCreate();
+      boolean key =
+          request.body() instanceof UpdateTableRequest update
+              && update.updates().stream()
+                  .anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+      boolean refuses =
+          switch (refused[0]) {
+            case "stage-create" -> stage;
+            case "add-encryption-key" -> key;
+            case "both", "key" -> stage || key;
+            default -> false;
+          };
+      if (refuses) {
+        int status = stage && refused[0].equals("key") ? 400 : Integer.parseInt(refused[1]);
+        String message = (stage ? "stage-create" : "add-encryption-key") + " is refused here";
         errorHandler.accept(
             ErrorResponse.builder()
-                .responseCode(Integer.parseInt(refused[1]))
+                .responseCode(status)
                 .withType(refused[2])
-                .withMessage(refused[0] + " is refused here")
+                .withMessage(message)
                 .build());
-        throw new RESTException("Refused: %s", refused[0]);
+        throw new RESTException("%s", message);
       }
 
       return super.execute(request, responseType, errorHandler, responseHeaders);
-    }
-
-    private static String kind(Object body) {
-      if (body instanceof CreateTableRequest create && create.stageCreate()) {
-        return "stage-create";
-      }
-
-      return body instanceof UpdateTableRequest update
-              && update.updates().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance)
-          ? "add-encryption-key"
-          : "other";
     }
   }
 

@@ -324,6 +324,10 @@ class _Handler(BaseHTTPRequestHandler):
             header = self.headers.get("X-IDENTITY-HEADER")
             status, answer = self.double.login.of_managed_identity(header, resource)
             return status, {}, answer
+        if parts.path == "/metadata/identity/oauth2/token" and self.headers.get("Metadata"):
+            resource = dict(parse_qsl(parts.query)).get("resource", "")
+            status, answer = self.double.login.of_machine(resource)
+            return status, {}, answer
         if parts.path.endswith("/.well-known/openid-configuration"):
             base = f"https://{self.headers['Host']}/{TENANT}"
             return 200, {}, openid_configuration(base)

@@ -2,8 +2,15 @@
 
 import secrets
 import time
+from base64 import urlsafe_b64decode
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 TENANT = "adfs"  # the one tenant for which Microsoft's libraries do not first ask Microsoft's own servers
 CLIENT_ID = "11111111-2222-3333-4444-555555555555"
@@ -32,6 +39,8 @@ class Logins:
         refusal: Entra's error code and text for every login from now on, such as "AADSTS7000222".
         granted: how many tokens were handed out.
         after: follows every token that is handed out, such as a newline.
+        federated: the one token of another service that is accepted in place of a secret (workload identity).
+        certificate: the public key of the application's certificate.
     """
 
     lifetime: int = 3600
@@ -39,6 +48,8 @@ class Logins:
     refusal: tuple[str, str] | None = None
     granted: int = 0
     after: str = ""
+    federated: str = ""
+    certificate: RSAPublicKey | None = None
     tokens: dict[str, Token] = field(default_factory=dict)
 
     def grant(self, account: str, scope: str) -> Token:
@@ -66,7 +77,10 @@ class Logins:
         refusal = self.refusal
         if refusal is None and form.get("client_id") != CLIENT_ID:
             refusal = ("AADSTS700016", f"Application '{form.get('client_id')}' was not found.")
-        if refusal is None and form.get("client_secret") != CLIENT_SECRET:
+        assertion = form.get("client_assertion")
+        if refusal is None and assertion and not self._asserted(assertion):
+            refusal = ("AADSTS700211", "No matching federated identity or certificate was found.")
+        if refusal is None and not assertion and form.get("client_secret") != CLIENT_SECRET:
             refusal = ("AADSTS7000215", "Invalid client secret provided.")
         if refusal is not None:
             code, text = refusal
@@ -82,6 +96,25 @@ class Logins:
             "ext_expires_in": self.lifetime,
             "access_token": token.text + self.after,
         }
+
+    def _asserted(self, assertion: str) -> bool:
+        """Whether another service's token, or a JWT signed by the certificate's key, says who asks."""
+        if self.federated:
+            return assertion == self.federated
+        signed, _, signature = assertion.rpartition(".")
+        pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
+        for pad in (padding.PKCS1v15(), pss):
+            with suppress(InvalidSignature):
+                assert self.certificate is not None
+                self.certificate.verify(
+                    urlsafe_b64decode(signature + "=="), signed.encode(), pad, hashes.SHA256()
+                )
+                return True
+        return False
+
+    def of_machine(self, resource: str) -> tuple[int, dict[str, Any]]:
+        """The Instance Metadata Service of a virtual machine or AKS node."""
+        return self.of_managed_identity(IDENTITY_HEADER, resource)
 
     def of_managed_identity(self, header: str | None, resource: str) -> tuple[int, dict[str, Any]]:
         """The token endpoint inside App Service and Container Apps, api-version 2019-08-01."""

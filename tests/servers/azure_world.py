@@ -61,6 +61,32 @@ class AzureWorld:
             "REQUESTS_CA_BUNDLE": str(self.authority.ca_file),
         }
 
+    def as_machine(self) -> dict[str, str]:
+        """The environment of a virtual machine with a managed identity, whose metadata service is the double."""
+        return {
+            "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential",
+            "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://127.0.0.1:{self.double.port}",
+        }
+
+    def as_workload(self, token_file: Path) -> dict[str, str]:
+        """The environment of a pod in AKS with a workload identity."""
+        return {
+            **self._as_client("WorkloadIdentityCredential"),
+            "AZURE_FEDERATED_TOKEN_FILE": str(token_file),
+        }
+
+    def with_certificate(self, file: Path) -> dict[str, str]:
+        """The environment of a host with an application's certificate."""
+        return {
+            **self._as_client("EnvironmentCredential"),
+            "AZURE_CLIENT_CERTIFICATE_PATH": str(file),
+        }
+
+    def _as_client(self, kind: str) -> dict[str, str]:
+        application = self.as_application()
+        del application["AZURE_CLIENT_SECRET"]
+        return application | {"AZURE_TOKEN_CREDENTIALS": kind}
+
     def stop(self) -> None:
         self.proxy.stop()
         self.double.stop()

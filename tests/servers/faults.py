@@ -32,6 +32,7 @@ class FaultProxy:
     Attributes:
         port: where to connect to, on 127.0.0.1.
         mode: what happens to each request.
+        only: the mode concerns requests whose path has this text in it; others pass.
         next: modes of the next requests, one each, before `mode` counts again; not "down".
         requests: the method and path of each request that came.
         headers: and its headers, names in lower case.
@@ -46,6 +47,7 @@ class FaultProxy:
             tls: the proxy speaks TLS to its clients with this; without it plain HTTP.
         """
         self.port = 0
+        self.only = ""
         self.next: list[Mode] = []
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -107,6 +109,8 @@ class FaultProxy:
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self.bodies.append(body)
         mode, changed = self.next.pop(0) if self.next else self._mode, self._changed
+        if self.only not in request.path:
+            mode = "pass"
         if mode == "slow":
             time.sleep(SLOW_SECONDS)
         if mode == "hang":

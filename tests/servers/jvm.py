@@ -159,12 +159,12 @@ class Jvm:
 
 
 def class_path(clouds: bool = True) -> str:
-    """Our jar, Iceberg, Spark's jars and, behind them as spark.jars would put them, the clouds' libraries.
+    """Our jar, Iceberg, SQLite's driver, Spark's jars and, behind them as spark.jars would put them, the clouds' libraries.
 
     ICEBERG_CRYPTO_TEST_CLASSES names a class path to test instead of our jar, such as javac's output.
     """
     ours = os.environ.get("ICEBERG_CRYPTO_TEST_CLASSES") or str(our_jar())
-    jars = [*build_jars("test-jars", "iceberg-spark-runtime-*.jar"), SPARK_JARS / "*"]
+    jars = [*build_jars("test-jars"), SPARK_JARS / "*"]
     if clouds:
         jars += build_jars("kms-jars")
     return os.pathsep.join([ours, *map(str, jars)])

@@ -5,16 +5,19 @@ import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization.pkcs12 import (
     PKCS12Certificate,
     serialize_java_truststore,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+AnyKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 TRUST_PASSWORD = "trust-only"
 
 
@@ -44,6 +47,21 @@ class TestAuthority:
             f"-Djavax.net.ssl.trustStorePassword={TRUST_PASSWORD}",
             "-Djavax.net.ssl.trustStoreType=PKCS12",
         ]
+
+
+def self_signed(file: Path) -> RSAPublicKey:
+    """Writes an RSA key and a certificate of its own, as an application logs in with; gives the public key."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = _name("an application")
+    certificate = _builder(name, name, key).sign(key, hashes.SHA256())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+    file.chmod(0o600)
+    return key.public_key()
 
 
 def make_authority(folder: Path, *names: str) -> TestAuthority:
@@ -76,6 +94,48 @@ def make_authority(folder: Path, *names: str) -> TestAuthority:
         .sign(ca_key, hashes.SHA256())
     )
     return _written(folder, ca, server, server_key)
+
+
+@dataclass(frozen=True)
+class ClientCertificate:
+    """A client's own certificate, which vouches for itself, and its private key; both PEM files."""
+
+    file: Path
+    key_file: Path
+
+
+def make_client_certificate(
+    folder: Path, name: str = "client", kind: Literal["EC", "RSA", "Ed25519"] = "EC"
+) -> ClientCertificate:
+    """Makes NAME.pem and NAME-key.pem (PKCS #8), over those there are."""
+    key: AnyKey
+    if kind == "RSA":
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    elif kind == "EC":
+        key = ec.generate_private_key(ec.SECP256R1())
+    else:
+        key = ed25519.Ed25519PrivateKey.generate()
+    public = key.public_key()
+    key_id = x509.SubjectKeyIdentifier.from_public_key(public)
+    certificate = (
+        _builder(_name(name), _name(name), key)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(key_id, critical=False)
+        .sign(key, None if kind == "Ed25519" else hashes.SHA256())
+    )
+    made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
+    made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    made.key_file.touch(mode=0o600)
+    made.key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return made
 
 
 def _written(
@@ -124,9 +184,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: AnyKey) -> x509.CertificateBuilder:
     now = datetime.now(timezone.utc)
     return (
         x509.CertificateBuilder()

@@ -24,7 +24,16 @@ from typing import Any
 from pyspark_iceberg_crypto.kms import Vault
 from servers.faults import FaultProxy
 from servers.programs import wait_for_end
-from servers.tls import TestAuthority
+from servers.service_accounts import (
+    ACCOUNT,
+    AUDIENCE,
+    ISSUER,
+    NAMESPACE,
+    SUBJECT,
+    Issuer,
+    TokenReviews,
+)
+from servers.tls import ClientCertificate, TestAuthority
 
 SOURCES = Path(__file__).with_name("vault")
 START_SECONDS = 60
@@ -173,6 +182,75 @@ class VaultServer:
             "encryption.kms.vault.address": address or self.address,
             "encryption.kms.vault.role-id": role_id,
             "encryption.kms.vault.secret-id-file": str(file),
+        }
+
+    def enable_kubernetes(self, reviews: TokenReviews, ca_file: Path) -> None:
+        """Has `auth/kubernetes` ask this API server about service accounts' tokens."""
+        self.call("POST", "sys/auth/kubernetes", {"type": "kubernetes"})
+        config = {"kubernetes_host": reviews.url, "kubernetes_ca_cert": ca_file.read_text()}
+        self.call("POST", "auth/kubernetes/config", {**config, "disable_local_ca_jwt": True})
+
+    def enable_jwt(self, issuer: Issuer) -> None:
+        """Has `auth/jwt` trust this issuer's key."""
+        self.call("POST", "sys/auth/jwt", {"type": "jwt"})
+        keys = {"jwt_validation_pubkeys": [issuer.public_key], "bound_issuer": ISSUER}
+        self.call("POST", "auth/jwt/config", keys)
+
+    def kubernetes_login(
+        self, file: Path, *policies: str, address: str = "", **parameters: Any
+    ) -> dict[str, str]:
+        """Properties of a client with a role of these policies, its service account's token in the file."""
+        role = f"role-{uuid.uuid4().hex[:12]}"
+        bound = {
+            "bound_service_account_names": [ACCOUNT],
+            "bound_service_account_namespaces": [NAMESPACE],
+            "audience": AUDIENCE,
+        }
+        given = {**bound, "token_policies": policies, **parameters}
+        self.call("POST", f"auth/kubernetes/role/{role}", given)
+        return {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": address or self.address,
+            "encryption.kms.vault.kubernetes-role": role,
+            "encryption.kms.vault.kubernetes-token-file": str(file),
+        }
+
+    def jwt_login(
+        self, file: Path, *policies: str, address: str = "", **parameters: Any
+    ) -> dict[str, str]:
+        """Properties of a client with a role of these policies, its JWT in the file."""
+        role = f"role-{uuid.uuid4().hex[:12]}"
+        bound = {
+            "role_type": "jwt",
+            "user_claim": "sub",
+            "bound_subject": SUBJECT,
+            "bound_audiences": [AUDIENCE],
+        }
+        given = {**bound, "token_policies": policies, **parameters}
+        self.call("POST", f"auth/jwt/role/{role}", given)
+        return {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": address or self.address,
+            "encryption.kms.vault.jwt-role": role,
+            "encryption.kms.vault.jwt-file": str(file),
+        }
+
+    def certificate_login(
+        self, certificate: ClientCertificate, *policies: str, **parameters: Any
+    ) -> dict[str, str]:
+        """Properties of a client with a role of these policies for this certificate, over TLS."""
+        if "cert/" not in self.call("GET", "sys/auth")["data"]:
+            self.call("POST", "sys/auth/cert", {"type": "cert"})
+        role = f"role-{uuid.uuid4().hex[:12]}"
+        given = {"certificate": certificate.file.read_text(), "token_policies": policies}
+        self.call("POST", f"auth/cert/certs/{role}", {**given, **parameters})
+        return {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": self.address,
+            "encryption.kms.vault.ca-file": str(self.ca_file),
+            "encryption.kms.vault.cert-role": role,
+            "encryption.kms.vault.cert-file": str(certificate.file),
+            "encryption.kms.vault.cert-key-file": str(certificate.key_file),
         }
 
     def driver_policy(self, *keys: str) -> str:

@@ -1,6 +1,7 @@
 """The command line: what it prints where, and its exit codes. Spark is a double."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +42,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 def test_help_names_the_commands(run: Callable[..., Result]) -> None:
     shown = run("--help").output
     assert all(f"  {name} " in shown for name in ("demo", "doctor", "inspect", "kms", "verify"))
+
+
+@pytest.mark.parametrize("command", [(), ("verify",), ("inspect",), ("doctor",)])
+def test_help_tells_the_exit_codes(run: Callable[..., Result], command: tuple[str, ...]) -> None:
+    shown = " ".join(run(*command, "--help").output.split())
+    assert "Exit code" in shown
+    assert all(re.search(rf"\b{code} [a-z]", shown) for code in (0, 1, 2))
 
 
 def test_version(run: Callable[..., Result]) -> None:
@@ -123,6 +131,13 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(_shared, "session", session)
     monkeypatch.setattr(_tables, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
-    for table in ("prod.a.b.t", "db.t"):
+    tables = {
+        "prod.a.b.t": "prod",
+        "`prod`.`a.b`.t": "prod",
+        "db.t": "spark_catalog",
+        "`my.db`.t": "spark_catalog",
+        "spark_catalog.db.t": "spark_catalog",
+    }
+    for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [((), "prod", {"uri": "a=b"}), ((), "spark_catalog", {"uri": "a=b"})]
+    assert seen == [((), catalog, {"uri": "a=b"}) for catalog in tables.values()]

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 from doubles import DoubleKms
 
@@ -75,6 +76,22 @@ def test_options_are_the_fields_and_the_methods_arguments(monkeypatch: pytest.Mo
     assert json.loads(result.stdout)["key"]["algorithm"] == "aes128"
     assert json.loads(result.stdout)["key"]["detail"] == {"label": "x"}
     assert made == [DoubleKms("https://kms", "T", {"team": "hr", "eq": "a=b"}, 3, False)]
+
+
+def complete(*words: str) -> list[str]:
+    """What a shell offers for the last word."""
+    parameters = ShellComplete(cli.main, {}, "iceberg-crypto", "_COMPLETE")
+    return [item.value for item in parameters.get_completions(list(words[:-1]), words[-1])]
+
+
+def test_completion() -> None:
+    command = ("kms", "create-key")
+    assert complete(*command, "--kms", "") == [*BY_TYPE]
+    assert complete(*command, "--kms", "key") == ["keystore"]
+    assert complete(*command, "") == []
+    assert complete(*command, "--k") == ["--kms"]
+    assert {"--path", "--password-env"} <= {*complete(*command, "--kms", "keystore", "--p")}
+    assert complete("kms", "list-keys", "--kms", "nobody", "--o") == ["--output"]
 
 
 def test_help_shows_the_options_of_the_kms_that_is_named() -> None:

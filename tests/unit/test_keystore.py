@@ -18,16 +18,21 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     Keystore,
+    KmsUnavailableError,
     LoginFailedError,
 )
 from pyspark_iceberg_crypto.kms import _atomic, _keytool
 
 SECRET = "correct horse battery"
+LONG = "a password of a program, 32 bytes of it or more. " * 100 + "~"
 
 
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And few iterations, but in the test that counts them: 600,000 take seconds."""
     monkeypatch.setenv("STORE_PASSWORD", SECRET)
+    monkeypatch.setattr(_keytool, "ITERATIONS", 1000)
+    monkeypatch.setattr(_keytool, "MAC_ITERATIONS", 1000)
 
 
 def listed(path: Path) -> str:
@@ -44,6 +49,56 @@ def test_create_makes_a_private_pkcs12_file_with_the_keys(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "Keystore type: PKCS12" in listed(path)
     assert list(tmp_path.iterdir()) == [path], "nothing but the keystore is left"
+
+
+def test_guesses_of_the_password_are_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file says how often it hashes: 600,000 for each key (PBKDF2), twice that for its MAC."""
+    monkeypatch.undo()
+    monkeypatch.setenv("STORE_PASSWORD", LONG)
+    store = Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
+    store.rotate_key("k1")
+    assert iterations(tmp_path / "k.p12") == [600_000, 600_000, 1_200_000]
+
+
+def iterations(path: Path) -> list[int]:
+    """The numbers of three bytes in a file, sorted (DER, INTEGER); random bytes may look like one, too."""
+    content = path.read_bytes()
+    integers = [
+        content[i + 2 : i + 5] for i in range(len(content)) if content[i : i + 2] == b"\x02\x03"
+    ]
+    found = (int.from_bytes(number, "big") for number in integers)
+    return sorted(number for number in found if number % 100_000 == 0)
+
+
+def test_a_file_of_before_is_made_anew_as_the_page_says(tmp_path: Path) -> None:
+    """A key that is added leaves the file's MAC as it is."""
+    old = tmp_path / "keys.p12"
+    make = ["keytool", "-genseckey", "-alias", "k1", "-keyalg", "AES", "-keysize", "256"]
+    make += ["-storetype", "PKCS12", "-keystore", str(old), "-storepass", SECRET]
+    subprocess.run(make, check=True, capture_output=True)
+    assert iterations(old) == []
+    page = (Path(__file__).parents[2] / "docs/kms/keystore.md").read_text()
+    command = re.search(r"keytool -J-Dkeystore(?:.*\\\n)*.*", page)
+    assert command
+    environment = {**os.environ, "KEYSTORE_PASSWORD": SECRET}
+    subprocess.run(
+        command[0], shell=True, cwd=tmp_path, env=environment, check=True, capture_output=True
+    )
+    (tmp_path / "new.p12").chmod(0o600)
+    assert iterations(tmp_path / "new.p12") == [600_000, 1_200_000]
+    assert Keystore(tmp_path / "new.p12", password_env="STORE_PASSWORD").keys() == ["k1"]
+
+
+@pytest.mark.parametrize("secret", ["pässwörter", "tabs\tin it", "\N{KEY}" * 8])
+def test_a_password_that_java_does_not_take_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("STORE_PASSWORD", secret)
+    with pytest.raises(ConfigurationError, match="characters that no PKCS12 keystore") as caught:
+        Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
+    assert secret not in str(caught.value)
+    assert "ASCII" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("more", ["# of the lake\n", "\n \nx", "\r\nx"])
@@ -198,10 +253,26 @@ def test_no_keytool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
+def test_a_keytool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "bin" / "keytool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nexec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(_keytool, "TIMEOUT", 0.1)
+    with pytest.raises(KmsUnavailableError, match=r"keytool did not end within 0\.1 s") as caught:
+        Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
+    assert "try again" in caught.value.hint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin"]
+
+
 def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: calls.append(args))
     store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
+    monkeypatch.setattr(
+        "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: store.properties()
+    )
     store.check("spark", catalog="lake")  # type: ignore[arg-type]
     store.check("spark", key_id="k9")  # type: ignore[arg-type]
     assert [call[1:] for call in calls] == [
@@ -217,6 +288,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keystore") / "k.p12"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STORE_PASSWORD", SECRET)
+        patch.setattr(_keytool, "ITERATIONS", 1000)
+        patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
         Keystore.create(path, ["k1", "k2"], password_env="STORE_PASSWORD")
     return path
 

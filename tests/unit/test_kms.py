@@ -16,11 +16,13 @@ from pyspark_iceberg_crypto import (
     KeyDisabledError,
     KeyNotFoundError,
     Kms,
+    Vault,
     kms,
 )
 from pyspark_iceberg_crypto.kms import _extras
 
 STORE = DoubleKms("https://kms")
+VAULT = Vault("https://v", token_env="T", namespace="team")
 SPARK: Any = "a session"
 
 
@@ -36,6 +38,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the JVM was asked."""
     seen: list[tuple[Any, ...]] = []
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: seen.append(args))
+    monkeypatch.setattr(
+        "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: STORE.properties()
+    )
     return seen
 
 
@@ -50,6 +55,47 @@ def test_check_tries_each_enabled_key(calls: list[tuple[Any, ...]]) -> None:
     DoubleKms.keys["b"] = replace(DoubleKms.keys["b"], state="pending deletion")
     STORE.check(SPARK)
     assert calls == [(SPARK, "checkKey", "lake", "a"), (SPARK, "checkKey", "lake", "c")]
+
+
+@pytest.mark.parametrize(
+    ("properties", "says"),
+    [
+        ({}, "has no encryption.kms-type, and this Vault has vault"),
+        ({"encryption.kms-type": "aws"}, "has encryption.kms-type=aws, and this Vault has vault"),
+        (
+            {**VAULT.properties(), "encryption.kms.vault.address": "https://other"},
+            "has encryption.kms.vault.address=https://other, and this Vault has https://v",
+        ),
+        (
+            {k: v for k, v in VAULT.properties().items() if not k.endswith("namespace")},
+            "has no encryption.kms.vault.namespace, and this Vault has team",
+        ),
+    ],
+    ids=str,
+)
+def test_check_of_a_catalog_of_another_kms(
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[tuple[Any, ...]],
+    properties: dict[str, str],
+    says: str,
+) -> None:
+    """A trial of the catalog's own KMS would say nothing about this one."""
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    with pytest.raises(ConfigurationError, match="catalog 'lake' has ") as caught:
+        VAULT.check(SPARK, key_id="k1")
+    assert says in caught.value.message
+    assert "configure_spark(..., catalog='lake', kms=...)" in caught.value.hint
+    assert calls == []
+
+
+def test_check_of_a_catalog_that_leaves_a_setting_to_its_default(
+    monkeypatch: pytest.MonkeyPatch, calls: list[tuple[Any, ...]]
+) -> None:
+    properties = VAULT.properties()
+    assert properties.pop("encryption.kms.vault.transit-mount") == "transit"
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    VAULT.check(SPARK, key_id="k1")
+    assert len(calls) == 1
 
 
 def test_check_of_a_kms_without_keys(calls: list[tuple[Any, ...]]) -> None:

@@ -1,6 +1,7 @@
 """What verify_table, inspect_file and kms_metrics make of the JVM's answers, and how it looks."""
 
 import json
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -96,6 +97,43 @@ def test_many_problems_are_cut_short() -> None:
     )
     assert "and 4980 more" in str(report)
     assert report.problems[0].hint == ""
+
+
+def test_a_report_in_a_notebook_is_the_same_as_in_a_terminal() -> None:
+    """No hint is shown where there is none, and what is left out is counted."""
+    problem = {"kind": "data", "path": "p", "problem": "is plaintext", "hint": None}
+    hinted = {**problem, "hint": "rewrite it"}
+    report = VerifyReport.of(
+        verify_json(ok=False, problem_count=5000, problems=[hinted, *[problem] * 999])
+    )
+    shown = report._repr_html_()
+    assert shown.count("<li>") == shown.count("is plaintext") == 20
+    assert shown.count("hint: ") == shown.count("hint: rewrite it") == 1
+    assert "<p>and 4980 more; report.files has each file</p>" in shown
+    few = VerifyReport.of(verify_json(ok=False, problem_count=1, problems=[hinted]))
+    assert "more;" not in few._repr_html_()
+    tags = Tags()
+    tags.feed(shown)
+    tags.close()
+
+
+class Tags(HTMLParser):
+    """Fails on a tag that is not closed where it should be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, _: object) -> None:
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def close(self) -> None:
+        super().close()
+        assert self.open == []
 
 
 def test_a_report_in_a_notebook_escapes_what_comes_from_the_table() -> None:

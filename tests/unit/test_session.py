@@ -36,7 +36,9 @@ def test_every_argument_is_a_catalog_property() -> None:
         warehouse="file:/w",
         kms=Keystore("/keys.p12", password_env="P"),
         required=True,
+        allowed_key_ids=["sales", "hr-*"],
         options={"io-impl": "com.IO"},
+        path_access=False,
     )
     assert found == {
         "lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
@@ -47,8 +49,43 @@ def test_every_argument_is_a_catalog_property() -> None:
         "lake.encryption.kms.keystore.path": "/keys.p12",
         "lake.encryption.kms.keystore.password-env": "P",
         "lake.encryption.required": "true",
+        "lake.encryption.allowed-key-ids": "sales, hr-*",
         "lake.io-impl": "com.IO",
     }
+
+
+def test_paths_have_the_kms_of_the_first_catalog() -> None:
+    """Iceberg takes a path to its catalog default_iceberg."""
+    kms = Keystore("/keys.p12", password_env="P")
+    rest = {"type": "rest", "uri": "http://localhost:1", "warehouse": "w", "required": True}
+    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1"}
+    found = catalog_conf("lake", kms=kms, options=options, **rest)
+    assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
+        "default_iceberg": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+        "default_iceberg.type": "hive",
+        "default_iceberg.default-namespace": "default",
+        "default_iceberg.cache-enabled": "false",
+        "default_iceberg.encryption.kms-type": "keystore",
+        "default_iceberg.encryption.kms.keystore.path": "/keys.p12",
+        "default_iceberg.encryption.kms.keystore.password-env": "P",
+        "default_iceberg.encryption.required": "true",
+        "default_iceberg.table-default.encryption.key-id": "k1",
+    }
+
+
+def test_a_path_catalog_that_is_set_stays() -> None:
+    builder = SparkSession.builder.config("spark.sql.catalog.default_iceberg", "com.Mine")
+    configure_spark(builder, kms=Keystore("/1.p12", password_env="P"))
+    assert builder._options["spark.sql.catalog.default_iceberg"] == "com.Mine"
+    builder = configure_spark(SparkSession.builder, "one", kms=Keystore("/1.p12", password_env="P"))
+    configure_spark(builder, "two", kms=Keystore("/2.p12", password_env="P"))
+    paths = "spark.sql.catalog.default_iceberg.encryption.kms.keystore.path"
+    assert builder._options[paths] == "/1.p12"
+
+
+def test_a_comma_in_an_allowed_key_id_is_its_own() -> None:
+    found = catalog_conf(allowed_key_ids=["a,b", r"c\,d", r"e\\,f"])
+    assert found["lake.encryption.allowed-key-ids"] == r"a\,b, c\,d, e\\\,f"
 
 
 def test_hive_is_the_default_type() -> None:
@@ -106,6 +143,10 @@ class NotAKms:
         ({"kms": NotAKms()}, "kms must be a KMS"),
         ({"kms": {"encryption.kms-type": "keystore"}}, "kms must be a KMS"),
         ({"kms": Keystore}, "kms must be a KMS"),
+        ({"allowed_key_ids": []}, "allowed_key_ids must be a list of key ids, not []"),
+        ({"allowed_key_ids": "sales"}, "must be a list of key ids, not 'sales'"),
+        ({"allowed_key_ids": ["a", " "]}, "must be a list of key ids"),
+        ({"allowed_key_ids": ["a", None]}, "must be a list of key ids"),
         ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
         ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
         ({"options": {"clients": 4}}, "'clients' is 4"),
@@ -152,6 +193,7 @@ def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> 
     assert configure_spark(spark, type="rest", uri="u") is spark
     assert spark.conf.get("spark.sql.catalog.lake.uri") == "u"
     configure_spark(spark, type="rest", uri="u")  # the same again is no contradiction
+    assert spark.conf.get("spark.sql.catalog.default_iceberg") == session.CATALOG_CLASS
 
 
 def test_a_running_session_with_another_catalog_of_that_name_is_refused(

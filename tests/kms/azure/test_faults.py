@@ -14,6 +14,7 @@ from servers.azure_world import AzureWorld
 from servers.faults import FaultProxy
 from servers.jvm import Client, Jvm, start_jvm
 from servers.refused import problem_of
+from servers.tls import self_signed
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
@@ -232,6 +233,24 @@ class TestToken:
             jvm.client(properties).wrap(DEK, "sales")
         problem(raised, words, "clock")
 
+    def test_a_good_one_is_used_while_the_login_is_out_of_order(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, proxy: FaultProxy
+    ) -> None:
+        """It ends within five minutes, so each call would renew it; a busy login is not asked each time."""
+        double.login.lifetime = 200
+        client = jvm.client(properties)
+        client.wrap(DEK, "sales")
+        for refusal in ("AADSTS90033", "AADSTS7000222"):  # busy; a secret that has expired
+            double.login.refusal = (refusal, "A transient error has occurred.")
+            proxy.forget()
+            for _ in range(3):
+                assert client.wrap(DEK, "sales")
+            assert sum("oauth2" in path for path in proxy.requests) <= 1
+        assert client.metrics()["errors"] == 0
+        double.login.revoke()
+        with pytest.raises(LoginFailedError, match="AADSTS7000222"):
+            client.wrap(DEK, "sales")
+
     def test_a_line_break_after_it(
         self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, proxy: FaultProxy
     ) -> None:
@@ -345,6 +364,61 @@ class TestOtherCredentials:
         problem(raised, "header")
         assert IDENTITY_HEADER not in str(raised.value.__cause__)
         assert IDENTITY_HEADER not in jvm.log.read_text()
+
+    def test_machine(
+        self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
+    ) -> None:
+        """A managed identity by the Instance Metadata Service."""
+        client = start(azure.as_machine()).client(properties)
+        assert client.unwrap(client.wrap(DEK, "sales"), "sales") == DEK
+        assert [r for r in azure.double.requests if r.startswith("GET /metadata/identity")]
+
+    def test_workload_identity(
+        self,
+        start: Callable[..., Jvm],
+        properties: dict[str, str],
+        azure: AzureWorld,
+        tmp_path: Path,
+    ) -> None:
+        """Kubernetes replaces the token that it projects into the pod."""
+        data = tmp_path / "data"
+        data.write_text("federated-1")
+        data.chmod(0o644)
+        token = tmp_path / "azure-identity-token"
+        token.symlink_to(data)
+        login = azure.double.login
+        login.federated = "federated-1"
+        client = start(azure.as_workload(token)).client(properties)
+        client.wrap(DEK, "sales")
+        login.federated = "federated-2"
+        data.write_text("federated-2")
+        assert client.wrap(DEK, "sales"), "the old login is still good"
+        login.revoke()
+        assert client.wrap(DEK, "sales"), "the file is read again"
+        data.chmod(0o666)
+        with pytest.raises(ConfigurationError, match="may be changed by others") as raised:
+            client.wrap(DEK, "sales")
+        assert "AZURE_FEDERATED_TOKEN_FILE" in raised.value.message
+        assert "chmod go-w" in raised.value.hint
+
+    def test_certificate(
+        self,
+        start: Callable[..., Jvm],
+        properties: dict[str, str],
+        azure: AzureWorld,
+        tmp_path: Path,
+    ) -> None:
+        file = tmp_path / "application.pem"
+        login = azure.double.login
+        login.certificate = self_signed(file)
+        client = start(azure.with_certificate(file)).client(properties)
+        blob = client.wrap(DEK, "sales")
+        assert client.wrap(DEK, "sales")
+        before = login.granted
+        login.certificate = self_signed(file)
+        assert client.wrap(DEK, "sales"), "a replaced one is read"
+        assert login.granted == before + 1
+        assert client.unwrap(blob, "sales") == DEK
 
     def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
         jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})

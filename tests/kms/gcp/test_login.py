@@ -90,6 +90,17 @@ def test_external_account(
         client = jvm.client({**properties, FILE: str(file)}, raw=True)
         assert client.unwrap(client.wrap(DEK, key), key) == DEK
     subject = file.with_suffix(".subject")
+    for changed in (file, subject):  # who may write it chooses who logs in, or where
+        changed.chmod(0o666)
+        with pytest.raises(ConfigurationError, match="may be changed by others") as open_to_all:
+            jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
+        assert f"chmod go-w {changed}" in open_to_all.value.hint
+        changed.chmod(0o644)
+    client.wrap(DEK, key)
+    subject.chmod(0o646)
+    with pytest.raises(ConfigurationError, match="may be changed by others"):
+        client.wrap(DEK, key)
+    subject.chmod(0o644)
     subject.write_text("only-for-tests-wrong")
     with pytest.raises(LoginFailedError) as raised:
         jvm.client({**properties, FILE: str(file)}, raw=True).wrap(DEK, key)
@@ -137,6 +148,15 @@ def test_application_default_credentials(
     assert client.unwrap(client.wrap(DEK, key), key) == DEK, "found when they are there"
     double.login.revoke()
     assert client.unwrap(client.wrap(DEK, key), key) == DEK, "renewed"
+    double.login.service_account(gcloud / "application_default_credentials.json")
+    before = set(double.login.tokens)
+    assert client.wrap(DEK, key)
+    (new,) = set(double.login.tokens) - before
+    assert double.login.tokens[new].account == OWNER, "replaced"
+    (gcloud / "application_default_credentials.json").chmod(0o620)
+    with pytest.raises(ConfigurationError, match="may be changed by others"):
+        jvm.client(properties, raw=True).wrap(DEK, key)
+    (gcloud / "application_default_credentials.json").unlink()
 
 
 def test_a_machine_s_service_account(
@@ -265,6 +285,36 @@ def test_a_deleted_account_key_and_its_replacement(
         problem(raised, key, "Invalid JWT Signature", "new credentials file", properties[FILE])
     double.login.service_account(Path(properties[FILE]))
     assert client.unwrap(blob, key) == DEK, "the file is read again"
+
+
+def test_a_good_token_is_used_while_the_login_is_out_of_order(
+    jvm: Jvm,
+    properties: dict[str, str],
+    double: GcpKmsDouble,
+    faults: Faults,
+    key: str,
+    tmp_path: Path,
+) -> None:
+    """It ends within three minutes, so Google's library would not use it any more."""
+    double.login.lifetime = 120
+    proxy = faults(double.port)
+    file = double.login.service_account(tmp_path / "a.json", token_uri=f"{proxy.url}/token")
+    client = jvm.client({**properties, FILE: str(file)})
+    client.wrap(DEK, key)
+    proxy.mode = ("status", 503, {}, "<html>busy</html>")
+    proxy.forget()
+    for _ in range(3):
+        assert client.wrap(DEK, key)
+    assert len(proxy.requests) <= 1, "a busy login is not asked each time"
+    assert client.metrics()["errors"] == 0
+
+    other = "other@test-project.iam.gserviceaccount.com"
+    double.login.service_account(file, other, token_uri=f"{proxy.url}/token")
+    with pytest.raises(KmsUnavailableError, match="answers HTTP 503"):
+        client.wrap(DEK, key)
+    proxy.mode = "pass"
+    assert client.wrap(DEK, key), "the login of the file that is there now"
+    assert list(double.login.tokens.values())[-1].account == other
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

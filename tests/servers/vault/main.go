@@ -1,4 +1,4 @@
-// The Vault of the tests: the real core with its transit engine and AppRole login, everything in memory. It
+// The Vault of the tests: the real core with its transit engine and login methods, everything in memory. It
 // starts uninitialised, as every Vault does; the tests initialise and unseal it over its API. It listens on
 // 127.0.0.1 only, writes "ADDRESS\n" to standard output, and ends when its standard input does.
 //
@@ -6,6 +6,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
@@ -16,7 +17,10 @@ import (
 	"slices"
 
 	hclog "github.com/hashicorp/go-hclog"
+	jwt "github.com/hashicorp/vault-plugin-auth-jwt"
+	kubernetes "github.com/hashicorp/vault-plugin-auth-kubernetes"
 	"github.com/hashicorp/vault/builtin/credential/approle"
+	"github.com/hashicorp/vault/builtin/credential/cert"
 	"github.com/hashicorp/vault/builtin/logical/transit"
 	vaulthttp "github.com/hashicorp/vault/http"
 	"github.com/hashicorp/vault/internalshared/configutil"
@@ -29,7 +33,12 @@ import (
 var (
 	// kv is what a wrong mount path finds.
 	engines = map[string]logical.Factory{"transit": transit.Factory, "kv": vault.PassthroughBackendFactory}
-	logins  = map[string]logical.Factory{"approle": approle.Factory}
+	logins  = map[string]logical.Factory{
+		"approle":    approle.Factory,
+		"cert":       cert.Factory,
+		"jwt":        jwt.Factory,
+		"kubernetes": kubernetes.Factory,
+	}
 )
 
 func main() {
@@ -70,7 +79,9 @@ func serve(certificate, key, logs string) error {
 			Core:           core,
 			ListenerConfig: &configutil.Listener{Address: listener.Addr().String()},
 		}),
-		ErrorLog: logger.StandardLogger(nil),
+		// As Vault's own listener: a certificate may be shown, and the cert login looks at it.
+		TLSConfig: &tls.Config{ClientAuth: tls.RequestClientCert},
+		ErrorLog:  logger.StandardLogger(nil),
 	}
 	failed := make(chan error, 1)
 	go func() {

@@ -69,6 +69,17 @@ public class IcebergCryptoException extends RuntimeException
     return about("Catalog " + name);
   }
 
+  /**
+   * Adds the namespace to an error that concerns its properties.
+   *
+   * @param name the namespace's full name; ignored when the error already names a table or a
+   *     catalog
+   * @return the error with that
+   */
+  public IcebergCryptoException inNamespace(String name) {
+    return about("Namespace " + name);
+  }
+
   private IcebergCryptoException about(String what) {
     return subject == null ? copy(hint, what) : this;
   }

@@ -1,10 +1,12 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.KmsProperties;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.StatisticsPolicy;
 import io.icebergcrypto.manager.TableEncryptionManager;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -22,6 +24,7 @@ import org.apache.iceberg.rest.RESTCatalog;
 final class CatalogSettings {
   private final Map<String, String> properties;
   private final boolean encryptionRequired;
+  private final AllowedKeyIds allowedKeyIds;
   private final boolean plaintextFiles;
   private final boolean refusesPlaintextTables;
   private final boolean exposesKeyMetadata;
@@ -38,6 +41,8 @@ final class CatalogSettings {
     this.refusesPlaintextTables = choice(EncryptionProperties.PLAINTEXT_TABLES, "allow", "refuse");
     this.encryptionRequired =
         choice(EncryptionProperties.REQUIRED, "false", "true") || refusesPlaintextTables;
+    this.allowedKeyIds = AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS));
+    checkKeysOfNewTables();
     this.plaintextFiles = choice(EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
     this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
     this.statistics = statisticsPolicy();
@@ -46,6 +51,24 @@ final class CatalogSettings {
   /** Whether every new table must have a key id. */
   boolean encryptionRequired() {
     return encryptionRequired;
+  }
+
+  /** The master keys that tables may name. */
+  AllowedKeyIds allowedKeyIds() {
+    return allowedKeyIds;
+  }
+
+  /** A catalog that gives new tables a key that they may not have would make none. */
+  private void checkKeysOfNewTables() {
+    for (String prefix :
+        List.of(CatalogProperties.TABLE_DEFAULT_PREFIX, CatalogProperties.TABLE_OVERRIDE_PREFIX)) {
+      String keyId = properties.get(prefix + EncryptionProperties.KEY_ID);
+      if (keyId != null && !allowedKeyIds.allows(keyId)) {
+        IcebergCryptoException refusal = allowedKeyIds.refused(keyId);
+        throw new InvalidConfigurationException(
+            "Property " + prefix + refusal.problem(), refusal.hint());
+      }
+    }
   }
 
   /** Whether files without a key may be in encrypted tables. */

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
@@ -23,6 +24,7 @@ import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.LoadContext;
@@ -114,6 +116,25 @@ public final class EncryptedCatalog
     }
   }
 
+  /**
+   * The tables that are known by their paths only, with this catalog's KMS, settings and defaults
+   * for new tables. On disk each is a table of a Hadoop catalog. Its identifier is its location,
+   * without a namespace. What is given shares this catalog's KMS client: close this one alone.
+   */
+  public EncryptedCatalog byPath() {
+    EncryptedCatalog paths = new EncryptedCatalog();
+    paths.conf = conf;
+    paths.catalogName = catalogName;
+    paths.properties = propertiesInForce();
+    paths.settings = settings;
+    paths.kms = kms;
+    paths.managers = managers;
+    paths.reporter = reporter;
+    paths.delegate = PathCatalog.of(catalogName, paths.properties, reporter, (Configuration) conf);
+    paths.authenticatesMetadata = settings.authenticatesMetadata(paths.delegate);
+    return paths;
+  }
+
   private void closeAfter(RuntimeException failure) {
     try {
       close();
@@ -202,6 +223,11 @@ public final class EncryptedCatalog
     return settings.encryptionRequired();
   }
 
+  /** The master keys that tables may name. */
+  AllowedKeyIds allowedKeyIds() {
+    return settings.allowedKeyIds();
+  }
+
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
     return EncryptionProperties.ofNewTable(propertiesInForce(), own);
   }
@@ -245,6 +271,7 @@ public final class EncryptedCatalog
         new TableKeys(table, managers, this::kms),
         new CommitGuard(table, settings.plaintextFiles(), settings.statistics()),
         authenticator(table, ops),
+        settings.allowedKeyIds(),
         !settings.refusesPlaintextTables());
   }
 
@@ -259,15 +286,18 @@ public final class EncryptedCatalog
         : MetadataAuthenticator.off(settings.insteadOfAuthentication(delegate));
   }
 
-  /** Checks the metadata of a table of the catalog behind, where it is authenticated. */
+  /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
   void checkMetadata(Table table) {
     if (table instanceof BaseTable base) {
-      authenticator(base.name(), base.operations()).check(base.operations().current());
+      TableMetadata metadata = base.operations().current();
+      allowedKeyIds().check(base.name(), metadata);
+      authenticator(base.name(), base.operations()).check(metadata);
     }
   }
 
-  /** Checks the metadata of a file that is to become a table's, where it is authenticated. */
+  /** Checks the metadata of a file that is to become a table's, as that of a table. */
   void checkMetadata(TableIdentifier identifier, MetadataFile file) {
+    allowedKeyIds().check(fullName(identifier), file.metadata());
     authenticator(fullName(identifier), null).check(file);
   }
 
@@ -428,6 +458,37 @@ public final class EncryptedCatalog
         : delegate.dropTable(identifier, purge);
   }
 
+  /**
+   * Whether an error says that the catalog's server creates no table in a transaction; nothing was
+   * made then.
+   */
+  public static boolean isRefusedTransaction(RuntimeException e) {
+    return ServerRefusal.isOfStagedCreate(e);
+  }
+
+  /**
+   * Drops a table that the caller has made just now, unless somebody has committed to it since.
+   *
+   * @param made the table as it was made; empty
+   */
+  public void takeBack(TableIdentifier identifier, Table made) {
+    delegate.invalidateTable(identifier);
+    Table now = delegate.loadTable(identifier);
+    if (!metadataFile(now).equals(metadataFile(made))) {
+      return;
+    }
+
+    try {
+      delegate.dropTable(identifier, true); // with the metadata file that the server wrote
+    } catch (RuntimeException e) {
+      delegate.dropTable(identifier, false); // a server may refuse to purge
+    }
+  }
+
+  private static String metadataFile(Table table) {
+    return ((HasTableOperations) table).operations().current().metadataFileLocation();
+  }
+
   /** Nessie keeps files on purpose: other branches may reach them. */
   private boolean ignoresPurge() {
     return delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_NESSIE);
@@ -478,12 +539,19 @@ public final class EncryptedCatalog
     namespaces().createNamespace(namespace);
   }
 
+  /** The master keys that namespaces give to new tables. */
+  public NamespaceKeys namespaceKeys() {
+    return new NamespaceKeys(this);
+  }
+
   @Override
   public void createNamespace(Namespace namespace, Map<String, String> metadata) {
+    namespaceKeys().check(namespace, metadata);
     // Spark adds the owner, which a Hadoop catalog cannot keep; SparkCatalog drops it when it sees
     // one
     boolean dropOwner = delegate instanceof HadoopCatalog && metadata.keySet().equals(OWNER_ONLY);
     namespaces().createNamespace(namespace, dropOwner ? Map.of() : metadata);
+    namespaceKeys().checkKept(namespace, metadata);
   }
 
   @Override
@@ -510,7 +578,10 @@ public final class EncryptedCatalog
   @Override
   public boolean setProperties(Namespace namespace, Map<String, String> newProperties)
       throws NoSuchNamespaceException {
-    return namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().check(namespace, newProperties);
+    boolean changed = namespaces().setProperties(namespace, newProperties);
+    namespaceKeys().checkKept(namespace, newProperties);
+    return changed;
   }
 
   @Override

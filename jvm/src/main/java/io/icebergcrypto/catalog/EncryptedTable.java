@@ -2,10 +2,12 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.TableScan;
+import org.apache.iceberg.Transaction;
 
 /**
  * A table of an encrypting catalog. A table without a key id behaves as the delegate's own, but for
@@ -66,7 +68,13 @@ final class EncryptedTable extends BaseTable {
   @Override
   public ExpireSnapshots expireSnapshots() {
     ExpireSnapshots plain = super.expireSnapshots();
-    return ops.encrypted() ? new ExpireEncryptedSnapshots(plain, ops) : plain;
+    return ops.encrypted() ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
+  }
+
+  @Override
+  public Transaction newTransaction() {
+    Transaction plain = super.newTransaction();
+    return ops.encrypted() ? new EncryptedTransaction((BaseTransaction) plain, ops) : plain;
   }
 
   /** What travels to executors is the table as data: its FileIO, its manager, its metadata. */

@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
+import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.SortOrder;
@@ -25,6 +26,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.metrics.MetricsReporter;
 
@@ -38,6 +40,8 @@ final class EncryptedTableBuilder implements TableBuilder {
   private final TableIdentifier identifier;
   private final TableBuilder delegate;
   private final Map<String, String> properties = new HashMap<>();
+  private boolean askedNamespace;
+  private NamespaceKeys.Default fromNamespace;
 
   EncryptedTableBuilder(
       EncryptedCatalog catalog, TableIdentifier identifier, TableBuilder delegate) {
@@ -83,6 +87,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   @Override
   public Table create() {
+    takeNamespaceKey();
     String keyId = EncryptionProperties.keyId(catalog.propertiesOfNewTable(properties));
     if (keyId == null) {
       prepareNewTable();
@@ -90,11 +95,18 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     // the catalog behind would do it past the operations that add the KEK and authenticate
+    prepareNewTable();
     try {
-      createTransaction().commitTransaction();
+      encryptedCreation(keyId, checked(delegate::createTransaction)).commitTransaction();
     } catch (CommitFailedException e) {
       throw new AlreadyExistsException(
           e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
+    } catch (RuntimeException e) {
+      if (!ServerRefusal.is(e, catalog.delegate())) {
+        throw e;
+      }
+
+      createAtOnce(keyId, e);
     }
 
     Table table = catalog.loadTable(identifier);
@@ -102,14 +114,57 @@ final class EncryptedTableBuilder implements TableBuilder {
     return table;
   }
 
+  /**
+   * Creates a table where the server does not stage that: the table is there before its KEK is,
+   * which then is the first commit. A crash in between leaves an empty table with its key id; the
+   * next commit adds the KEK.
+   *
+   * @param refusal what the server said
+   */
+  private void createAtOnce(String keyId, RuntimeException refusal) {
+    Table made;
+    try {
+      made = delegate.create();
+    } catch (RuntimeException e) {
+      e.addSuppressed(refusal);
+      throw e;
+    }
+
+    try {
+      checkKept(keyId, made.properties());
+      catalog.operations(((HasTableOperations) made).operations(), tableName()).addFirstKek();
+    } catch (CommitStateUnknownException e) {
+      throw e; // the KEK may be there, and the key id is
+    } catch (RuntimeException e) {
+      try {
+        catalog.takeBack(identifier, made);
+      } catch (RuntimeException e2) {
+        e.addSuppressed(e2);
+      }
+
+      throw e;
+    }
+  }
+
   @Override
   public Transaction createTransaction() {
     String keyId = prepareNewTable();
-    return encrypted(
-        checked(delegate::createTransaction),
-        keyId,
-        Transactions::createTableTransaction,
-        catalog.reporter());
+    return encryptedCreation(keyId, created(keyId, delegate::createTransaction));
+  }
+
+  private Transaction encryptedCreation(String keyId, Transaction plain) {
+    return encrypted(plain, keyId, Transactions::createTableTransaction, catalog.reporter());
+  }
+
+  /** A transaction that creates the table, where the server stages that. */
+  private Transaction created(String keyId, Supplier<Transaction> create) {
+    try {
+      return checked(create);
+    } catch (RuntimeException e) {
+      throw keyId != null && ServerRefusal.is(e, catalog.delegate())
+          ? ServerRefusal.ofStagedCreate(e).inTable(tableName())
+          : e;
+    }
   }
 
   @Override
@@ -127,7 +182,10 @@ final class EncryptedTableBuilder implements TableBuilder {
   public Transaction createOrReplaceTransaction() {
     Table existing = existing();
     String keyId = existing == null ? prepareNewTable() : prepareReplacement(existing);
-    Transaction transaction = checked(delegate::createOrReplaceTransaction);
+    Transaction transaction =
+        existing == null
+            ? created(keyId, delegate::createOrReplaceTransaction)
+            : checked(delegate::createOrReplaceTransaction);
     if ((existing == null) != (underlying(transaction).startMetadata() == null)) {
       throw new CommitFailedException(
           "Table %s was %s concurrently; try again",
@@ -190,20 +248,32 @@ final class EncryptedTableBuilder implements TableBuilder {
    * @return the key id, or null for a table that is not encrypted
    */
   private String prepareNewTable() {
+    takeNamespaceKey();
+    try {
+      return preparedNewTable();
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+  }
+
+  private String preparedNewTable() {
     Map<String, String> all = catalog.propertiesOfNewTable(properties);
     PropertyNames.checkTable(tableName(), Map.of(), all);
     String keyId = EncryptionProperties.keyId(all);
     if (keyId == null) {
       refuseIfRequired(
           String.format(
-              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the catalog property"
-                  + " table-default.%s.",
-              EncryptionProperties.KEY_ID, EncryptionProperties.KEY_ID));
+              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the namespace property %s or the"
+                  + " catalog property table-default.%s.",
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID));
       refuseAnothersMetadata(all);
       return null;
     }
 
     EncryptionProperties.check(tableName(), Map.of(), all);
+    catalog.allowedKeyIds().checkNew(tableName(), keyId);
     if (EncryptionProperties.needsFormatVersion(tableName(), all)) {
       delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
     }
@@ -216,6 +286,36 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     return keyId;
+  }
+
+  /**
+   * Gives the table the key of its namespace, where the statement names none and the catalog does
+   * not overrule all. Costs a call of the catalog behind, so that is all it is asked for.
+   */
+  private void takeNamespaceKey() {
+    if (askedNamespace
+        || properties.containsKey(EncryptionProperties.KEY_ID)
+        || catalog
+            .propertiesInForce()
+            .containsKey(CatalogProperties.TABLE_OVERRIDE_PREFIX + EncryptionProperties.KEY_ID)) {
+      return;
+    }
+
+    this.fromNamespace = catalog.namespaceKeys().of(identifier.namespace());
+    this.askedNamespace = true;
+    if (fromNamespace != null) {
+      withProperty(EncryptionProperties.KEY_ID, fromNamespace.keyId());
+    }
+  }
+
+  /** Says where the key id comes from, if not from the statement. */
+  private IcebergCryptoException withNamespace(IcebergCryptoException e) {
+    return fromNamespace == null
+        ? e
+        : e.withHint(
+            String.format(
+                "%s='%s' is a property of namespace %s.",
+                EncryptionProperties.KEY_ID, fromNamespace.keyId(), fromNamespace.namespace()));
   }
 
   /** Properties copied from an encrypted table: commits of that one made them. */
@@ -279,10 +379,16 @@ final class EncryptedTableBuilder implements TableBuilder {
       }
     }
 
+    takeNamespaceKey();
     Map<String, String> after = new HashMap<>(before);
     after.putAll(catalog.propertiesOfNewTable(properties));
     PropertyNames.checkTable(tableName(), before, after);
-    CommitGuard.checkKeyId(tableName(), true, before, after);
+    try {
+      CommitGuard.checkKeyId(tableName(), true, before, after);
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+
     String keyId = EncryptionProperties.keyId(after);
     if (keyId == null) {
       refuseIfRequired(

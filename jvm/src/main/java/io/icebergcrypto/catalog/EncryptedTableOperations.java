@@ -8,12 +8,18 @@ import io.icebergcrypto.manager.KeylessFileIO;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import io.icebergcrypto.manager.TableFileIO;
 import java.util.Map;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.util.Tasks;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
@@ -27,6 +33,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableKeys keys;
   private final CommitGuard guard;
   private final MetadataAuthenticator authenticator;
+  private final AllowedKeyIds allowedKeyIds;
   private final boolean plaintextAllowed;
   private final LoadedMetadata loaded;
 
@@ -35,12 +42,14 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitGuard guard,
       MetadataAuthenticator authenticator,
+      AllowedKeyIds allowedKeyIds,
       boolean plaintextAllowed) {
     this(
         delegate,
         keys,
         guard,
         authenticator,
+        allowedKeyIds,
         plaintextAllowed,
         new LoadedMetadata(delegate, keys.tableName()));
   }
@@ -50,6 +59,7 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitGuard guard,
       MetadataAuthenticator authenticator,
+      AllowedKeyIds allowedKeyIds,
       boolean plaintextAllowed,
       LoadedMetadata loaded) {
     this.loaded = loaded;
@@ -57,6 +67,7 @@ final class EncryptedTableOperations implements TableOperations {
     this.keys = keys;
     this.guard = guard;
     this.authenticator = authenticator;
+    this.allowedKeyIds = allowedKeyIds;
     this.plaintextAllowed = plaintextAllowed;
   }
 
@@ -68,7 +79,13 @@ final class EncryptedTableOperations implements TableOperations {
   /** The same operations, that read files without a key. */
   EncryptedTableOperations withPlaintextFiles() {
     return new EncryptedTableOperations(
-        delegate, keys, guard.withPlaintextFiles(), authenticator, plaintextAllowed, loaded);
+        delegate,
+        keys,
+        guard.withPlaintextFiles(),
+        authenticator,
+        allowedKeyIds,
+        plaintextAllowed,
+        loaded);
   }
 
   @Override
@@ -88,6 +105,7 @@ final class EncryptedTableOperations implements TableOperations {
       return;
     }
 
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(base);
     guard.check(
         base,
@@ -97,16 +115,50 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata complete =
         EncryptionProperties.keyId(metadata.properties()) == null
             ? metadata
-            : StatisticsKeys.complete(
-                base == null ? keys.withKek(metadata) : metadata, () -> keys.managerFor(metadata));
+            : CommittedKeys.complete(keys.withKek(metadata), () -> keys.managerFor(metadata));
     TableMetadata signed = authenticator.sign(base, complete);
     loaded.current(); // the delegate's commit asks for it, and does not look again
     try {
       delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
       guard.checkDataKeyLength(base); // Hive uses it itself, in every commit
-      throw e;
+      throw keyRefused(signed, e);
+    } catch (RESTException | UnsupportedOperationException e) {
+      throw keyRefused(signed, e);
     }
+  }
+
+  private RuntimeException keyRefused(TableMetadata metadata, RuntimeException e) {
+    boolean addsKey =
+        metadata.changes().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+    return addsKey && ServerRefusal.is(e, delegate)
+        ? ServerRefusal.ofKeys(e).inTable(keys.tableName())
+        : e;
+  }
+
+  /**
+   * Adds its first KEK to an encrypted table that the catalog behind made without one.
+   *
+   * @throws CommitStateUnknownException when nobody knows whether it is there
+   * @throws NotSupportedException when the server does not take keys
+   */
+  void addFirstKek() {
+    Tasks.foreach(this)
+        .retry(TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
+        .exponentialBackoff(
+            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
+            2.0)
+        .onlyRetryOn(CommitFailedException.class)
+        .run(
+            ops -> {
+              TableMetadata current = ops.refresh();
+              TableMetadata complete = keys.withKek(current);
+              if (complete != current) {
+                ops.commit(current, complete);
+              }
+            });
   }
 
   /**
@@ -115,6 +167,7 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = loaded.current();
+    allowedKeyIds.check(keys.tableName(), current);
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
@@ -153,7 +206,9 @@ final class EncryptedTableOperations implements TableOperations {
           .inTable(tableName);
     }
 
-    delegate.commit(current, authenticator.sign(current, restored(tableName, file.metadata())));
+    TableMetadata restored = restored(tableName, file.metadata());
+    allowedKeyIds.check(tableName, restored);
+    delegate.commit(current, authenticator.sign(current, restored));
   }
 
   private static IcebergCryptoException otherContent(
@@ -255,6 +310,7 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
+    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(metadata);
     keys.learn(metadata);
     if (!plaintextAllowed

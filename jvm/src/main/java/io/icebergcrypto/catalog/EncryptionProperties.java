@@ -31,6 +31,9 @@ final class EncryptionProperties {
   /** Catalog property: true refuses to create a table without a key id. */
   static final String REQUIRED = "encryption.required";
 
+  /** Catalog property: the master keys that tables may name, a list of ids and globs. */
+  static final String ALLOWED_KEY_IDS = "encryption.allowed-key-ids";
+
   /** Catalog property: the class of an EncryptionManagerFactory. */
   static final String MANAGER_IMPL = "encryption.manager-impl";
 

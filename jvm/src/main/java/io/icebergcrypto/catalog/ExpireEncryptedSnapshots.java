@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -8,6 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.ManifestFile;
@@ -25,21 +27,56 @@ import org.slf4j.LoggerFactory;
  * Expires snapshots and deletes their files. Iceberg's own clean-up opens manifest lists and
  * manifests without decrypting them and so deletes nothing of an encrypted table; here Iceberg
  * expires and this class cleans up: what an expired snapshot reaches and no remaining one does.
- * When any file cannot be read nothing is deleted.
+ * When any file cannot be read nothing is deleted. In a transaction it waits until that is
+ * committed.
  */
 final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private static final Logger LOG = LoggerFactory.getLogger(ExpireEncryptedSnapshots.class);
 
+  private final String tableName;
   private final ExpireSnapshots expire;
   private final TableOperations ops;
+  private final Supplier<TableMetadata> start;
+  private final Consumer<CleanUp> whenCommitted;
   private Consumer<String> deleteFunc;
   private ExecutorService deleteExecutor;
   private ExecutorService planExecutor = ThreadPools.getWorkerPool();
   private CleanupLevel level = CleanupLevel.ALL;
 
-  ExpireEncryptedSnapshots(ExpireSnapshots expire, TableOperations ops) {
+  /** Expires in a commit of its own. */
+  ExpireEncryptedSnapshots(String tableName, ExpireSnapshots expire, TableOperations ops) {
+    this(tableName, expire, ops, ops::refresh, cleanUp -> cleanUp.after(ops::current));
+  }
+
+  /**
+   * Expires as a step of something larger.
+   *
+   * @param start gives the metadata that this step starts from
+   * @param whenCommitted takes what is to be called once all is committed
+   */
+  ExpireEncryptedSnapshots(
+      String tableName,
+      ExpireSnapshots expire,
+      TableOperations ops,
+      Supplier<TableMetadata> start,
+      Consumer<CleanUp> whenCommitted) {
+    this.tableName = tableName;
     this.expire = expire;
     this.ops = ops;
+    this.start = start;
+    this.whenCommitted = whenCommitted;
+  }
+
+  /** Deletes the files of the expired snapshots. */
+  interface CleanUp {
+    /**
+     * Deletes them. A failure is logged: the commit is done, and a caller could take an error for a
+     * failed commit.
+     *
+     * @param base gives the metadata that the commit was made on, newer than that of the start when
+     *     other commits came between; or what is in force since
+     */
+    void after(Supplier<TableMetadata> base);
   }
 
   @Override
@@ -106,49 +143,62 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
 
   @Override
   public void commit() {
-    TableMetadata before = ops.refresh();
     if (level == CleanupLevel.NONE) {
       expire.commit();
       return;
     }
 
-    // without the key nothing is expired, rather than expired and left behind
-    Map<String, ManifestFile> manifests =
-        new ReachableFiles(ops.io(), before.specsById(), planExecutor)
-            .manifests(before.snapshots());
+    TableMetadata before = start.get();
+    checkKeys(before);
     expire.cleanupLevel(CleanupLevel.NONE).commit();
+    whenCommitted.accept(
+        base -> {
+          try {
+            cleanUp(before, base.get());
+          } catch (RuntimeException e) {
+            LOG.warn(
+                "Expired snapshots of {}, but could not delete their files: remove_orphan_files"
+                    + " will",
+                before.location(),
+                e);
+          }
+        });
+  }
+
+  /** Without the key, or the list, nothing is expired, rather than expired and left behind. */
+  private void checkKeys(TableMetadata before) {
     try {
-      cleanUp(before, ops.refresh(), manifests);
-    } catch (RuntimeException e) {
-      // no error: the commit is done, and a caller could take one for a failed commit
-      LOG.warn(
-          "Expired snapshots of {}, but could not delete their files: remove_orphan_files will",
-          before.location(),
-          e);
+      manifests(before, before.snapshots());
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName).withHint("No snapshot was expired.");
     }
   }
 
-  private void cleanUp(
-      TableMetadata before, TableMetadata after, Map<String, ManifestFile> manifests) {
-    List<Snapshot> expired =
-        before.snapshots().stream().filter(s -> after.snapshot(s.snapshotId()) == null).toList();
-    if (expired.isEmpty()) {
+  private void cleanUp(TableMetadata before, TableMetadata base) {
+    TableMetadata after = ops.refresh();
+    List<Snapshot> expired = expired(before, after);
+    List<Snapshot> since =
+        expired(base, after).stream().filter(s -> before.snapshot(s.snapshotId()) == null).toList();
+    if (expired.isEmpty() && since.isEmpty()) {
       return;
     }
 
     FileIO io = ops.io();
-    Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
-    specs.putAll(after.specsById());
-    ReachableFiles reachable = new ReachableFiles(io, specs, planExecutor);
-    Map<String, ManifestFile> remaining = reachable.manifests(after.snapshots());
-    Map<String, ManifestFile> unreachable = new HashMap<>(manifests);
+    Map<String, ManifestFile> remaining = manifests(after, after.snapshots());
+    Map<String, ManifestFile> unreachable = manifests(before, expired);
+    unreachable.putAll(manifests(base, since));
     unreachable.keySet().removeAll(remaining.keySet());
 
     Set<String> statistics = new HashSet<>(StatisticsKeys.paths(before));
+    statistics.addAll(StatisticsKeys.paths(base));
     statistics.removeAll(StatisticsKeys.paths(after));
+    Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
+    specs.putAll(base.specsById());
+    specs.putAll(after.specsById());
+    ReachableFiles reachable = new ReachableFiles(io, specs, planExecutor);
     boolean data = level == CleanupLevel.ALL && !unreachable.isEmpty();
     Set<String> live = new HashSet<>(remaining.keySet());
-    after.snapshots().forEach(snapshot -> live.add(snapshot.manifestListLocation()));
+    live.addAll(lists(after.snapshots()));
     if (data || !statistics.isEmpty()) { // an entry of statistics may name any file
       live.addAll(reachable.contentFiles(remaining.values()));
     }
@@ -158,13 +208,26 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     }
 
     deleteBut(live, unreachable.keySet(), "manifest", io);
-    List<String> lists = expired.stream().map(Snapshot::manifestListLocation).toList();
-    deleteBut(live, lists, "manifest list", io);
+    deleteBut(live, lists(expired), "manifest list", io);
+    deleteBut(live, lists(since), "manifest list", io);
     deleteBut(live, statistics, "statistics", io);
+  }
+
+  private static List<String> lists(Collection<Snapshot> snapshots) {
+    return snapshots.stream().map(Snapshot::manifestListLocation).toList();
   }
 
   private void deleteBut(Set<String> live, Collection<String> paths, String type, FileIO io) {
     delete(paths.stream().filter(path -> !live.contains(path)).toList(), type, io);
+  }
+
+  private static List<Snapshot> expired(TableMetadata from, TableMetadata after) {
+    return from.snapshots().stream().filter(s -> after.snapshot(s.snapshotId()) == null).toList();
+  }
+
+  /** The manifests of a metadata's snapshots, read with the keys of that metadata. */
+  private Map<String, ManifestFile> manifests(TableMetadata of, Collection<Snapshot> snapshots) {
+    return new ReachableFiles(ops.temp(of).io(), of.specsById(), planExecutor).manifests(snapshots);
   }
 
   private void delete(Collection<String> paths, String type, FileIO io) {

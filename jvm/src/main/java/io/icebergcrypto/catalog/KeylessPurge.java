@@ -52,7 +52,8 @@ final class KeylessPurge {
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
    * @throws InvalidConfigurationException when the location holds another table, or is no table's
    *     own; nothing was dropped then
-   * @throws IcebergCryptoException when the table was dropped and files remain
+   * @throws IcebergCryptoException when the table was dropped and files remain, or when its
+   *     location cannot be listed; nothing was dropped then
    */
   PurgedFiles run(BooleanSupplier drop) {
     if (!metadata.propertyAsBoolean(
@@ -74,7 +75,15 @@ final class KeylessPurge {
     }
 
     String folder = folder();
-    PurgedFiles found = look(storage, folder);
+    PurgedFiles found;
+    try {
+      found = look(storage, folder);
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw unlisted(folder, e);
+    }
+
     if (!drop.getAsBoolean()) {
       throw refused("it is gone already", "Somebody else dropped it just now.");
     }
@@ -82,14 +91,32 @@ final class KeylessPurge {
     try {
       storage.deletePrefix(folder + "/");
     } catch (RuntimeException e) {
-      throw new IcebergCryptoException(
-              String.format("it was dropped, but files remain in %s: %s", folder, e.getMessage()),
-              "Delete this folder with the tools of the storage.",
-              e)
-          .inTable(tableName);
+      throw remains(folder, e.getMessage(), e);
+    }
+
+    if (files(storage, folder).iterator().hasNext()) { // a FileIO may be told to delete nothing
+      throw remains(folder, "its FileIO deletes none, or somebody has written to it since", null);
     }
 
     return found;
+  }
+
+  private IcebergCryptoException unlisted(String folder, RuntimeException e) {
+    return new IcebergCryptoException(
+            String.format(
+                "nothing was dropped: its folder %s cannot be listed: %s", folder, e.getMessage()),
+            "Check that this client may list the folder. DROP TABLE without PURGE needs no list,"
+                + " and leaves the files.",
+            e)
+        .inTable(tableName);
+  }
+
+  private IcebergCryptoException remains(String folder, String why, RuntimeException e) {
+    return new IcebergCryptoException(
+            String.format("it was dropped, but files remain in %s: %s", folder, why),
+            "Delete this folder with the tools of the storage.",
+            e)
+        .inTable(tableName);
   }
 
   /** The table's location. */

@@ -22,11 +22,11 @@ final class NewKek {
 
   private NewKek() {}
 
-  /** When a KEK was made, in milliseconds of the epoch; 0 when its entry does not say. */
-  static long timestamp(EncryptedKey kek) {
-    String value = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
+  /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not tell. */
+  static long madeAt(EncryptedKey kek) {
+    String made = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
     try {
-      return value == null ? 0 : Long.parseLong(value);
+      return made == null ? 0 : Long.parseLong(made);
     } catch (NumberFormatException e) {
       return 0;
     }
@@ -34,7 +34,7 @@ final class NewKek {
 
   /** Whether a KEK is to be used at a time, in milliseconds of the epoch. */
   static boolean lives(EncryptedKey kek, long atMs) {
-    return timestamp(kek) > atMs - LIFE_MS;
+    return madeAt(kek) > atMs - LIFE_MS;
   }
 
   /**

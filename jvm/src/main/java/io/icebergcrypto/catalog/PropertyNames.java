@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.KmsProperties;
 import java.util.Comparator;
@@ -27,6 +28,7 @@ final class PropertyNames {
           KmsProperties.KMS_TYPE,
           KmsProperties.KMS_IMPL,
           EncryptionProperties.REQUIRED,
+          EncryptionProperties.ALLOWED_KEY_IDS,
           EncryptionProperties.MANAGER_IMPL,
           EncryptionProperties.STATISTICS,
           EncryptionProperties.PLAINTEXT_FILES,
@@ -78,6 +80,32 @@ final class PropertyNames {
             }
           }
         });
+  }
+
+  /**
+   * Checks the names of a namespace's properties.
+   *
+   * @throws InvalidConfigurationException when one means nothing
+   */
+  static void checkNamespace(String namespace, Map<String, String> properties) {
+    List<String> known = List.of(EncryptionProperties.KEY_ID);
+    for (String name : properties.keySet()) {
+      if (known.contains(name) || !concernsEncryption(name, known)) {
+        continue;
+      }
+
+      String whose =
+          ofTable(name) || name.equals(EncryptionProperties.METADATA_MAC)
+              ? "table's"
+              : OF_CATALOGS.contains(name) || name.startsWith(KMS_PREFIX) ? "catalog's" : null;
+      IcebergCryptoException refusal =
+          whose == null
+              ? unknown("namespace property", name, known)
+              : new InvalidConfigurationException(
+                  String.format("Property %s is a %s, not a namespace's", name, whose),
+                  "A namespace's is " + EncryptionProperties.KEY_ID + ".");
+      throw refusal.inNamespace(namespace);
+    }
   }
 
   private static void checkTableName(String shown, String name) {

@@ -55,7 +55,7 @@ final class Purge {
       // its drop deletes the table's folder, manifests and all: files elsewhere must go before
       if (metadata.propertyAsBoolean(
           TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
-        Set<String> elsewhere = reachable(ops).contentFiles(manifests.values());
+        Set<String> elsewhere = contentFiles(ops, manifests);
         elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
         CatalogUtil.deleteFiles(io, elsewhere, "data");
       }
@@ -113,7 +113,7 @@ final class Purge {
         return;
       }
 
-      throw tampered(e) || e instanceof PlaintextException
+      throw tampered(e) || e instanceof PlaintextException || isOfStorage(e)
           ? e
           : e.withHint(
               "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
@@ -170,6 +170,15 @@ final class Purge {
     }
   }
 
+  private Set<String> contentFiles(
+      EncryptedTableOperations ops, Map<String, ManifestFile> manifests) {
+    try {
+      return reachable(ops).contentFiles(manifests.values());
+    } catch (IcebergCryptoException e) {
+      throw nothingDropped(ops.current().location(), e);
+    }
+  }
+
   private static ReachableFiles reachable(EncryptedTableOperations ops) {
     return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
   }
@@ -182,11 +191,12 @@ final class Purge {
                     + " '%s').",
                 catalog.catalogName(), identifier)
             : "";
-    return e.withHint(
-        String.format(
-            "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
-                + " which needs no key, and then delete the folder %s.%s",
-            location, force));
+    return e.inTable(name)
+        .withHint(
+            String.format(
+                "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                    + " which needs no key, and then delete the folder %s.%s",
+                location, force));
   }
 
   /**
@@ -196,7 +206,12 @@ final class Purge {
   private boolean isLost(IcebergCryptoException e) {
     return e instanceof KeyNotFoundException
         || e instanceof BadWrappedKeyException
-        || !catalog.hasKms();
+        || !catalog.hasKms() && !isOfStorage(e);
+  }
+
+  /** A list that cannot be read, whatever the key: see {@link ReachableFiles}. */
+  private static boolean isOfStorage(IcebergCryptoException e) {
+    return e.getClass() == IcebergCryptoException.class;
   }
 
   /** A wrapped key that another key of the same name wrapped is a lost key. */

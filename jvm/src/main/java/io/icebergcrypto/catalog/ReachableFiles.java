@@ -1,7 +1,7 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -19,7 +19,8 @@ import org.apache.iceberg.util.Tasks;
 
 /**
  * The files that snapshots reach, read with decryption. A file that cannot be read is an error: who
- * deletes must know all.
+ * deletes must know all. It is an {@link IcebergCryptoException}, of no table yet; of no subclass
+ * when it is the storage's.
  */
 final class ReachableFiles {
   private final FileIO io;
@@ -46,7 +47,14 @@ final class ReachableFiles {
         .executeWith(executor)
         .stopOnFailure()
         .throwFailureWhenFinished()
-        .run(snapshot -> snapshot.allManifests(io).forEach(m -> byPath.put(m.path(), m)));
+        .run(
+            snapshot -> {
+              try {
+                snapshot.allManifests(io).forEach(m -> byPath.put(m.path(), m));
+              } catch (RuntimeException e) {
+                throw unreadable("manifest list", snapshot.manifestListLocation(), e);
+              }
+            });
     return new HashMap<>(byPath);
   }
 
@@ -61,10 +69,20 @@ final class ReachableFiles {
             manifest -> {
               try (CloseableIterable<String> live = ManifestFiles.readPaths(manifest, io, specs)) {
                 live.forEach(paths::add);
-              } catch (IOException e) {
-                throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+              } catch (IOException | RuntimeException e) {
+                throw unreadable("manifest", manifest.path(), e);
               }
             });
     return new HashSet<>(paths);
+  }
+
+  /** An error of the storage says little; one of ours is left as it is. */
+  private static IcebergCryptoException unreadable(String what, String path, Exception e) {
+    return e instanceof IcebergCryptoException ours
+        ? ours
+        : new IcebergCryptoException(
+            String.format("%s %s cannot be read: %s", what, path, e.getMessage()),
+            "Check that it is there, and that this client may read it.",
+            e);
   }
 }

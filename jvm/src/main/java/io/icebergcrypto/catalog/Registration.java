@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
@@ -38,6 +39,8 @@ final class Registration {
    *     table and cannot be read; nothing was registered
    * @throws NotSupportedException when it would replace an encrypted table by another one, or by
    *     one with another key id or none; nothing was registered
+   * @throws AccessDeniedException when the catalog does not allow its key id; nothing was
+   *     registered
    * @throws TamperedException when its metadata is not genuine; nothing was registered, unless the
    *     file was exchanged just now: the table is then refused at each load
    */
@@ -77,7 +80,10 @@ final class Registration {
 
   private void check(BaseTable target) {
     boolean required =
-        target != null || catalog.encryptionRequired() || catalog.authenticatesMetadata();
+        target != null
+            || catalog.encryptionRequired()
+            || catalog.authenticatesMetadata()
+            || catalog.allowedKeyIds().limited();
     MetadataFile file;
     TableMetadata metadata;
     try {
@@ -176,6 +182,8 @@ final class Registration {
                     : " Where only the catalog's server may, register the table with a catalog that"
                         + " has no "
                         + EncryptionProperties.REQUIRED
+                        + " and no "
+                        + EncryptionProperties.ALLOWED_KEY_IDS
                         + "."),
             e)
         .inTable(catalog.fullName(identifier));

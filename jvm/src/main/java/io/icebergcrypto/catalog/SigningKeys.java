@@ -24,8 +24,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * may not use the master key must not be able to make a KEK that it unwraps.
  */
 final class SigningKeys {
-  private static final Comparator<EncryptedKey> BY_AGE =
-      Comparator.comparingLong(NewKek::timestamp);
+  private static final Comparator<EncryptedKey> BY_AGE = Comparator.comparingLong(NewKek::madeAt);
 
   private final String tableName;
   private final Supplier<? extends KeyManagementClient> kms;

@@ -3,19 +3,16 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.TableEncryptionManager;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * The encryption manager of one table, kept as long as its table operations are and shared with
  * their temporary ones: keys that another commit brought, or that this one has not committed yet,
- * are known to all of them.
+ * are known to all of them. It is told each newer metadata, which may have a new data key length.
  */
 final class TableKeys {
   private final String tableName;
@@ -67,7 +64,14 @@ final class TableKeys {
     }
 
     if (metadata != seen) {
-      this.manager = extended(manager, keyId, properties, metadata.encryptionKeys());
+      int length = EncryptionProperties.dataKeyLength(tableName, properties);
+      if (manager != null && manager.tableKeyId().equals(keyId)) {
+        manager.learn(metadata.encryptionKeys(), length);
+      } else {
+        this.manager =
+            factory.create(tableName, metadata.encryptionKeys(), keyId, length, kms.get());
+      }
+
       this.seen = metadata;
     }
 
@@ -124,24 +128,5 @@ final class TableKeys {
     return TableMetadata.buildFrom(metadata)
         .addEncryptionKey(NewKek.make(tableName, metadata, keyId, kms.get()))
         .build();
-  }
-
-  private TableEncryptionManager extended(
-      TableEncryptionManager old,
-      String keyId,
-      Map<String, String> properties,
-      List<EncryptedKey> keys) {
-    int length = EncryptionProperties.dataKeyLength(tableName, properties);
-    boolean same = old != null && old.tableKeyId().equals(keyId) && old.dataKeyLength() == length;
-    if (same && old.addKeys(keys)) {
-      return old;
-    }
-
-    List<EncryptedKey> all = new ArrayList<>(keys);
-    if (old != null && old.tableKeyId().equals(keyId)) {
-      all.addAll(old.keys());
-    }
-
-    return factory.create(tableName, all, keyId, length, kms.get());
   }
 }

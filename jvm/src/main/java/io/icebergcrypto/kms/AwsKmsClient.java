@@ -76,6 +76,8 @@ public final class AwsKmsClient implements KeyManagementClient, AuthenticatedWra
 
   private ByteBuffer call(
       Function<AwsKmsCalls, ByteBuffer> operation, String what, String wrappingKeyId) {
+    SecretSource.requireUnwritable("AWS_WEB_IDENTITY_TOKEN_FILE");
+    SecretSource.requireUnwritable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     try {
       return operation.apply(calls());
     } catch (IcebergCryptoException e) {

@@ -7,9 +7,9 @@ import com.azure.core.exception.ClientAuthenticationException;
 import com.azure.core.http.HttpClient;
 import com.azure.core.http.HttpPipelineCallContext;
 import com.azure.core.http.HttpResponse;
-import com.azure.core.http.policy.FixedDelayOptions;
+import com.azure.core.http.policy.FixedDelay;
 import com.azure.core.http.policy.HttpPipelineSyncPolicy;
-import com.azure.core.http.policy.RetryOptions;
+import com.azure.core.http.policy.RetryPolicy;
 import com.azure.core.util.HttpClientOptions;
 import com.azure.identity.CredentialUnavailableException;
 import com.azure.identity.DefaultAzureCredentialBuilder;
@@ -18,6 +18,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.concurrent.TimeoutException;
@@ -33,9 +34,16 @@ import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
  * (environment, workload identity, managed identity, developer tools). Nothing here travels.
  */
 final class AzureLogin {
-  /** A token that ends sooner is renewed first: it must outlive the call, and clocks differ. */
+  /** A token that ends sooner is renewed: it must outlive the call, and clocks differ. */
   private static final Duration ENOUGH = Duration.ofMinutes(5);
 
+  /** A token that lasts so long is used where there is no other. */
+  private static final Duration ONE_CALL = Duration.ofSeconds(30);
+
+  /** How often a login that is out of order is asked while the old token is good. */
+  private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
+
+  private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
   private static final Pattern CLOCK =
       Pattern.compile("AADSTS700024|AADSTS500133|not within its valid time range|not yet valid");
@@ -47,6 +55,8 @@ final class AzureLogin {
   private final ReentrantLock turn = new ReentrantLock();
   private TokenCredential credential;
   private AccessToken token;
+  private OffsetDateTime nextRenewal = OffsetDateTime.MIN;
+  private String certificate = "";
   private volatile int status;
 
   AzureLogin(AzureConfig config) {
@@ -75,13 +85,55 @@ final class AzureLogin {
     return alone(
         keyId,
         () -> {
-          if (token == null || token.getExpiresAt().isBefore(OffsetDateTime.now().plus(ENOUGH))) {
-            this.token = null;
-            this.token = ask(keyId);
+          forgetWhatWasReplaced();
+          if (!lasts(ENOUGH)) {
+            renew(keyId);
           }
 
           return token.getToken();
         });
+  }
+
+  /** A new token; or, while the login is out of order, the old one as long as it is good. */
+  private void renew(String keyId) {
+    boolean stillGood = lasts(ONE_CALL);
+    if (stillGood && OffsetDateTime.now().isBefore(nextRenewal)) {
+      return;
+    }
+
+    this.nextRenewal = OffsetDateTime.now().plus(BETWEEN_RENEWALS); // however this one ends
+    try {
+      this.token = ask(keyId);
+    } catch (KmsUnavailableException | LoginFailedException e) {
+      if (!stillGood) { // Azure decides how long the old one is good, in an outage too
+        this.token = null;
+        throw e;
+      }
+    }
+  }
+
+  private boolean lasts(Duration time) {
+    return token != null && token.getExpiresAt().isAfter(OffsetDateTime.now().plus(time));
+  }
+
+  /**
+   * Azure's library reads a certificate once. The token of a workload identity it reads again by
+   * itself, which is replaced often.
+   */
+  private void forgetWhatWasReplaced() {
+    if (!config.credential().isEmpty()) {
+      return; // whatever it reads is its own business
+    }
+
+    SecretSource.requireUnwritable("AZURE_FEDERATED_TOKEN_FILE");
+    SecretSource.requireUnwritable(CERTIFICATE);
+    String file = System.getenv(CERTIFICATE);
+    String now = file == null || file.isBlank() ? "" : SecretSource.contentHash(Path.of(file));
+    if (!now.equals(certificate)) {
+      this.certificate = now;
+      this.token = null;
+      this.credential = null;
+    }
   }
 
   /**
@@ -151,7 +203,8 @@ final class AzureLogin {
         .httpClient(
             HttpClient.createDefault(
                 new HttpClientOptions().setConnectTimeout(timeout).setResponseTimeout(timeout)))
-        .retryOptions(new RetryOptions(new FixedDelayOptions(0, Duration.ofMillis(1))))
+        // not retryOptions: with them the library refuses to ask a machine's metadata service
+        .retryPolicy(new RetryPolicy(new FixedDelay(0, Duration.ofMillis(1))))
         .maxRetry(0)
         .credentialProcessTimeout(timeout)
         .addPolicy(

@@ -182,12 +182,12 @@ public final class CachingKmsClient implements KeyManagementClient, Authenticate
           long start = System.nanoTime();
           try {
             return operation.get();
-          } catch (RuntimeException e) {
+          } catch (RuntimeException | LinkageError e) {
             here.metrics().failed();
-            throw typed(e, what, wrappingKeyId);
-          } catch (NoClassDefFoundError e) {
-            here.metrics().failed();
-            throw KmsClients.missingLibrary(client.getClass().getName(), e);
+            LinkageError library = KmsClients.linkageError(e);
+            throw library == null
+                ? typed((RuntimeException) e, what, wrappingKeyId)
+                : KmsClients.missingLibrary(client.getClass().getName(), library);
           } finally {
             countCall.accept(System.nanoTime() - start);
           }

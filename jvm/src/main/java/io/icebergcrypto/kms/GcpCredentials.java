@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms;
 
+import com.google.auth.oauth2.AccessToken;
 import com.google.auth.oauth2.GoogleCredentials;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -16,6 +17,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -36,6 +39,18 @@ final class GcpCredentials {
   /** Enough for Cloud KMS, and for nothing else of the project. */
   private static final String SCOPE = "https://www.googleapis.com/auth/cloudkms";
 
+  private static final String NAMED = "GOOGLE_APPLICATION_CREDENTIALS";
+  private static final String QUOTA_PROJECT = "GOOGLE_CLOUD_QUOTA_PROJECT";
+
+  /** A token that ends sooner is renewed: Google's library begins to a little later. */
+  private static final Duration ENOUGH = Duration.ofMinutes(4);
+
+  /** A token that lasts so long is used where there is no other. */
+  private static final Duration ONE_CALL = Duration.ofSeconds(30);
+
+  /** How often a login that is out of order is asked while the old token is good. */
+  private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
+
   /** What makes a credentials file a secret. An external account's may hold none of these. */
   private static final List<String> SECRETS =
       List.of("private_key", "refresh_token", "client_secret");
@@ -45,6 +60,26 @@ final class GcpCredentials {
   private final String fileProperty;
   private final long timeoutMs;
   private volatile GoogleCredentials login;
+  private volatile Held held;
+  private volatile Instant nextRenewal = Instant.MIN;
+  private volatile Path subjectToken;
+  private String content = "";
+
+  /**
+   * The headers of a login that was made.
+   *
+   * @param ends when the token in them does
+   */
+  private record Held(Map<String, String> headers, Instant ends) {
+    boolean lasts(Duration time) {
+      return ends.isAfter(Instant.now().plus(time));
+    }
+
+    @Override
+    public String toString() {
+      return "until " + ends;
+    }
+  }
 
   /**
    * Logs in when it is asked for headers.
@@ -79,19 +114,75 @@ final class GcpCredentials {
    * @throws KmsUnavailableException when Google's login cannot be reached, or not in time
    */
   Map<String, String> headers(URI uri, String keyId) {
-    return inTime(keyId, () -> metadata(uri, login()));
+    forgetIfReplaced();
+    if (subjectToken != null) {
+      SecretSource.requireUnwritable(subjectToken, "file " + path());
+    }
+
+    Held here = held;
+    if (here != null && here.lasts(ENOUGH)) {
+      return here.headers();
+    }
+
+    boolean stillGood = here != null && here.lasts(ONE_CALL);
+    if (stillGood && Instant.now().isBefore(nextRenewal)) {
+      return here.headers();
+    }
+
+    this.nextRenewal = Instant.now().plus(BETWEEN_RENEWALS); // however this one ends
+    try {
+      return inTime(keyId, () -> metadata(uri, login()));
+    } catch (KmsUnavailableException | LoginFailedException e) {
+      if (stillGood) { // Google decides how long it is, in an outage of the login too
+        return here.headers();
+      }
+
+      throw e;
+    }
   }
 
-  /** The same with a new token; the file is read again, for it may have been replaced. */
+  /** The same with a new token, in place of one that was refused. */
   Map<String, String> renewedHeaders(URI uri, String keyId) {
     return inTime(
         keyId,
         () -> {
-          this.login = null;
+          forget();
           GoogleCredentials renewed = login();
           renewed.refresh();
           return metadata(uri, renewed);
         });
+  }
+
+  private void forget() {
+    this.login = null;
+    this.held = null;
+  }
+
+  /** Who replaces the file of a login means another login, now. */
+  private synchronized void forgetIfReplaced() {
+    String now = SecretSource.contentHash(path());
+    if (!now.equals(content)) {
+      this.content = now;
+      forget();
+    }
+  }
+
+  /** The file of credentials, which may not be there; without a property Google's own places. */
+  private Path path() {
+    if (file != null) {
+      return Path.of(file);
+    }
+
+    String named = System.getenv(NAMED);
+    if (named != null && !named.isBlank()) {
+      return Path.of(named);
+    }
+
+    String settings = System.getenv("CLOUDSDK_CONFIG");
+    return (settings == null || settings.isBlank()
+            ? Path.of(System.getProperty("user.home"), ".config", "gcloud")
+            : Path.of(settings))
+        .resolve("application_default_credentials.json");
   }
 
   private interface Login {
@@ -120,12 +211,15 @@ final class GcpCredentials {
         throw error;
       }
 
-      this.login = null; // read anew the next time: the file may have been mended by then
-      if (e.getCause() instanceof IcebergCryptoException known) {
-        throw known;
+      IcebergCryptoException failure =
+          e.getCause() instanceof IcebergCryptoException known
+              ? known
+              : GcpErrors.login(kms, keyId, source(), e.getCause());
+      if (!(failure instanceof KmsUnavailableException)) {
+        this.login = null; // read anew the next time: it may have been mended by then
       }
 
-      throw GcpErrors.login(kms, keyId, source(), e.getCause());
+      throw failure;
     } catch (TimeoutException e) {
       throw new KmsUnavailableException(
           String.format(
@@ -144,11 +238,19 @@ final class GcpCredentials {
   }
 
   private Map<String, String> metadata(URI uri, GoogleCredentials login) throws IOException {
-    return login.getRequestMetadata(uri).entrySet().stream()
-        .collect(
-            Collectors.toMap(
-                Map.Entry::getKey,
-                header -> HeaderValues.require(kms, header.getKey(), header.getValue().get(0))));
+    Map<String, String> headers =
+        login.getRequestMetadata(uri).entrySet().stream()
+            .collect(
+                Collectors.toMap(
+                    Map.Entry::getKey,
+                    header ->
+                        HeaderValues.require(kms, header.getKey(), header.getValue().get(0))));
+    AccessToken token = login.getAccessToken();
+    this.held =
+        token == null || token.getExpirationTime() == null
+            ? null
+            : new Held(headers, token.getExpirationTime().toInstant());
+    return headers;
   }
 
   /** One for all threads: its token is then asked for once. */
@@ -164,14 +266,17 @@ final class GcpCredentials {
   }
 
   private GoogleCredentials load() throws IOException {
-    if (file == null) {
+    if (file == null && !Files.exists(path())) {
       return applicationDefault();
     }
 
     String json = read();
     try {
-      return GoogleCredentials.fromStream(
-          new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
+      GoogleCredentials found =
+          GoogleCredentials.fromStream(
+              new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
+      String project = file == null ? System.getenv(QUOTA_PROJECT) : null;
+      return project == null || project.isBlank() ? found : found.createWithQuotaProject(project);
     } catch (IOException | RuntimeException e) {
       // without the cause: what failed to read a private key may quote it
       throw notCredentials(e.getMessage());
@@ -192,9 +297,13 @@ final class GcpCredentials {
     }
   }
 
-  /** The file's text. It must be private if there is a secret in it. */
+  /**
+   * The file's text. It must be private if there is a secret in it and a property of ours names it;
+   * and others may not write it, nor the file with another service's token that it names.
+   */
   private String read() {
-    Path path = Path.of(file);
+    Path path = path();
+    SecretSource.requireUnwritable(path, named());
     JsonObject content;
     try {
       JsonElement parsed = JsonParser.parseString(Files.readString(path));
@@ -203,21 +312,29 @@ final class GcpCredentials {
       throw notCredentials("it is not JSON");
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(
-          String.format("File %s, which %s names, does not exist", file, fileProperty),
+          String.format("File %s, which %s names, does not exist", path, named()),
           "Check the path on this host; executors need the file too.",
           e);
     } catch (IOException e) {
-      return SecretSource.file(file, fileProperty).readText(); // throws, and knows why
+      return SecretSource.file(path.toString(), named()).readText(); // throws, and knows why
     }
 
     if (!content.has("type")) {
       throw notCredentials("it has no \"type\"");
     }
 
+    String subject = JsonHttp.text(JsonHttp.object(content, "credential_source"), "file");
+    this.subjectToken = subject.isEmpty() ? null : Path.of(subject);
+    if (subjectToken != null) {
+      SecretSource.requireUnwritable(subjectToken, "file " + path);
+    }
+
     boolean secret =
         Stream.concat(Stream.of(content), sourceOf(content))
             .anyMatch(part -> SECRETS.stream().anyMatch(part::has));
-    return secret ? SecretSource.file(file, fileProperty).readText() : content.toString();
+    return secret && file != null
+        ? SecretSource.file(file, fileProperty).readText()
+        : content.toString();
   }
 
   /** The credentials within, of which an impersonated service account's are made. */
@@ -230,7 +347,7 @@ final class GcpCredentials {
 
   private InvalidConfigurationException notCredentials(String why) {
     return new InvalidConfigurationException(
-        String.format("File %s, which %s names, has no credentials: %s", file, fileProperty, why),
+        String.format("File %s, which %s names, has no credentials: %s", path(), named(), why),
         "Give a JSON file that `gcloud iam service-accounts keys create`, `gcloud auth"
             + " application-default login` or `gcloud iam workload-identity-pools"
             + " create-cred-config` wrote.");
@@ -238,6 +355,11 @@ final class GcpCredentials {
 
   private String source() {
     return file == null ? "the application default credentials" : "file " + file;
+  }
+
+  /** What names the file, for errors. */
+  private String named() {
+    return file == null ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)" : fileProperty;
   }
 
   private static String first(IOException e) {

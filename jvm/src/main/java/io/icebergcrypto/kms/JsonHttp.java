@@ -36,8 +36,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import javax.net.ssl.KeyManager;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLPeerUnverifiedException;
+import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
@@ -73,6 +75,15 @@ final class JsonHttp {
    * @throws InvalidConfigurationException when the file has no certificates
    */
   JsonHttp(String kms, long timeoutMs, Path caFile) {
+    this(kms, timeoutMs, caFile, null);
+  }
+
+  /**
+   * The same with a client certificate.
+   *
+   * @param keyManagers what shows it; or null
+   */
+  JsonHttp(String kms, long timeoutMs, Path caFile, KeyManager[] keyManagers) {
     this.kms = kms;
     this.timeout = Duration.ofMillis(timeoutMs);
     HttpClient.Builder builder =
@@ -80,8 +91,8 @@ final class JsonHttp {
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER)
             .connectTimeout(timeout);
-    if (caFile != null) {
-      builder.sslContext(trusting(caFile));
+    if (caFile != null || keyManagers != null) {
+      builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
     }
 
     this.client = builder.build();
@@ -234,7 +245,17 @@ final class JsonHttp {
         : e.getClass().getSimpleName();
   }
 
-  private static SSLContext trusting(Path caFile) {
+  private static SSLContext context(KeyManager[] keyManagers, TrustManager[] trustManagers) {
+    try {
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(keyManagers, trustManagers, null);
+      return context;
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("every Java has TLS", e);
+    }
+  }
+
+  private static TrustManager[] trusting(Path caFile) {
     try (InputStream in = Files.newInputStream(caFile)) {
       Collection<? extends Certificate> certificates =
           CertificateFactory.getInstance("X.509").generateCertificates(in);
@@ -253,9 +274,7 @@ final class JsonHttp {
       TrustManagerFactory factory =
           TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
       factory.init(trusted);
-      SSLContext context = SSLContext.getInstance("TLS");
-      context.init(null, factory.getTrustManagers(), null);
-      return context;
+      return factory.getTrustManagers();
     } catch (IOException | GeneralSecurityException e) {
       throw new InvalidConfigurationException(
           String.format("File %s cannot be read as certificates: %s", caFile, e),

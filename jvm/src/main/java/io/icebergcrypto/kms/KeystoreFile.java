@@ -69,7 +69,7 @@ final class KeystoreFile {
    * @throws KmsUnavailableException when the file system fails
    */
   static KeystoreFile read(Path path, SecretSource source) {
-    char[] password = source.read().toCharArray();
+    char[] password = password(source);
     try {
       SecretSource.requirePrivate(path, KmsProperties.KEYSTORE_PATH);
       // before the content: a change in between makes this copy an old one
@@ -81,6 +81,23 @@ final class KeystoreFile {
     } catch (GeneralSecurityException e) {
       throw failed(path, "open", "*", e);
     }
+  }
+
+  /**
+   * Java's PBE keys take nothing but printable ASCII, and say of another file that it is damaged.
+   */
+  private static char[] password(SecretSource source) {
+    String password = source.read();
+    if (!password.matches("[ -~]+")) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "The keystore's password in %s has characters that no PKCS12 keystore of Java's"
+                  + " takes",
+              source),
+          "Use a password of letters, digits and signs of ASCII; as many as you like.");
+    }
+
+    return password.toCharArray();
   }
 
   /**

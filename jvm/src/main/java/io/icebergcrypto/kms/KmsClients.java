@@ -58,7 +58,7 @@ public final class KmsClients {
       boolean authenticated = authenticatedWrapping(client, properties);
       client.initialize(properties);
       return new CachingKmsClient(client, ttlMs, limits, authenticated);
-    } catch (NoClassDefFoundError e) {
+    } catch (LinkageError e) {
       throw missingLibrary(type.implementation(), e);
     } catch (IcebergCryptoException e) {
       throw e;
@@ -137,21 +137,44 @@ public final class KmsClients {
     return known;
   }
 
-  /** The error for a class of a library that is not on the class path. */
-  static InvalidConfigurationException missingLibrary(
-      String implementation, NoClassDefFoundError error) {
+  /**
+   * The error for a library whose class is not on the class path, or that is there in a version
+   * that does not fit: a method that it lacks, say.
+   */
+  static InvalidConfigurationException missingLibrary(String implementation, LinkageError error) {
+    boolean missing = error instanceof NoClassDefFoundError;
+    String version = missing ? "" : " and take other versions of it off the class path";
     return new InvalidConfigurationException(
-        String.format(
-            "KMS client %s needs a library that is not on the class path: %s",
-            implementation, error.getMessage()),
+        missing
+            ? String.format(
+                "KMS client %s needs a library that is not on the class path: %s",
+                implementation, error.getMessage())
+            : String.format(
+                "KMS client %s finds a library in a version that does not fit: %s",
+                implementation, error),
         TYPES.values().stream()
             .filter(type -> type.implementation().equals(implementation))
             .map(Type::coordinate)
             .filter(Objects::nonNull)
             .findAny()
-            .map(found -> "Add " + found + " to spark.jars.packages, or its jar to spark.jars.")
-            .orElse("Add the library's jar to spark.jars or spark.jars.packages."),
+            .map(
+                found ->
+                    String.format(
+                        "Add %s to spark.jars.packages, or its jar to spark.jars%s.",
+                        found, version))
+            .orElse("Add the library's jar to spark.jars or spark.jars.packages" + version + "."),
         error);
+  }
+
+  /** The error of the class loader or linker among a failure's causes; null when there is none. */
+  static LinkageError linkageError(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof LinkageError found) {
+        return found;
+      }
+    }
+
+    return null;
   }
 
   private static KeyManagementClient newClient(String impl) {

@@ -4,6 +4,7 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import java.io.IOException;
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -27,15 +28,28 @@ final class SecretSource implements Serializable {
           PosixFilePermission.GROUP_WRITE,
           PosixFilePermission.OTHERS_READ,
           PosixFilePermission.OTHERS_WRITE);
+  private static final Set<PosixFilePermission> OTHERS_CHANGE =
+      EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+
+  /** Who else writes the file of Vault's token, and would open it again. */
+  private static final String AGENT =
+      ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
+          + " Spark's user as its owner.";
 
   private final String property;
   private final String variable;
   private final String file;
+  private final boolean mayBeProjected;
 
   private SecretSource(String property, String variable, String file) {
+    this(property, variable, file, false);
+  }
+
+  private SecretSource(String property, String variable, String file, boolean mayBeProjected) {
     this.property = property;
     this.variable = variable;
     this.file = file;
+    this.mayBeProjected = mayBeProjected;
   }
 
   /** A secret in a file. */
@@ -79,6 +93,15 @@ final class SecretSource implements Serializable {
     }
 
     return Optional.ofNullable(file).map(path -> file(path, fileProperty));
+  }
+
+  /**
+   * The same for a JWT, which Kubernetes may put there: kubelet makes a service account's token
+   * readable to all of a pod, unless all its containers run as one user. Nobody but the pod can
+   * reach it. A folder that kubelet writes has a link {@code ..data} in it.
+   */
+  SecretSource orProjected() {
+    return new SecretSource(property, variable, file, true);
   }
 
   /**
@@ -135,14 +158,21 @@ final class SecretSource implements Serializable {
   }
 
   static void requirePrivate(Path file, String property, String user) throws IOException {
-    PosixFileAttributes attributes;
-    try {
-      attributes = Files.readAttributes(file, PosixFileAttributes.class);
-    } catch (UnsupportedOperationException e) {
+    refuse(OTHERS, file, property, user);
+  }
+
+  private static boolean isProjected(Path file) {
+    return Files.isSymbolicLink(file.toAbsolutePath().resolveSibling("..data"));
+  }
+
+  private static void refuse(Set<PosixFilePermission> open, Path file, String property, String user)
+      throws IOException {
+    PosixFileAttributes attributes = posix(file);
+    if (attributes == null) {
       return;
     }
 
-    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(OTHERS);
+    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(open);
     tooMuch.retainAll(attributes.permissions());
     if (!attributes.owner().getName().equals(user)) {
       tooMuch.remove(PosixFilePermission.GROUP_READ);
@@ -153,7 +183,66 @@ final class SecretSource implements Serializable {
           String.format(
               "File %s, which %s names, is open to others than its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
-          "Make it private: chmod 600 " + file);
+          "Make it private: chmod 600 "
+              + file
+              + (property.equals(VaultConfig.TOKEN_FILE) ? AGENT : ""));
+    }
+  }
+
+  /**
+   * Refuses a file that decides who logs in, or where, when others than its owner may write it.
+   * They may read it: there is no secret in it, or one that ends soon, as in the tokens that
+   * Kubernetes projects into a container with mode 644. Links are followed.
+   *
+   * @param name what names the file: a property, a variable, another file
+   * @throws InvalidConfigurationException when others may write it; not when there is no such file,
+   *     which who reads it tells better
+   */
+  static void requireUnwritable(Path file, String name) {
+    PosixFileAttributes attributes;
+    try {
+      attributes = posix(file);
+    } catch (IOException e) {
+      return;
+    }
+
+    if (attributes != null
+        && (attributes.permissions().contains(PosixFilePermission.GROUP_WRITE)
+            || attributes.permissions().contains(PosixFilePermission.OTHERS_WRITE))) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "File %s, which %s names, may be changed by others than its owner (%s): they could"
+                  + " choose the login",
+              file, name, PosixFilePermissions.toString(attributes.permissions())),
+          "Take the permission away: chmod go-w " + file);
+    }
+  }
+
+  /** The same of a file that an environment variable names, where it does. */
+  static void requireUnwritable(String variable) {
+    String file = System.getenv(variable);
+    if (file != null && !file.isBlank()) {
+      requireUnwritable(Path.of(file), variable);
+    }
+  }
+
+  /**
+   * Tells whether a file has been replaced since: a hash of its content, good for nothing else;
+   * empty when it cannot be read.
+   */
+  static String contentHash(Path file) {
+    try {
+      return SecretHash.of(new String(Files.readAllBytes(file), StandardCharsets.ISO_8859_1));
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private static PosixFileAttributes posix(Path file) throws IOException {
+    try {
+      return Files.readAttributes(file, PosixFileAttributes.class);
+    } catch (UnsupportedOperationException e) {
+      return null; // no permissions to check
     }
   }
 
@@ -172,7 +261,8 @@ final class SecretSource implements Serializable {
   private String readFile() {
     Path path = Path.of(file);
     try {
-      requirePrivate(path, property);
+      boolean projected = mayBeProjected && isProjected(path);
+      refuse(projected ? OTHERS_CHANGE : OTHERS, path, property, System.getProperty("user.name"));
       return Files.readString(path).strip();
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(

@@ -18,8 +18,8 @@ import java.util.regex.Pattern;
  * @param mount the path of the transit engine, without slashes around it
  * @param caFile PEM certificates that are trusted instead of Java's own, or null
  * @param timeoutMs for one call, in milliseconds
- * @param token where the token is; null with AppRole
- * @param appRole the login that makes tokens; null with a token
+ * @param token where the token is; null when a login makes tokens
+ * @param auth the login that makes tokens; null with a token
  */
 record VaultConfig(
     String address,
@@ -29,7 +29,7 @@ record VaultConfig(
     String caFile,
     long timeoutMs,
     SecretSource token,
-    AppRole appRole)
+    VaultAuth auth)
     implements Serializable {
   private static final long serialVersionUID = 1L;
 
@@ -40,23 +40,8 @@ record VaultConfig(
   static final String CA_FILE = "encryption.kms.vault.ca-file";
   static final String TOKEN_ENV = "encryption.kms.vault.token-env";
   static final String TOKEN_FILE = "encryption.kms.vault.token-file";
-  static final String ROLE_ID = "encryption.kms.vault.role-id";
-  static final String SECRET_ID_ENV = "encryption.kms.vault.secret-id-env";
-  static final String SECRET_ID_FILE = "encryption.kms.vault.secret-id-file";
-  static final String APPROLE_MOUNT = "encryption.kms.vault.approle-mount";
 
   private static final Pattern PATH = Pattern.compile("[\\w-][\\w.-]*(/[\\w-][\\w.-]*)*");
-
-  /**
-   * A login by AppRole.
-   *
-   * @param mount the path of the login method below {@code auth/}
-   * @param roleId which role
-   * @param secretId where its secret is
-   */
-  record AppRole(String mount, String roleId, SecretSource secretId) implements Serializable {
-    private static final long serialVersionUID = 1L;
-  }
 
   /**
    * Reads the catalog's properties.
@@ -66,17 +51,23 @@ record VaultConfig(
   static VaultConfig read(Map<String, String> properties) {
     Settings settings = new Settings(properties);
     settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
-    settings.refuseSecret(
-        "encryption.kms.vault.secret-id", SECRET_ID_ENV + " or " + SECRET_ID_FILE);
     Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE);
-    Optional<AppRole> appRole = appRole(settings);
-    if (token.isPresent() == appRole.isPresent()) {
+    Optional<VaultAuth> auth = VaultAuth.read(settings);
+    if (token.isPresent() == auth.isPresent()) {
       throw new InvalidConfigurationException(
-          token.isPresent()
-              ? "Vault is given a token and a role id: both log in"
-              : "Vault is given nothing to log in with",
+          auth.map(login -> "Vault is given a token and a login: " + login)
+              .orElse("Vault is given nothing to log in with"),
           String.format(
-              "Set one of %s, %s, or %s with %s.", TOKEN_ENV, TOKEN_FILE, ROLE_ID, SECRET_ID_FILE));
+              "Set one of %s, %s, %s with %s, %s, %s with %s, or %s with %s.",
+              TOKEN_ENV,
+              TOKEN_FILE,
+              VaultAuth.ROLE_ID,
+              VaultAuth.SECRET_ID_FILE,
+              VaultAuth.KUBERNETES_ROLE,
+              VaultAuth.JWT_ROLE,
+              VaultAuth.JWT_FILE,
+              VaultAuth.CERT_FILE,
+              VaultAuth.CERT_KEY_FILE));
     }
 
     return new VaultConfig(
@@ -87,14 +78,12 @@ record VaultConfig(
         settings.optional(CA_FILE),
         settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
         token.orElse(null),
-        appRole.orElse(null));
+        auth.orElse(null));
   }
 
   /** Where the login's secret is, for errors. */
   String login() {
-    return appRole == null
-        ? "token of " + token
-        : "AppRole login with role id " + appRole.roleId() + " and " + appRole.secretId();
+    return auth == null ? "token of " + token : auth.toString();
   }
 
   /** What errors call this Vault. */
@@ -106,22 +95,6 @@ record VaultConfig(
         + mount
         + (namespace == null ? "" : ", namespace " + namespace)
         + ")";
-  }
-
-  private static Optional<AppRole> appRole(Settings settings) {
-    Optional<SecretSource> secretId =
-        SecretSource.optional(settings, SECRET_ID_ENV, SECRET_ID_FILE);
-    String roleId = settings.optional(ROLE_ID);
-    if (roleId == null && secretId.isEmpty()) {
-      return Optional.empty();
-    }
-
-    return Optional.of(
-        new AppRole(
-            path(settings, APPROLE_MOUNT, "approle"),
-            settings.required(ROLE_ID, "59d6d1ca-47bb-4e7e-a40b-8be3bc5a0ba8"),
-            secretId.orElseGet(
-                () -> SecretSource.required(settings, SECRET_ID_ENV, SECRET_ID_FILE))));
   }
 
   private static String address(Settings settings) {
@@ -146,6 +119,12 @@ record VaultConfig(
       throw badAddress("has more than a host, a port and a path");
     }
 
+    if (http && settings.optional(VaultAuth.CERT_FILE) != null) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
+          "Use https: there is no certificate without TLS.");
+    }
+
     if (http && !Settings.isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
       throw new InvalidConfigurationException(
           String.format(
@@ -165,7 +144,7 @@ record VaultConfig(
   }
 
   /** A path in Vault, without the slashes that people write around it. */
-  private static String path(Settings settings, String property, String defaultValue) {
+  static String path(Settings settings, String property, String defaultValue) {
     String value = settings.optional(property, defaultValue);
     if (value == null) {
       return null;

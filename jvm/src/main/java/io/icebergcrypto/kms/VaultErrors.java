@@ -81,8 +81,8 @@ final class VaultErrors {
         String.format(
             "%s: login refused for key '%s': the %s expired, was revoked, or is not of this Vault",
             config, keyId, config.login()),
-        "Put a new token there (a token file is read again by itself), or log in with AppRole,"
-            + " which makes tokens as it needs them.");
+        "Put a new token there (a token file is read again by itself), or log in by AppRole,"
+            + " Kubernetes, JWT or TLS certificate, which makes tokens as it needs them.");
   }
 
   /** The token is good and its policies do not allow it. */

@@ -13,26 +13,35 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReference;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own words. */
 final class VaultHttp {
   private static final int WORDS_MAX = 300;
 
+  private static final Logger LOG = LoggerFactory.getLogger(VaultHttp.class);
+
   private final VaultConfig config;
-  private final JsonHttp http;
+  private final AtomicReference<Connections> connections = new AtomicReference<>();
+
+  /**
+   * Connections, all with one client certificate.
+   *
+   * @param certificate a hash of the files that it was read from; empty without one
+   */
+  private record Connections(JsonHttp http, String certificate) {}
 
   /**
    * Makes one that connects when it is asked.
    *
-   * @throws InvalidConfigurationException when the CA file has no certificates
+   * @throws InvalidConfigurationException when the CA file has no certificates, or the files of a
+   *     client certificate hold none
    */
   VaultHttp(VaultConfig config) {
     this.config = config;
-    this.http =
-        new JsonHttp(
-            config.toString(),
-            config.timeoutMs(),
-            config.caFile() == null ? null : Path.of(config.caFile()));
+    http();
   }
 
   /**
@@ -46,14 +55,16 @@ final class VaultHttp {
   JsonHttp.Answer post(String path, String token, JsonObject body) {
     URI uri = URI.create(config.address() + "/v1/" + path);
     Map<String, String> headers = headers(token);
-    return available(redirected(uri, http.post(uri, headers, body), headers, body));
+    JsonHttp http = http();
+    return available(redirected(http, uri, http.post(uri, headers, body), headers, body));
   }
 
   /** Asks by GET; as {@link #post}. */
   JsonHttp.Answer get(String path, String token) {
     URI uri = URI.create(config.address() + "/v1/" + path);
     Map<String, String> headers = headers(token);
-    return available(redirected(uri, http.get(uri, headers), headers, null));
+    JsonHttp http = http();
+    return available(redirected(http, uri, http.get(uri, headers), headers, null));
   }
 
   /**
@@ -122,7 +133,11 @@ final class VaultHttp {
 
   /** A standby that does not forward sends clients to the active node; once is enough. */
   private JsonHttp.Answer redirected(
-      URI asked, JsonHttp.Answer answer, Map<String, String> headers, JsonObject body) {
+      JsonHttp http,
+      URI asked,
+      JsonHttp.Answer answer,
+      Map<String, String> headers,
+      JsonObject body) {
     if (answer.status() != 307 && answer.status() != 308) {
       return answer;
     }
@@ -152,7 +167,57 @@ final class VaultHttp {
               VaultConfig.ADDRESS, VaultConfig.ALLOW_HTTP));
     }
 
+    if (!apiPath(asked).equals(apiPath(active))) {
+      throw notVault(answer);
+    }
+
     return body == null ? http.get(active, headers) : http.post(active, headers, body);
+  }
+
+  /** A standby sends on to the same request; a proxy's login page is another one. */
+  private static String apiPath(URI uri) {
+    String path = String.valueOf(uri.getRawPath());
+    return path.substring(Math.max(0, path.indexOf("/v1/")));
+  }
+
+  /** With the client certificate as it is now: its files may have been replaced. */
+  private JsonHttp http() {
+    Connections now = connections.get();
+    ClientCertificate certificate = config.auth() == null ? null : config.auth().certificate();
+    if (now != null && certificate == null) {
+      return now.http();
+    }
+
+    Connections next;
+    try {
+      next = connections(certificate, now);
+    } catch (IcebergCryptoException e) {
+      if (now == null) {
+        throw e;
+      }
+
+      LOG.warn("{}: the client certificate of before stays in use: {}", config, e.problem());
+      return now.http();
+    }
+
+    connections.set(next);
+    return next.http();
+  }
+
+  private Connections connections(ClientCertificate certificate, Connections now) {
+    ClientCertificate.Pem pem = certificate == null ? null : certificate.read();
+    String hash = pem == null ? "" : SecretHash.of(pem.certificates() + pem.privateKey());
+    if (now != null && now.certificate().equals(hash)) {
+      return now;
+    }
+
+    JsonHttp http =
+        new JsonHttp(
+            config.toString(),
+            config.timeoutMs(),
+            config.caFile() == null ? null : Path.of(config.caFile()),
+            pem == null ? null : certificate.keyManagers(pem));
+    return new Connections(http, hash);
   }
 
   private JsonHttp.Answer available(JsonHttp.Answer answer) {
@@ -186,7 +251,8 @@ final class VaultHttp {
     throw new KmsUnavailableException(config + " " + problem + " " + told(answer), hint);
   }
 
-  private IcebergCryptoException notVault(JsonHttp.Answer answer) {
+  /** The error for an answer that no Vault gives. */
+  IcebergCryptoException notVault(JsonHttp.Answer answer) {
     return new InvalidConfigurationException(
         String.format("%s does not answer as a Vault does %s", config, told(answer)),
         "Check "

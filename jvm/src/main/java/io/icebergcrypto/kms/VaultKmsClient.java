@@ -157,8 +157,8 @@ public final class VaultKmsClient implements KeyManagementClient, AuthenticatedW
   }
 
   /**
-   * Ends the renewals, as the garbage collector does for a client that nobody holds; a token that
-   * AppRole made ends by itself. Another call connects and logs in again.
+   * Ends the renewals, as the garbage collector does for a client that nobody holds; a token that a
+   * login made ends by itself. Another call connects and logs in again.
    */
   @Override
   public synchronized void close() {

@@ -16,8 +16,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The token of one Vault client in one JVM: read from its place each time, so that one that rotates
- * is taken up, or made by an AppRole login. A renewable token is renewed in the background after
- * two thirds of its life, for a job may be silent for longer than its token lives.
+ * is taken up, or made by a login. A renewable token is renewed in the background after two thirds
+ * of its life, for a job may be silent for longer than its token lives. One that cannot be renewed
+ * any more is replaced then, so that a login that fails is tried again while the old token lives.
  *
  * <p>Times are counted from Vault's answers by this JVM's monotonic clock; no two clocks need to
  * agree.
@@ -52,17 +53,30 @@ final class VaultLogin {
    *
    * @param startNanos when it was got, by System.nanoTime()
    * @param endNanos when it ends; null when it does not, or when that is not known
+   * @param lifeSeconds how long it lived at first; a renewal that gives much less is its last
+   * @param renewable whether Vault renews it
    */
-  private record Held(String token, long startNanos, Long endNanos) {
-    static Held of(String token, long seconds) {
-      return of(token, System.nanoTime(), seconds);
+  private record Held(
+      String token, long startNanos, Long endNanos, long lifeSeconds, boolean renewable) {
+    static Held of(String token, long seconds, boolean renewable) {
+      return new Held(token, System.nanoTime(), end(seconds), seconds, renewable);
     }
 
-    static Held of(String token, long startNanos, long seconds) {
-      return new Held(
-          token,
-          startNanos,
-          seconds <= 0 ? null : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds));
+    /** What a renewal or its refusal makes of it. */
+    Held renewed(long seconds) {
+      return new Held(token, startNanos, end(seconds), lifeSeconds, true);
+    }
+
+    Held notRenewable() {
+      return new Held(token, startNanos, endNanos, lifeSeconds, false);
+    }
+
+    private static Long end(long seconds) {
+      return seconds <= 0 ? null : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+    }
+
+    boolean nearsItsEnd() {
+      return left().toSeconds() < lifeSeconds / 2;
     }
 
     boolean isFresh() {
@@ -88,6 +102,7 @@ final class VaultLogin {
   private final ReentrantLock lock = new ReentrantLock();
   private final AtomicReference<Held> held = new AtomicReference<>();
   private volatile boolean closed;
+  private volatile boolean used; // since the last login
 
   VaultLogin(VaultConfig config, VaultHttp http) {
     this.config = config;
@@ -103,7 +118,8 @@ final class VaultLogin {
    */
   String token() {
     Held now = held.get();
-    if (config.appRole() == null) {
+    this.used = true;
+    if (config.auth() == null) {
       String token = checked(config.token().read());
       return now != null && now.token().equals(token) ? token : locked(() -> adopt(token));
     }
@@ -112,8 +128,8 @@ final class VaultLogin {
   }
 
   /**
-   * Looks for another token after Vault refused one. AppRole logs in only when the token itself is
-   * no good: each login leaves a token in Vault and may use up the secret id.
+   * Looks for another token after Vault refused one. A login is made only when the token itself is
+   * no good: each leaves a token in Vault and may use up an AppRole's secret id.
    *
    * @param refused the token
    * @param dead whether Vault said that it is no token any more; when not, the token may be good
@@ -121,7 +137,7 @@ final class VaultLogin {
    * @return true when {@link #token()} now gives another one
    */
   boolean replaced(String refused, boolean dead) {
-    if (config.appRole() == null) {
+    if (config.auth() == null) {
       return !token().equals(refused);
     }
 
@@ -133,7 +149,7 @@ final class VaultLogin {
 
     try {
       return !(replacedAlready ? now.token() : locked(() -> login(now))).equals(refused);
-    } catch (LoginFailedException e) {
+    } catch (LoginFailedException | KmsUnavailableException e) {
       if (dead) {
         throw e;
       }
@@ -186,12 +202,13 @@ final class VaultLogin {
     if (now == null || !now.token().equals(token)) {
       JsonHttp.Answer answer = http.get(LOOKUP, token);
       JsonObject data = JsonHttp.object(answer.body(), "data");
-      // A token may be barred from looking at itself; one that is bad is told of when it is used.
-      Held taken = Held.of(token, answer.status() == 200 ? VaultHttp.number(data, "ttl") : 0);
-      held.set(taken);
-      if (answer.status() == 200 && VaultHttp.isTrue(data, "renewable")) {
-        scheduleRenewal(taken);
+      if (answer.status() == 200 && !data.has("ttl")) {
+        return token; // a maintenance page, say: it is looked at again with the next call
       }
+
+      // A token may be barred from looking at itself; one that is bad is told of when it is used.
+      boolean renewable = answer.status() == 200 && VaultHttp.isTrue(data, "renewable");
+      hold(Held.of(token, VaultHttp.number(data, "ttl"), renewable));
     }
 
     return token;
@@ -203,51 +220,62 @@ final class VaultLogin {
       return now.token(); // another thread was faster
     }
 
-    VaultConfig.AppRole role = config.appRole();
-    String secretId = checked(role.secretId().read());
-    VaultRefusals.told(config, secretId)
-        .ifPresent(
-            told -> {
-              throw loginRefused(told);
-            });
+    VaultAuth auth = config.auth();
+    String secret = auth.secret() == null ? "" : checked(auth.secret().read());
+    if (auth.secret() != null) {
+      VaultRefusals.told(config, secret)
+          .ifPresent(
+              told -> {
+                throw loginRefused(told);
+              });
+    }
 
-    JsonObject body = new JsonObject();
-    body.addProperty("role_id", role.roleId());
-    body.addProperty("secret_id", secretId);
-    JsonHttp.Answer answer = http.post("auth/" + role.mount() + "/login", null, body);
-    JsonObject auth = JsonHttp.object(answer.body(), "auth");
-    String token = answer.status() == 200 ? VaultHttp.text(auth, "client_token") : "";
-    if (token.isEmpty()) {
-      if (answer.status() >= 400) {
-        VaultRefusals.remember(config, secretId, VaultHttp.told(answer));
+    JsonHttp.Answer answer = http.post("auth/" + auth.mount() + "/login", null, auth.body(secret));
+    JsonObject made = JsonHttp.object(answer.body(), "auth");
+    String token = VaultHttp.text(made, "client_token");
+    if (answer.status() < 300 && token.isEmpty()) {
+      throw http.notVault(answer);
+    }
+
+    if (answer.status() >= 300) {
+      if (auth.secret() != null) {
+        VaultRefusals.remember(config, secret, VaultHttp.told(answer));
       }
 
       throw loginRefused(VaultHttp.told(answer));
     }
 
-    Held made = Held.of(checked(token), VaultHttp.number(auth, "lease_duration"));
-    held.set(made);
-    if (VaultHttp.isTrue(auth, "renewable")) {
-      scheduleRenewal(made);
-    }
-
-    return made.token();
+    this.used = false;
+    hold(
+        Held.of(
+            checked(token),
+            VaultHttp.number(made, "lease_duration"),
+            VaultHttp.isTrue(made, "renewable")));
+    return token;
   }
 
   /** Vault says 400 for a bad secret, and 403 for a login method that is not there. */
   private IcebergCryptoException loginRefused(String told) {
-    String mount = "auth/" + config.appRole().mount();
+    VaultAuth auth = config.auth();
     return new LoginFailedException(
-        String.format("%s: login refused at %s for the %s %s", config, mount, config.login(), told),
         String.format(
-            "Check the role id, and that the secret id is of this role and neither expired nor used"
-                + " up (a new one: vault write -f %s/role/NAME/secret-id). If AppRole is not at %s,"
-                + " set %s. The same secret id is tried again after %d s, another one at once.",
-            mount, mount, VaultConfig.APPROLE_MOUNT, VaultRefusals.PAUSE.toSeconds()));
+            "%s: login refused at auth/%s for the %s %s", config, auth.mount(), auth, told),
+        auth.advice()
+            + (auth.secret() == null
+                ? ""
+                : String.format(
+                    " The same secret is tried again after %d s, another one at once.",
+                    VaultRefusals.PAUSE.toSeconds())));
   }
 
-  private void scheduleRenewal(Held token) {
-    if (token.endNanos() == null || closed) {
+  private void hold(Held token) {
+    held.set(token);
+    schedule(token);
+  }
+
+  private void schedule(Held token) {
+    boolean replaceable = token.renewable() || config.auth() != null;
+    if (token.endNanos() == null || !replaceable || closed) {
       return;
     }
 
@@ -261,7 +289,7 @@ final class VaultLogin {
             VaultLogin login = self.get();
             Held then = due.get();
             if (login != null && !login.closed && then != null && login.held.get() == then) {
-              login.renew(then);
+              login.refresh(then);
             }
           },
           delay.toMillis(),
@@ -269,28 +297,55 @@ final class VaultLogin {
     }
   }
 
-  private void renew(Held token) {
-    Held renewed = token;
+  /**
+   * Has a token that is still good renewed, or takes another one in its place. When neither
+   * succeeds, because Vault is down or shows a maintenance page, it is tried again later, as long
+   * as the token lives.
+   */
+  private void refresh(Held token) {
+    Held next = token;
     try {
-      JsonHttp.Answer answer = http.post(RENEW, token.token(), new JsonObject());
-      JsonObject auth = JsonHttp.object(answer.body(), "auth");
-      if (answer.status() != 200) {
-        LOG.warn("{} does not renew the {} {}", config, config.login(), VaultHttp.told(answer));
+      next = token.renewable() ? renewed(token) : token;
+    } catch (RuntimeException e) {
+      tellLater("is not renewed yet", e);
+    }
+
+    try {
+      if (config.auth() != null && used && !closed && next.nearsItsEnd()) {
+        locked(() -> login(token));
         return;
       }
-
-      renewed =
-          Held.of(token.token(), token.startNanos(), VaultHttp.number(auth, "lease_duration"));
-    } catch (KmsUnavailableException e) {
-      LOG.warn("{}: the {} is not renewed yet: {}", config, config.login(), e.problem());
     } catch (RuntimeException e) {
-      LOG.warn("{}: the {} is not renewed", config, config.login(), e);
-      return;
+      tellLater("made no new token yet", e);
     }
 
-    if (held.compareAndSet(token, renewed)) {
-      scheduleRenewal(renewed);
+    if (held.compareAndSet(token, next)) {
+      schedule(next);
     }
+  }
+
+  private Held renewed(Held token) {
+    JsonHttp.Answer answer = http.post(RENEW, token.token(), new JsonObject());
+    if (answer.status() >= 300) {
+      LOG.warn("{} does not renew the {} {}", config, config.login(), VaultHttp.told(answer));
+      return token.notRenewable();
+    }
+
+    long seconds = VaultHttp.number(JsonHttp.object(answer.body(), "auth"), "lease_duration");
+    if (seconds <= 0) {
+      throw http.notVault(answer);
+    }
+
+    return token.renewed(seconds);
+  }
+
+  private void tellLater(String what, RuntimeException e) {
+    LOG.warn(
+        "{}: the {} {}: {}",
+        config,
+        config.login(),
+        what,
+        e instanceof IcebergCryptoException known ? known.problem() : e);
   }
 
   /** A header's value, checked here because the HTTP client's own error would show it. */

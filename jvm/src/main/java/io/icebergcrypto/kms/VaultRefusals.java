@@ -6,9 +6,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * The secret ids that Vault has refused to this process, for a while. Vault locks a role out after
- * some refused logins, for every host, so the same one is not sent with every query. They are kept
- * as hashes ({@link SecretHash}).
+ * The secret ids and JWTs that Vault has refused to this process, for a while. Vault locks a role
+ * out after some refused logins, for every host, so the same one is not sent with every query. They
+ * are kept as hashes ({@link SecretHash}).
  */
 final class VaultRefusals {
   static final Duration PAUSE = Duration.ofSeconds(60);
@@ -25,24 +25,24 @@ final class VaultRefusals {
   private VaultRefusals() {}
 
   /** What Vault said when it refused this login a moment ago. */
-  static Optional<String> told(VaultConfig config, String secretId) {
+  static Optional<String> told(VaultConfig config, String secret) {
     REFUSED.values().removeIf(Refusal::isOver);
-    return Optional.ofNullable(REFUSED.get(hash(config, secretId))).map(Refusal::told);
+    return Optional.ofNullable(REFUSED.get(hash(config, secret))).map(Refusal::told);
   }
 
-  static void remember(VaultConfig config, String secretId, String told) {
-    REFUSED.put(hash(config, secretId), new Refusal(told, System.nanoTime()));
+  static void remember(VaultConfig config, String secret, String told) {
+    REFUSED.put(hash(config, secret), new Refusal(told, System.nanoTime()));
   }
 
-  private static String hash(VaultConfig config, String secretId) {
-    VaultConfig.AppRole role = config.appRole();
+  private static String hash(VaultConfig config, String secret) {
+    VaultAuth auth = config.auth();
     return SecretHash.of(
         String.join(
             "\n",
             config.address(),
             String.valueOf(config.namespace()),
-            role.mount(),
-            role.roleId(),
-            secretId));
+            auth.mount(),
+            String.valueOf(auth.role()),
+            secret));
   }
 }

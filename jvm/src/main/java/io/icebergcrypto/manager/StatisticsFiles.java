@@ -188,7 +188,7 @@ final class StatisticsFiles {
     private InputFile decrypted() {
       ByteBuffer keyMetadata;
       try {
-        keyMetadata = new KeyEntry(location(), keyId).decryptKeyMetadata(manager);
+        keyMetadata = manager.decryptKeyMetadata(new KeyEntry(location(), keyId));
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) {

@@ -3,14 +3,18 @@ package io.icebergcrypto.manager;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
+import java.time.Duration;
 import java.util.Collection;
-import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.stream.StreamSupport;
+import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -24,29 +28,35 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 
 /**
- * A table's encryption manager that many threads may use and that learns the keys of later commits.
- * Iceberg's own is made anew at every refresh: whoever kept an older one, or its FileIO, then meets
- * manifest lists whose keys it does not know.
+ * A table's encryption manager that many threads may use, and that learns the keys of later commits
+ * as long as the table's operations live. Iceberg's own is made anew at every refresh: whoever kept
+ * an older one, or its FileIO, then meets manifest lists whose keys it does not know.
  *
- * <p>The keys are in a map of the superclass that is not made for threads. All writes to it are
- * under this manager's lock. Readers take no lock (they are in the superclass), which is safe as
- * long as the map need not grow its table: it is made with room to spare, and {@link #addKeys}
- * refuses when that is used up, so that the owner makes a larger one.
+ * <p>The keys are in a map of the superclass that is not made for threads. Whatever reads it takes
+ * the read lock, as {@link TableFileIO} and {@link StatisticsFiles} do by {@link
+ * #decryptKeyMetadata}; whatever adds or removes keys takes the write lock. A KEK is asked of the
+ * KMS under the lock, when it is first needed: readers do not wait for each other then, and who
+ * learns or registers keys waits for a KEK that it needs next.
  *
  * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
  * needs the same annotation.
  */
 @DefaultSerializer(JavaSerializer.class)
 public class TableEncryptionManager extends StandardEncryptionManager {
-  private static final int SPARE_KEYS = 512;
+  /**
+   * How long a key is known once the table's metadata has it no more: for who reads or commits on
+   * older metadata, as expire_snapshots does when it looks for the files to delete.
+   */
+  static final Duration REMEMBERED = Duration.ofHours(1);
 
   private final String tableName;
   private final String tableKeyId;
-  private final int dataKeyLength;
   private final KeyManagementClient kms;
-  private final int capacity;
-  // transient: on executors a manager only reads
-  private final transient Set<String> known = ConcurrentHashMap.newKeySet();
+  private final int firstDataKeyLength; // the superclass's
+  private volatile int dataKeyLength;
+  // transient: what travels to executors is Serialized
+  private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
+  private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
   private final transient Map<String, EncryptedKey> statistics = new ConcurrentHashMap<>();
 
   /** See {@link EncryptionManagerFactory#create}. */
@@ -56,21 +66,13 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       String tableKeyId,
       int dataKeyLength,
       KeyManagementClient kms) {
-    super(
-        withRoom(keys, keys.size() + SPARE_KEYS),
-        tableKeyId,
-        dataKeyLength,
-        new TableKmsClient(tableName, kms));
+    super(keys, tableKeyId, dataKeyLength, new TableKmsClient(tableName, kms));
     this.tableName = tableName;
     this.tableKeyId = tableKeyId;
-    this.dataKeyLength = dataKeyLength;
     this.kms = kms;
-    this.capacity = keys.size() + SPARE_KEYS;
-    removeRoom();
-    for (EncryptedKey key : keys) {
-      known.add(key.keyId());
-      learnStatistics(key);
-    }
+    this.firstDataKeyLength = dataKeyLength;
+    this.dataKeyLength = dataKeyLength;
+    keys.forEach(this::learnStatistics);
   }
 
   /** The table's full name. */
@@ -89,25 +91,40 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   }
 
   /**
-   * Learns keys from newer table metadata.
+   * Learns from newer table metadata, and forgets keys that were in none for an hour.
    *
-   * @param keys all keys of the metadata; those already known are passed over
-   * @return false when there is no room left and a new manager must be made
+   * @param keys all keys of the metadata; those already known stay as they are
+   * @param newDataKeyLength the length of new DEKs and KEKs in bytes: 16, 24 or 32
    */
-  public synchronized boolean addKeys(Collection<EncryptedKey> keys) {
-    List<EncryptedKey> added = keys.stream().filter(key -> !known.contains(key.keyId())).toList();
-    Map<String, EncryptedKey> map = EncryptionUtil.encryptionKeys(this);
-    if (map.size() + added.size() > capacity) {
-      return false;
-    }
+  public final void learn(Collection<EncryptedKey> keys, int newDataKeyLength) {
+    learn(keys, newDataKeyLength, System.currentTimeMillis());
+  }
 
-    for (EncryptedKey key : added) {
-      map.put(key.keyId(), copyOf(key));
-      known.add(key.keyId());
-      learnStatistics(key);
-    }
+  final void learn(Collection<EncryptedKey> keys, int newDataKeyLength, long now) {
+    lock.writeLock().lock();
+    try {
+      this.dataKeyLength = newDataKeyLength;
+      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      Set<String> inMetadata = new HashSet<>();
+      for (EncryptedKey key : keys) {
+        inMetadata.add(key.keyId());
+        if (!known.containsKey(key.keyId())) {
+          known.put(key.keyId(), copyOf(key));
+          learnStatistics(key);
+        }
+      }
 
-    return true;
+      missingSince.keySet().removeAll(inMetadata);
+      known.keySet().removeIf(id -> !inMetadata.contains(id) && isForgotten(id, now));
+      statistics.values().removeIf(key -> !known.containsKey(key.keyId()));
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  private boolean isForgotten(String missingId, long now) {
+    long since = missingSince.computeIfAbsent(missingId, id -> now);
+    return now - since > REMEMBERED.toMillis() && missingSince.remove(missingId, since);
   }
 
   /**
@@ -116,16 +133,35 @@ public class TableEncryptionManager extends StandardEncryptionManager {
    * @param path the file's location, as the table's metadata will have it
    * @param metadata its key metadata, with its length
    */
-  synchronized void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
-    EncryptedKey key = registerKeyMetadata(metadata).fileKey();
-    EncryptedKey entry =
-        new BaseEncryptedKey(
-            key.keyId(),
-            key.encryptedKeyMetadata(),
-            key.encryptedById(),
-            Map.of(StatisticsFiles.PATH, path));
-    EncryptionUtil.encryptionKeys(this).put(key.keyId(), entry);
-    statistics.put(path, entry);
+  final void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
+    lock.writeLock().lock();
+    try {
+      EncryptedKey key = registerKeyMetadata(metadata).fileKey();
+      EncryptedKey entry =
+          new BaseEncryptedKey(
+              key.keyId(),
+              key.encryptedKeyMetadata(),
+              key.encryptedById(),
+              Map.of(StatisticsFiles.PATH, path));
+      EncryptionUtil.encryptionKeys(this).put(key.keyId(), entry);
+      statistics.put(path, entry);
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /**
+   * Decrypts the key metadata of a manifest list, or of what has its key where these have theirs.
+   *
+   * @throws RuntimeException of Iceberg's, when its key is not known or does not decrypt
+   */
+  final ByteBuffer decryptKeyMetadata(ManifestListFile list) {
+    lock.readLock().lock();
+    try {
+      return list.decryptKeyMetadata(this);
+    } finally {
+      lock.readLock().unlock();
+    }
   }
 
   /**
@@ -151,13 +187,22 @@ public class TableEncryptionManager extends StandardEncryptionManager {
 
   /** One of the keys that this manager knows, by its id; null when it does not know it. */
   public EncryptedKey key(String keyId) {
-    return EncryptionUtil.encryptionKeys(this).get(keyId);
+    lock.readLock().lock();
+    try {
+      return EncryptionUtil.encryptionKeys(this).get(keyId);
+    } finally {
+      lock.readLock().unlock();
+    }
   }
 
   /** The file is going to be encrypted: it is taken out of {@link KeylessFileIO}'s guard. */
   @Override
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
-    return super.encrypt(KeylessOutputFile.encrypted(plainOutput));
+    OutputFile output = KeylessOutputFile.encrypted(plainOutput);
+    int length = dataKeyLength;
+    return length == firstDataKeyLength
+        ? super.encrypt(output)
+        : ofLength(length, List.of()).encrypt(output);
   }
 
   /**
@@ -187,16 +232,43 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   }
 
   /** All keys that this manager knows, those of uncommitted manifest lists included. */
-  public synchronized List<EncryptedKey> keys() {
-    return List.copyOf(EncryptionUtil.encryptionKeys(this).values());
+  public List<EncryptedKey> keys() {
+    lock.readLock().lock();
+    try {
+      return List.copyOf(EncryptionUtil.encryptionKeys(this).values());
+    } finally {
+      lock.readLock().unlock();
+    }
   }
 
   @Override
-  public synchronized FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
-    FileEncryptionKeys keys = super.registerKeyMetadata(metadata);
-    known.add(keys.keyEncryptionKey().keyId());
-    known.add(keys.fileKey().keyId());
-    return keys;
+  public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
+    lock.writeLock().lock();
+    try {
+      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      int length = dataKeyLength;
+      FileEncryptionKeys keys =
+          length == firstDataKeyLength
+              ? super.registerKeyMetadata(metadata)
+              : ofLength(length, keks(known)).registerKeyMetadata(metadata);
+      for (EncryptedKey key : List.of(keys.keyEncryptionKey(), keys.fileKey())) {
+        known.put(key.keyId(), key);
+      }
+
+      return keys;
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /** Iceberg's own manager, for the length that the superclass was not made with. */
+  private StandardEncryptionManager ofLength(int length, List<EncryptedKey> keks) {
+    return new StandardEncryptionManager(
+        keks, tableKeyId, length, new TableKmsClient(tableName, kms));
+  }
+
+  private List<EncryptedKey> keks(Map<String, EncryptedKey> known) {
+    return known.values().stream().filter(key -> tableKeyId.equals(key.encryptedById())).toList();
   }
 
   /**
@@ -223,27 +295,5 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   private static EncryptedKey copyOf(EncryptedKey key) {
     return new BaseEncryptedKey(
         key.keyId(), key.encryptedKeyMetadata(), key.encryptedById(), key.properties());
-  }
-
-  private static List<EncryptedKey> withRoom(List<EncryptedKey> keys, int size) {
-    List<EncryptedKey> padded = new ArrayList<>(keys);
-    while (padded.size() < size) {
-      padded.add(
-          new BaseEncryptedKey(
-              room(padded.size()), ByteBuffer.allocate(0), "room", Collections.emptyMap()));
-    }
-
-    return padded;
-  }
-
-  private void removeRoom() {
-    Map<String, EncryptedKey> map = EncryptionUtil.encryptionKeys(this);
-    for (int i = capacity - SPARE_KEYS; i < capacity; i++) {
-      map.remove(room(i));
-    }
-  }
-
-  private static String room(int index) {
-    return "room-" + index;
   }
 }

@@ -5,7 +5,6 @@ import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import java.security.GeneralSecurityException;
-import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
@@ -21,10 +20,10 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
- * An encrypted table's FileIO: Iceberg's, which decrypts, with an error of ours where the key of a
- * manifest list is not to be had. That key is in the metadata's {@code encryption-keys}; Iceberg
- * decrypts it before it opens the list, and meets a key that somebody removed or exchanged with a
- * NullPointerException or a bare "GCM tag check failed".
+ * An encrypted table's FileIO: Iceberg's, which decrypts, but for manifest lists. Their keys are in
+ * the metadata's {@code encryption-keys}, which the table's manager learns while others read: it
+ * decrypts them under its lock. Iceberg meets a key that somebody removed or exchanged with a
+ * NullPointerException or a bare "GCM tag check failed"; here the error says what is wrong.
  *
  * <p>Kryo, where Spark uses it, is told to leave this class to Java's serialization, which it would
  * not know to replace. Without Kryo on the class path the annotation is not there.
@@ -63,8 +62,12 @@ public class TableFileIO implements FileIO {
    */
   @Override
   public InputFile newInputFile(ManifestListFile list) {
-    try {
+    if (list.encryptionKeyID() == null) {
       return io.newInputFile(list);
+    }
+
+    try {
+      return io.newDecryptingInputFile(list.location(), manager().decryptKeyMetadata(list));
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
@@ -109,8 +112,7 @@ public class TableFileIO implements FileIO {
   }
 
   private EncryptedKey key(String id) {
-    List<EncryptedKey> keys = manager().keys();
-    return keys.stream().filter(key -> key.keyId().equals(id)).findFirst().orElse(null);
+    return manager().key(id);
   }
 
   /** The one that the FileIO has: a field of its own would travel to executors a second time. */

@@ -1,8 +1,15 @@
 package io.icebergcrypto.spark;
 
+import io.icebergcrypto.catalog.NamespaceKeys;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.spark.SparkSessionCatalog;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
@@ -34,6 +41,34 @@ public class EncryptedSessionCatalog<
     this.iceberg = new EncryptedSparkCatalog();
     iceberg.initialize(name, options);
     return iceberg;
+  }
+
+  /**
+   * Namespaces are Spark's own catalog's; with a metastore, the Iceberg tables' catalog has them.
+   */
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> metadata)
+      throws NamespaceAlreadyExistsException {
+    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    keys.check(Namespace.of(namespace), metadata);
+    super.createNamespace(namespace, metadata);
+    keys.checkKept(Namespace.of(namespace), metadata);
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes)
+      throws NoSuchNamespaceException {
+    Map<String, String> set = new HashMap<>();
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty property) {
+        set.put(property.property(), property.value());
+      }
+    }
+
+    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    keys.check(Namespace.of(namespace), set);
+    super.alterNamespace(namespace, changes);
+    keys.checkKept(Namespace.of(namespace), set);
   }
 
   @Override

@@ -7,7 +7,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.iceberg.spark.SparkCatalog;
@@ -17,6 +16,8 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
@@ -32,11 +33,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * spark.sql.catalog.lake.encryption.kms.keystore.path        /etc/spark/keys.p12
  * spark.sql.catalog.lake.encryption.kms.keystore.password-env KEYSTORE_PASSWORD
  * </pre>
+ *
+ * <p>A table by its path ({@code format("iceberg").load("/path")}) comes to the catalog {@code
+ * default_iceberg}. When that is one of this class, such tables are encrypted as all others.
  */
-// Spark's newer forms of create and stage end in the deprecated ones, which Iceberg implements
+// Spark 4.1 calls the forms with a TableInfo; Iceberg implements both these and the deprecated ones
 @SuppressWarnings("deprecation")
 public class EncryptedSparkCatalog extends SparkCatalog {
   private EncryptedCatalog encrypted;
+  private CaseInsensitiveStringMap options;
+  private PathTables lazyByPath;
 
   /** Spark makes one by this constructor and then initializes it. */
   public EncryptedSparkCatalog() {}
@@ -72,9 +78,14 @@ public class EncryptedSparkCatalog extends SparkCatalog {
           type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
     }
 
-    this.encrypted =
-        (EncryptedCatalog) super.buildIcebergCatalog(name, new CaseInsensitiveStringMap(wrapped));
+    this.options = options;
+    this.encrypted = open(name, new CaseInsensitiveStringMap(wrapped));
     return encrypted;
+  }
+
+  /** The encrypting Iceberg catalog. */
+  EncryptedCatalog open(String name, CaseInsensitiveStringMap properties) {
+    return (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
   }
 
   @Override
@@ -84,85 +95,142 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   @Override
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    return forUser(ident, super.loadTable(ident));
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path))
+        : forUser(super.loadTable(ident));
   }
 
   @Override
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    return forUser(ident, super.loadTable(ident, version));
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), version)
+        : forUser(super.loadTable(ident, version));
   }
 
   @Override
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
-    return forUser(ident, super.loadTable(ident, timestamp));
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), timestamp)
+        : forUser(super.loadTable(ident, timestamp));
+  }
+
+  @Override
+  public boolean tableExists(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().tableExists(PathTables.identifier(path))
+        : super.tableExists(ident);
+  }
+
+  @Override
+  public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException {
+    return ident instanceof PathIdentifier path
+        ? byPath().createTable(PathTables.identifier(path), info)
+        : super.createTable(ident, info);
   }
 
   @Override
   public Table createTable(
       Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
       throws TableAlreadyExistsException {
-    checkCreate(ident, properties);
-    return super.createTable(ident, schema, transforms, properties);
+    return ident instanceof PathIdentifier path
+        ? byPath().createTable(PathTables.identifier(path), schema, transforms, properties)
+        : super.createTable(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageCreate(Identifier ident, TableInfo info)
+      throws TableAlreadyExistsException {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().stageCreate(PathTables.identifier(path), info);
+    }
+
+    try {
+      return super.stageCreate(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.create(this, ident, info, e);
+    }
   }
 
   @Override
   public StagedTable stageCreate(
       Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
       throws TableAlreadyExistsException {
-    checkCreate(ident, properties);
-    return super.stageCreate(ident, schema, transforms, properties);
+    return ident instanceof PathIdentifier path
+        ? byPath().stageCreate(PathTables.identifier(path), schema, transforms, properties)
+        : super.stageCreate(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().stageReplace(PathTables.identifier(path), info)
+        : super.stageReplace(ident, info);
   }
 
   @Override
   public StagedTable stageReplace(
       Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
       throws NoSuchTableException {
-    checkCreate(ident, properties);
-    return super.stageReplace(ident, schema, transforms, properties);
+    return ident instanceof PathIdentifier path
+        ? byPath().stageReplace(PathTables.identifier(path), schema, transforms, properties)
+        : super.stageReplace(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().stageCreateOrReplace(PathTables.identifier(path), info);
+    }
+
+    try {
+      return super.stageCreateOrReplace(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.createOrReplace(this, ident, info, e);
+    }
   }
 
   @Override
   public StagedTable stageCreateOrReplace(
       Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties) {
-    checkCreate(ident, properties);
-    return super.stageCreateOrReplace(ident, schema, transforms, properties);
+    return ident instanceof PathIdentifier path
+        ? byPath().stageCreateOrReplace(PathTables.identifier(path), schema, transforms, properties)
+        : super.stageCreateOrReplace(ident, schema, transforms, properties);
+  }
+
+  @Override
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().alterTable(PathTables.identifier(path), changes)
+        : super.alterTable(ident, changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().dropTable(PathTables.identifier(path))
+        : super.dropTable(ident);
   }
 
   @Override
   public boolean purgeTable(Identifier ident) {
-    if (!(ident instanceof PathIdentifier)) {
-      encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
+    if (ident instanceof PathIdentifier path) {
+      return byPath().purgeTable(PathTables.identifier(path));
     }
 
+    encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
     return super.purgeTable(ident);
   }
 
   /** A loaded table as Spark's users get it. */
-  private Table forUser(Identifier ident, Table table) {
-    Table checked = checkPath(ident, table);
-    return encrypted.exposesKeyMetadata() ? checked : MetadataTableWithoutKeys.hide(checked);
+  private Table forUser(Table table) {
+    return encrypted.exposesKeyMetadata() ? table : MetadataTableWithoutKeys.hide(table);
   }
 
-  /** Iceberg loads a table by its path past every catalog: it would write plaintext. */
-  private static Table checkPath(Identifier ident, Table table) {
-    if (ident instanceof PathIdentifier path
-        && table.properties().containsKey(TableProperties.ENCRYPTION_TABLE_KEY)) {
-      throw pathRefused(path);
+  private synchronized PathTables byPath() {
+    if (lazyByPath == null) {
+      this.lazyByPath = new PathTables(encrypted, name(), options);
     }
 
-    return table;
-  }
-
-  private void checkCreate(Identifier ident, Map<String, String> properties) {
-    if (ident instanceof PathIdentifier path && encrypted.encryptsNewTable(properties)) {
-      throw pathRefused(path);
-    }
-  }
-
-  private static NotSupportedException pathRefused(PathIdentifier path) {
-    return new NotSupportedException(
-        String.format(
-            "Table at path %s is encrypted and cannot be used by its path", path.location()),
-        "Use its name in the catalog: a path leads past the catalog and its keys.");
+    return lazyByPath;
   }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.manager.KeylessFileIO;
@@ -16,14 +17,21 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -156,6 +164,102 @@ class KeylessPurgeTest extends LakeFixture {
                       .run(() -> Assertions.fail("dropped")))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContainingAll("lake.db.t", "nothing was dropped", "table's own folder");
+    }
+  }
+
+  /** Where a name that begins alike is not below: s3://b/db/t2 lists with s3://b/db/t. */
+  @Test
+  void inAnObjectStoreWhatBeginsAlikeStays() {
+    List<String> others =
+        List.of("s3://b/db/t", "s3://b/db/t2/data/f", "s3://b/db/t-old/f", "s3://b/db/u/t/f");
+    List<String> own = List.of("s3://b/db/t/data/f", "s3://b/db/t/metadata/x.metadata.json");
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(others);
+    store.objects.addAll(own);
+    PurgedFiles purged =
+        new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
+    assertThat(purged.files()).isEqualTo(2);
+    assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
+
+    store.objects.addAll(own);
+    store.deletes = false;
+    assertThatThrownBy(
+            () -> new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
+        .isInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("it was dropped, but files remain in s3://b/db/t");
+    for (String root : List.of("s3://b", "s3://b/", "abfss://c@b", "gs://b//")) {
+      assertThatThrownBy(
+              () ->
+                  new KeylessPurge("t", at(root, own.get(1)), store)
+                      .run(() -> Assertions.fail("dropped")))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("table's own folder");
+    }
+  }
+
+  /** S3's addresses end at a # or a ?: such a folder lists more than what is in it. */
+  @Test
+  void aFolderThatListsMoreThanItsOwnIsRefused() {
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(List.of("s3://b/db/t2/data/f", "s3://b/db/t/data/f"));
+    for (String location : List.of("s3://b/db/t#1", "s3://b/db/t?1", "s3://b/db/#")) {
+      assertThatThrownBy(
+              () ->
+                  new KeylessPurge("t", at(location, "s3://b/m.metadata.json"), store)
+                      .run(() -> Assertions.fail("dropped")))
+          .as(location)
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("nothing was dropped", "the storage lists");
+    }
+
+    assertThat(store.objects).hasSize(2);
+  }
+
+  private static TableMetadata at(String location, String metadataFile) {
+    return TableMetadata.buildFrom(
+            TableMetadata.newTableMetadata(
+                TestLake.SCHEMA, PartitionSpec.unpartitioned(), location, Map.of()))
+        .discardChanges()
+        .withMetadataLocation(metadataFile)
+        .build();
+  }
+
+  /** Keys, which S3FileIO lists by what they begin with. */
+  private static final class ObjectStore implements SupportsPrefixOperations {
+    private static final long serialVersionUID = 1L;
+
+    private final Set<String> objects = new TreeSet<>();
+    private boolean deletes = true;
+
+    @Override
+    public Iterable<FileInfo> listPrefix(String prefix) {
+      String key = prefix.replaceFirst("[?#].*", "");
+      return objects.stream()
+          .filter(object -> object.startsWith(key))
+          .map(object -> new FileInfo(object, 1, 1))
+          .toList();
+    }
+
+    @Override
+    public void deletePrefix(String prefix) {
+      if (deletes) {
+        listPrefix(prefix).forEach(file -> objects.remove(file.location()));
+      }
+    }
+
+    @Override
+    public InputFile newInputFile(String path) {
+      throw new UnsupportedOperationException(path);
+    }
+
+    @Override
+    public OutputFile newOutputFile(String path) {
+      throw new UnsupportedOperationException(path);
+    }
+
+    @Override
+    public void deleteFile(String path) {
+      throw new UnsupportedOperationException(path);
     }
   }
 

@@ -32,12 +32,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CachingKmsClientTest {
   private static final AtomicInteger UNWRAPS = new AtomicInteger();
   private static volatile CountDownLatch gate = new CountDownLatch(0);
-  private static volatile RuntimeException failure;
+  private static volatile Throwable failure;
 
   /**
    * A double of a KMS: a wrapped key is the key behind one byte. Counts, waits and fails as told.
@@ -58,8 +59,11 @@ class CachingKmsClientTest {
       } catch (InterruptedException e) {
         throw new IllegalStateException(e);
       }
+      if (failure instanceof Error error) {
+        throw error;
+      }
       if (failure != null) {
-        throw failure;
+        throw (RuntimeException) failure;
       }
       byte[] key = KeyCache.copyOf(wrappedKey);
       return ByteBuffer.wrap(key, 1, key.length - 1).slice();
@@ -163,6 +167,41 @@ class CachingKmsClientTest {
         .hasMessageContaining("'k9'")
         .hasMessageContaining("quota")
         .hasCauseInstanceOf(IllegalStateException.class);
+  }
+
+  /** What a cloud's library of another version throws, by itself or behind a thread of its own. */
+  static List<Throwable> linkageErrors() {
+    return List.of(
+        new NoClassDefFoundError("com/cloud/Login"),
+        new NoSuchMethodError("'void com.cloud.Login.to(int)'"),
+        new NoSuchFieldError("LOGIN"),
+        new AbstractMethodError("com.cloud.Login"),
+        new IncompatibleClassChangeError("com.cloud.Login"),
+        new UnsupportedClassVersionError("com/cloud/Login"),
+        new ExceptionInInitializerError("com.cloud.Login"),
+        new IllegalStateException("login", new NoSuchMethodError("com.cloud.Login")),
+        new KmsUnavailableException("x", "y", new NoSuchMethodError("com.cloud.Login")));
+  }
+
+  @ParameterizedTest
+  @MethodSource("linkageErrors")
+  void aLibraryThatDoesNotFitIsAWrongConfiguration(Throwable error) {
+    failure = error;
+    assertThatThrownBy(() -> client(0).unwrapKey(wrapped(7), "k"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(CountingKms.class.getName())
+        .hasMessageContaining("spark.jars")
+        .hasCauseInstanceOf(LinkageError.class);
+    assertThat(UNWRAPS).hasValue(1); // it is not tried again
+  }
+
+  @Test
+  void theErrorOfALibraryThatDoesNotFitNamesTheOneThatDoes() {
+    String aws = AwsKmsClient.class.getName();
+    assertThat(KmsClients.missingLibrary(aws, new NoSuchMethodError("x")))
+        .hasMessageContaining("a library in a version that does not fit")
+        .hasMessageContaining("Add org.apache.iceberg:iceberg-aws-bundle:1.12.0 to spark.jars")
+        .hasMessageContaining("take other versions of it off the class path");
   }
 
   @Test

@@ -3,8 +3,6 @@ package io.icebergcrypto.kms;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.ByteBuffer;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -100,29 +98,5 @@ class KeyCacheTest {
     pass(HOUR_MS - 1);
     get(1);
     assertThat(calls).hasValue(0);
-  }
-
-  @Test
-  void theTimerNeedsNoThreadOfTheSharedPool() throws Exception {
-    CountDownLatch busy = new CountDownLatch(1);
-    int threads = ForkJoinPool.getCommonPoolParallelism() + 1;
-    for (int i = 0; i < 4 * threads; i++) {
-      ForkJoinPool.commonPool()
-          .execute(
-              () -> {
-                try {
-                  busy.await();
-                } catch (InterruptedException e) {
-                  throw new IllegalStateException(e);
-                }
-              });
-    }
-    try {
-      CountDownLatch done = new CountDownLatch(1);
-      Later.after(1, done::countDown);
-      assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
-    } finally {
-      busy.countDown();
-    }
   }
 }

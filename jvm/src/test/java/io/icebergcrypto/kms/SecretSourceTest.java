@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -70,12 +71,60 @@ class SecretSourceTest {
   }
 
   @Test
+  void aServiceAccountsTokenMayBeReadByAllOfItsPod() throws Exception {
+    Path file =
+        secret("a.jwt", "rw-r--r--"); // kubelet's mode, unless all containers run as one user
+    SecretSource jwt = SecretSource.file(file.toString(), "the.property");
+    assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
+    Files.createSymbolicLink(folder.resolve("..data"), folder);
+    assertThat(jwt.orProjected().read()).isEqualTo("a.jwt");
+    assertThatThrownBy(jwt::read).hasMessageContaining("open to others");
+    secret("a.jwt", "rw-rw-r--");
+    assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
+  }
+
+  @Test
   void theGroupMayReadAnotherUsersFile() throws Exception {
     Path file = secret("hush-hush", "rw-r-----"); // a secret that Kubernetes mounts
     SecretSource.requirePrivate(file, "the.property", "somebody-else");
     Path open = secret("hush-hush", "r--rw----");
     assertThatThrownBy(() -> SecretSource.requirePrivate(open, "the.property", "somebody-else"))
         .isInstanceOf(InvalidConfigurationException.class);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"rw-rw-r--", "rw-r--rw-", "r---w----", "rwxrwxrwx"})
+  void aFileThatOthersMayWriteDecidesNoLogin(String mode) throws Exception {
+    Path file = secret("hush-hush", mode);
+    assertThatThrownBy(() -> SecretSource.requireUnwritable(file, "THE_VARIABLE"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(file.toString())
+        .hasMessageContaining("THE_VARIABLE")
+        .hasMessageContaining("chmod go-w " + file);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"rwxrwxrwx", "rwxr-xr-x"})
+  void aTokenThatKubernetesProjectsMayDecide(String folderMode) throws Exception {
+    Path volume = Files.createDirectory(folder.resolve("volume"));
+    Path data = Files.createDirectory(volume.resolve("..2026_01_01"));
+    Files.createSymbolicLink(volume.resolve("..data"), data.getFileName());
+    Path token = volume.resolve("token");
+    Files.createSymbolicLink(token, Path.of("..data", "token"));
+    Files.writeString(data.resolve("token"), "hush-hush");
+    Files.setPosixFilePermissions(volume, PosixFilePermissions.fromString(folderMode));
+    for (String mode : List.of("rw-r--r--", "rw-------", "rw-r-----")) {
+      Files.setPosixFilePermissions(data.resolve("token"), PosixFilePermissions.fromString(mode));
+      SecretSource.requireUnwritable(token, "THE_VARIABLE");
+    }
+    String before = SecretSource.contentHash(token);
+    Path next = Files.createDirectory(volume.resolve("..2026_01_02"));
+    Files.writeString(next.resolve("token"), "hush-again");
+    Files.delete(volume.resolve("..data"));
+    Files.createSymbolicLink(volume.resolve("..data"), next.getFileName());
+    assertThat(SecretSource.contentHash(token)).isNotEqualTo(before).isNotEmpty();
+    SecretSource.requireUnwritable(folder.resolve("none"), "THE_VARIABLE");
+    assertThat(SecretSource.contentHash(folder.resolve("none"))).isEmpty();
   }
 
   @ParameterizedTest
