@@ -9,9 +9,11 @@ import io.icebergcrypto.manager.TableEncryptionManager;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.hadoop.HadoopCatalog;
@@ -160,7 +162,7 @@ final class CatalogSettings {
    * @param delegate the catalog behind
    */
   boolean authenticatesMetadata(Catalog delegate) {
-    boolean pointerOnly = delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog;
+    boolean pointerOnly = keepsPointerOnly(delegate);
     boolean notTheDefault =
         choice(
             EncryptionProperties.METADATA_AUTHENTICATION,
@@ -171,11 +173,36 @@ final class CatalogSettings {
           String.format(
               "It has %s=require, and catalog class %s is not one that this is made for",
               EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
-          "Leave the property out: it is for JDBC and Hadoop catalogs. A Hive metastore keeps a"
-              + " hash of the metadata, and a REST server writes the metadata itself.");
+          "Leave the property out: it is for JDBC, Hadoop, Glue and Nessie catalogs. A Hive"
+              + " metastore keeps a hash of the metadata, and a REST server writes the metadata"
+              + " itself.");
     }
 
     return pointerOnly && !notTheDefault;
+  }
+
+  /** By name where Iceberg's class needs libraries that may be absent. */
+  private static boolean keepsPointerOnly(Catalog delegate) {
+    return delegate instanceof JdbcCatalog
+        || delegate instanceof HadoopCatalog
+        || isA(delegate, CatalogUtil.ICEBERG_CATALOG_GLUE)
+        || isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE);
+  }
+
+  /**
+   * Table properties that a catalog sets in what it loads, whatever the metadata file says.
+   *
+   * @param delegate the catalog behind
+   */
+  static Set<String> setOnLoad(Catalog delegate) {
+    // Nessie's commit, and that its own garbage collection deletes files
+    return isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE)
+        ? Set.of("nessie.commit.id", TableProperties.GC_ENABLED)
+        : Set.of();
+  }
+
+  private static boolean isA(Catalog catalog, String className) {
+    return catalog.getClass().getName().equals(className);
   }
 
   /**

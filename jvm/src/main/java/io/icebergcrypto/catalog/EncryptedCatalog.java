@@ -278,7 +278,11 @@ public final class EncryptedCatalog
   private MetadataAuthenticator authenticator(String table, TableOperations ops) {
     return authenticatesMetadata
         ? MetadataAuthenticator.of(
-            table, ops, delegate instanceof HadoopCatalog, this::kms, Set.of())
+            table,
+            ops,
+            delegate instanceof HadoopCatalog,
+            this::kms,
+            CatalogSettings.setOnLoad(delegate))
         : MetadataAuthenticator.off(settings.insteadOfAuthentication(delegate));
   }
 
@@ -329,7 +333,7 @@ public final class EncryptedCatalog
       throw new InvalidConfigurationException(
               "It does not authenticate metadata",
               String.format(
-                  "That is for JDBC and Hadoop catalogs without %s=off.",
+                  "That is for JDBC, Hadoop, Glue and Nessie catalogs without %s=off.",
                   EncryptionProperties.METADATA_AUTHENTICATION))
           .inCatalog(catalogName);
     }

@@ -49,7 +49,7 @@ final class EncryptionProperties {
   /** Catalog property: true shows data keys to whoever reads metadata tables. */
   static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 
-  /** Catalog property: require (default on JDBC and Hadoop) or off. */
+  /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
   static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
 
   /** Table property of this catalog's own making: the code that authenticates the metadata. */

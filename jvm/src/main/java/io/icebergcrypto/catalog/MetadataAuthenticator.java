@@ -306,6 +306,7 @@ final class MetadataAuthenticator {
   private JsonObject document(JsonObject json) {
     if (!setOnLoad.isEmpty() && json.get("properties") instanceof JsonObject properties) {
       setOnLoad.forEach(properties::remove);
+      json.remove("last-updated-ms"); // a builder that sets them makes it the time of the load
     }
 
     return json;
@@ -360,7 +361,7 @@ final class MetadataAuthenticator {
     Place place = next(base, complete);
     JsonObject json = document(MetadataJson.of(complete));
     MetadataCode code = MetadataCode.of(format, json, place, key, kek.keyId());
-    TableMetadata signed = code.addTo(json);
+    TableMetadata signed = code.addTo(MetadataJson.of(complete));
     if (!code.matches(document(MetadataJson.of(signed)), place, key)
         || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(

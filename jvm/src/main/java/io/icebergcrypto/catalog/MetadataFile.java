@@ -32,7 +32,7 @@ final class MetadataFile {
 
   /** Reads it whole. Errors of the storage are as the FileIO raises them. */
   static MetadataFile read(FileIO io, String location) {
-    try (InputStream in = io.newInputFile(location).newStream()) {
+    try (InputStream in = MetadataFileIO.below(io).newInputFile(location).newStream()) {
       return new MetadataFile(location, in.readAllBytes());
     } catch (IOException e) {
       throw new UncheckedIOException(String.format("Cannot read %s", location), e);
