@@ -159,7 +159,7 @@ class Jvm:
 
 
 def class_path(clouds: bool = True) -> str:
-    """Our jar, Iceberg, SQLite's driver, Spark's jars and, behind them as spark.jars would put them, the clouds' libraries.
+    """Our jar, Iceberg, SQLite, Spark's jars and, behind them as spark.jars would put them, the clouds' libraries.
 
     ICEBERG_CRYPTO_TEST_CLASSES names a class path to test instead of our jar, such as javac's output.
     """
