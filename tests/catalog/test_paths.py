@@ -175,6 +175,20 @@ def test_the_deprecated_create(place: Place) -> None:
     assert place.magics() == {b"PARE", b"AGS1"}
 
 
+def test_the_session_catalog(place: Place) -> None:
+    """EncryptedSessionCatalog hands a path on, in both forms."""
+    manager = place.session._jsparkSession.sessionState().catalogManager()
+    catalog = manager.catalog("spark_catalog")
+    info = place.info({"encryption.key-id": "k1"})
+    catalog.createTable(place.ident, info)
+    staged = catalog.stageReplace(place.ident, info.schema(), info.partitions(), info.properties())
+    staged.commitStagedChanges()
+    assert catalog.loadTable(place.ident).properties()["encryption.key-id"] == "k1"
+    place.write([1])
+    assert place.read() == [1]
+    assert place.problems() == []
+
+
 def test_a_key_that_the_kms_lacks(place: Place) -> None:
     with pytest.raises(Exception, match="no key 'nobody'"):
         place.create("nobody")

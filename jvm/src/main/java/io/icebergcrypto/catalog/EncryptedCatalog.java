@@ -130,7 +130,8 @@ public final class EncryptedCatalog
     paths.kms = kms;
     paths.managers = managers;
     paths.reporter = reporter;
-    paths.delegate = PathCatalog.of(catalogName, paths.properties, reporter, (Configuration) conf);
+    Configuration hadoop = conf instanceof Configuration given ? given : new Configuration();
+    paths.delegate = PathCatalog.of(catalogName, paths.properties, reporter, hadoop);
     paths.authenticatesMetadata = settings.authenticatesMetadata(paths.delegate);
     return paths;
   }
