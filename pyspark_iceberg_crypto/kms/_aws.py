@@ -17,6 +17,7 @@ from pyspark_iceberg_crypto.kms._extras import load
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
 _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
+_DESCRIBED = "Apache Iceberg table encryption: "
 _ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
 
 _LOGIN = {
@@ -131,20 +132,26 @@ class AwsKms(Kms):
                 raise errors.ConfigurationError(
                     f"AWS KMS has a key {alias!r} already", "choose another name, or use that key"
                 )
-            made = client.create_key(
-                Description=f"Apache Iceberg table encryption: {alias}", MultiRegion=multi_region
-            )["KeyMetadata"]
-            try:
-                if rotation_days is not None:
-                    client.enable_key_rotation(
-                        KeyId=made["KeyId"], RotationPeriodInDays=rotation_days
-                    )
-                client.create_alias(AliasName=alias, TargetKeyId=made["KeyId"])
-            except Exception:
-                # Nobody knows this key yet. AWS deletes none before seven days have passed.
-                with suppress(Exception):
-                    client.schedule_key_deletion(KeyId=made["KeyId"], PendingWindowInDays=7)
-                raise
+            with self._client(
+                f"create key {alias!r}",
+                once=f"a key may have been made without its alias: look for one described as '{_DESCRIBED}{alias}'"
+                " before you try again",
+            ) as once:
+                made = once.create_key(
+                    Description=f"{_DESCRIBED}{alias}", MultiRegion=multi_region
+                )["KeyMetadata"]
+                try:
+                    if rotation_days is not None:
+                        client.enable_key_rotation(
+                            KeyId=made["KeyId"], RotationPeriodInDays=rotation_days
+                        )
+                    once.create_alias(AliasName=alias, TargetKeyId=made["KeyId"])
+                except Exception:
+                    if not _leads_to(client, alias, made["KeyId"]):
+                        # Nobody knows this key yet. AWS deletes none before seven days have passed.
+                        with suppress(Exception):
+                            client.schedule_key_deletion(KeyId=made["KeyId"], PendingWindowInDays=7)
+                        raise
             return _info(alias, made, [alias], rotations=0)
 
     def list_keys(self) -> list[KeyInfo]:
@@ -211,7 +218,11 @@ class AwsKms(Kms):
         with self._client(f"rotate key {key_id!r}") as client:
             # It takes no alias.
             metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
-            client.rotate_key_on_demand(KeyId=metadata["KeyId"])
+            with self._client(
+                f"rotate key {key_id!r}",
+                once="it may have been rotated all the same: see describe_key before you try again",
+            ) as once:
+                once.rotate_key_on_demand(KeyId=metadata["KeyId"])
         return self.describe_key(key_id)
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:
@@ -250,15 +261,22 @@ class AwsKms(Kms):
         )
 
     @contextmanager
-    def _client(self, what: str) -> Iterator[Any]:
-        """A boto3 client; what it raises comes out as our errors."""
+    def _client(self, what: str, once: str | None = None) -> Iterator[Any]:
+        """A boto3 client; what it raises comes out as our errors.
+
+        With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
+        does not tell whether the call was carried out.
+        """
         boto3 = load("boto3", self.extra)
         botocore = load("botocore.exceptions", self.extra)
+        config = load("botocore.config", self.extra).Config(
+            retries={"total_max_attempts": 1} if once else None
+        )
         try:
             session = boto3.Session(profile_name=self.profile, region_name=self.region)
-            yield session.client("kms", endpoint_url=self.endpoint)
+            yield session.client("kms", endpoint_url=self.endpoint, config=config)
         except botocore.ClientError as error:
-            raise self._refused(error, what) from None
+            raise self._refused(error, what, once) from None
         except (botocore.NoRegionError, botocore.ProfileNotFound, ValueError) as error:
             raise errors.ConfigurationError(
                 f"{self._name()} could not {what}: {error}",
@@ -276,7 +294,7 @@ class AwsKms(Kms):
         except botocore.BotoCoreError as error:
             raise errors.KmsUnavailableError(
                 f"{self._name()} could not {what}: {error}",
-                "check the region, the endpoint and the network",
+                f"check the region, the endpoint and the network{f'; {once}' if once else ''}",
             ) from error
 
     def _name(self) -> str:
@@ -284,7 +302,7 @@ class AwsKms(Kms):
             return f"AWS KMS at {self.endpoint}"
         return f"AWS KMS in {self.region}" if self.region else "AWS KMS"
 
-    def _refused(self, error: Any, what: str) -> errors.IcebergCryptoError:
+    def _refused(self, error: Any, what: str, once: str | None = None) -> errors.IcebergCryptoError:
         code = str(error.response["Error"].get("Code", ""))
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         problem = f"{self._name()} could not {what}"
@@ -299,7 +317,7 @@ class AwsKms(Kms):
             kind, hint = _BY_CODE[code]
             return kind(said, hint)
         if "Throttling" in code or status == 429 or status >= 500 or code == "ConflictException":
-            return errors.KmsUnavailableError(said, "try again later")
+            return errors.KmsUnavailableError(said, once or "try again later")
         return errors.IcebergCryptoError(said, "see the error's code in AWS KMS's API reference")
 
 
@@ -309,6 +327,13 @@ def _exists(client: Any, alias: str) -> bool:
     except client.exceptions.NotFoundException:
         return False
     return True
+
+
+def _leads_to(client: Any, alias: str, key_id: str) -> bool:
+    """Whether an alias is that of a key: an answer that got lost may have made it."""
+    with suppress(Exception):
+        return bool(client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"] == key_id)
+    return False
 
 
 def _described(client: Any, key_id: str) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from pyspark_iceberg_crypto.kms._extras import load
 
 ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
 RSA_BITS = (2048, 3072, 4096)
+_LOOK = "it may have been done all the same: see describe_key before you try again"
 _NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
 _KEY_ID = re.compile(rf"({_NAME.pattern})(?:/([0-9a-zA-Z]{{1,64}}))?/?")
 
@@ -104,7 +105,10 @@ class AzureKeyVault(Kms):
                     f"the vault {self.vault_url} has a key {name!r} already",
                     "choose another name; rotate_key adds a version to it",
                 )
-            made = client.create_key(name, kind, size=size, key_operations=["wrapKey", "unwrapKey"])
+            with typed_errors(self.vault_url, name, once=_LOOK):
+                made = client.create_key(
+                    name, kind, size=size, key_operations=["wrapKey", "unwrapKey"], retry_total=0
+                )
             return self._info(name, made, versions=1)
 
     def list_keys(self) -> list[KeyInfo]:
@@ -159,7 +163,8 @@ class AzureKeyVault(Kms):
                 f"{key_id!r} is one version of a key, which stays as it is", f"rotate {name!r}"
             )
         with self._client(key_id) as client:
-            key = client.rotate_key(name)
+            with typed_errors(self.vault_url, key_id, once=_LOOK):
+                key = client.rotate_key(name, retry_total=0)
             versions = sum(1 for _ in client.list_properties_of_key_versions(name))
             return self._info(key_id, key, versions)
 

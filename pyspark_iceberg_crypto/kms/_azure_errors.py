@@ -30,12 +30,14 @@ _NO_NETWORK = re.compile(
 
 
 @contextmanager
-def typed_errors(vault_url: str, key_id: str) -> Iterator[None]:
+def typed_errors(vault_url: str, key_id: str, once: str | None = None) -> Iterator[None]:
     """Turn the libraries' errors into ours.
 
     Args:
         vault_url: the vault, for the text.
         key_id: the key, for the text.
+        once: the hint of an error that does not tell whether the call was carried out, for calls that must not
+            be made twice.
     """
     azure = load("azure.core.exceptions", "azure")
     problem = f"Azure Key Vault at {vault_url}, key {key_id!r}"
@@ -44,13 +46,13 @@ def typed_errors(vault_url: str, key_id: str) -> Iterator[None]:
     except azure.ClientAuthenticationError as error:
         raise _login_failed(error, problem) from error
     except azure.HttpResponseError as error:
-        raise _refused(error, problem) from error
+        raise _refused(error, problem, once) from error
     except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
         if _UNTRUSTED in str(error):
             raise _untrusted(problem) from error
         raise KmsUnavailableError(
             f"{problem}: it cannot be reached: {_jvm.first_line(error)}",
-            "check the address and the network",
+            f"check the address and the network{f'; {once}' if once else ''}",
         ) from error
 
 
@@ -78,7 +80,12 @@ def _untrusted(problem: str) -> ConfigurationError:
     )
 
 
-def _refused(error: Any, problem: str) -> IcebergCryptoError:
+def _refused(error: Any, problem: str, once: str | None) -> IcebergCryptoError:
+    if error.status_code is None:  # an answer that broke off
+        return KmsUnavailableError(
+            f"{problem}: its answer cannot be read: {_jvm.first_line(error)}",
+            once or "check the network and any proxy on the way, or try again",
+        )
     code, inner, message = _told(error)
     text = f"{problem}: HTTP {error.status_code} {inner or code} {message}".rstrip()
     status = error.status_code
@@ -91,7 +98,7 @@ def _refused(error: Any, problem: str) -> IcebergCryptoError:
             text, "choose another name, or recover the key: az keyvault key recover --name ..."
         )
     if status == 429 or status >= 500:
-        return KmsUnavailableError(text, "try again later")
+        return KmsUnavailableError(text, once or "try again later")
     if inner in _UNUSABLE:
         return KeyDisabledError(text, "az keyvault key set-attributes --enabled true ...")
     if inner in _NETWORK:

@@ -63,12 +63,59 @@ def test_key_without_an_alias_is_taken_back(kms: AwsKms, moto: AwsServer) -> Non
         proxy.next = ["pass", "pass", ("status", 400, {}, json.dumps(taken))]
         with pytest.raises(errors.ConfigurationError, match="AlreadyExists"):
             AwsKms(region=REGION, endpoint=proxy.url).create_key("setup-race")
-        actions = [seen["x-amz-target"].rpartition(".")[2] for seen in proxy.headers]
-        assert actions == ["DescribeKey", "CreateKey", "CreateAlias", "ScheduleKeyDeletion"]
+        made, looked = ["DescribeKey", "CreateKey", "CreateAlias"], ["DescribeKey"]
+        assert actions(proxy) == [*made, *looked, "ScheduleKeyDeletion"]
         orphan = json.loads(proxy.bodies[-1])["KeyId"]
         assert kms.describe_key(orphan).state == "pending deletion"
     finally:
         proxy.stop()
+
+
+LATE = ("status", 503, {}, "<html>a proxy gave up waiting</html>")
+
+
+def actions(proxy: FaultProxy) -> list[str]:
+    return [seen["x-amz-target"].rpartition(".")[2] for seen in proxy.headers]
+
+
+def test_calls_that_change_something_are_made_once(
+    moto: AwsServer, faults: Callable[..., FaultProxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 would make them again after a 503 or a lost answer, though the first may have been carried out."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
+    region = "eu-south-1"  # one that no other test uses
+    proxy = faults(moto.port)
+    kms = AwsKms(region=region, endpoint=proxy.url)
+    for lost in (LATE, "reset"):
+        proxy.next = ["pass", lost]
+        proxy.forget()
+        with pytest.raises(errors.KmsUnavailableError) as raised:
+            kms.create_key("setup-once")
+        assert actions(proxy) == ["DescribeKey", "CreateKey"]
+        assert "'Apache Iceberg table encryption: alias/setup-once'" in raised.value.hint
+    assert len(moto.boto("kms", region).list_keys()["Keys"]) == 1, "the one whose answer was lost"
+
+    made = kms.create_key("setup-once")
+    for lost in (LATE, "reset"):
+        proxy.next = ["pass", lost]
+        proxy.forget()
+        with pytest.raises(errors.KmsUnavailableError) as raised:
+            kms.rotate_key(made.key_id)
+        assert actions(proxy) == ["DescribeKey", "RotateKeyOnDemand"]
+        assert "describe_key" in raised.value.hint
+    assert kms.describe_key(made.key_id).versions == 2
+    proxy.next = [LATE]
+    assert kms.describe_key(made.key_id), "what changes nothing is asked again"
+
+
+def test_an_alias_whose_answer_was_lost(
+    kms: AwsKms, moto: AwsServer, faults: Callable[..., FaultProxy]
+) -> None:
+    proxy = faults(moto.port)
+    proxy.next = ["pass", "pass", "reset"]
+    made = AwsKms(region=REGION, endpoint=proxy.url).create_key("setup-alias-lost")
+    assert actions(proxy) == ["DescribeKey", "CreateKey", "CreateAlias", "DescribeKey"]
+    assert kms.describe_key(made.key_id).state == "enabled"
 
 
 def test_list(kms: AwsKms, moto: AwsServer) -> None:

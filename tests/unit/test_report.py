@@ -172,7 +172,10 @@ def test_inspect_file_keeps_what_is_known(jvm: dict[str, Any]) -> None:
 
 
 def test_kms_metrics(jvm: dict[str, Any]) -> None:
-    names = ("wrap_calls", "unwrap_calls", "hits", "misses", "errors", "retries", "cached_keys")
+    names = (
+        *("wrap_calls", "unwrap_calls", "hits", "misses"),
+        *("errors", "retries", "cached_keys", "keys_left_alone"),
+    )
     answer = {
         "kms": "keystore",
         "circuit": "closed",

@@ -138,6 +138,37 @@ class TestCreate:
             kms.create_key("sales")
 
 
+class TestOnce:
+    """Azure's library would make a call again after a 503, though the first may have been carried out."""
+
+    @pytest.mark.parametrize("fault", [("status", 503, {}, "<html>"), "reset"])
+    @pytest.mark.parametrize("operation", ["create", "rotate"])
+    def test_calls_that_change_something(
+        self,
+        kms: AzureKeyVault,
+        double: AzureDouble,
+        proxy: FaultProxy,
+        operation: str,
+        fault: Any,
+    ) -> None:
+        def call(name: str) -> None:
+            kms.create_key(name) if operation == "create" else kms.rotate_key(name)
+
+        if operation == "rotate":
+            double.add_key("probe")
+            double.add_key("sales")
+        call("probe")
+        paths = [path.partition("?")[0] for path in proxy.requests]
+        before = paths.index(f"POST /keys/probe/{operation}")
+        proxy.next = ["pass"] * before + [fault]
+        proxy.forget()
+        with pytest.raises(KmsUnavailableError) as raised:
+            call("sales")
+        problem(raised, "describe_key")
+        assert sum(f"/sales/{operation}" in path for path in proxy.requests) == 1
+        assert len(proxy.requests) == before + 1
+
+
 class TestList:
     def test_those_that_fit(self, kms: AzureKeyVault, double: AzureDouble) -> None:
         for name in ("d", "b", "c", "a"):  # more than a page

@@ -20,6 +20,7 @@ import software.amazon.awssdk.core.exception.AbortedException;
 import software.amazon.awssdk.core.exception.ApiCallAttemptTimeoutException;
 import software.amazon.awssdk.core.exception.ApiCallTimeoutException;
 import software.amazon.awssdk.core.exception.SdkClientException;
+import software.amazon.awssdk.core.util.VersionInfo;
 
 /**
  * Tells from what the AWS SDK throws what is wrong.
@@ -47,6 +48,12 @@ record AwsKmsErrors(AwsKmsSettings settings) {
           "NotAuthorized",
           "OptInRequired");
 
+  /** What the SDK says of a profile that needs a part of it which is not there. */
+  private static final Pattern MODULE =
+      Pattern.compile("the '(?<name>\\w+)' service module must be on the class path");
+
+  private static final String SSO_SESSIONS =
+      "/software/amazon/awssdk/services/ssooidc/SsoOidcClient.class";
   private static final Pattern KEY_ID = Pattern.compile("(?:mrk-)?[0-9a-f-]{32,36}");
 
   /**
@@ -234,6 +241,18 @@ record AwsKmsErrors(AwsKmsSettings settings) {
           failure);
     }
 
+    Matcher module = MODULE.matcher(message);
+    if (module.find()) {
+      return new InvalidConfigurationException(
+          problem + ": the profile needs a module of the AWS SDK that is not on the class path",
+          add(module.group("name")),
+          failure);
+    }
+
+    if (message.contains("SSO session associated with this profile has expired")) {
+      return ssoSession(failure, problem);
+    }
+
     if (message.contains("Unable to load credentials")
         || message.contains("credentials provider")) {
       return new LoginFailedException(
@@ -277,6 +296,28 @@ record AwsKmsErrors(AwsKmsSettings settings) {
             problem + ": " + message,
             "Check the catalog's client.* and kms.* properties.",
             failure);
+  }
+
+  /** The SDK says the same of a session that has ended and of a module that is missing. */
+  private static LoginFailedException ssoSession(SdkClientException failure, String problem) {
+    boolean hasModule = SdkClientException.class.getResource(SSO_SESSIONS) != null;
+    return new LoginFailedException(
+        problem
+            + ": login refused, as the SSO session of the profile has ended"
+            + (hasModule
+                ? ""
+                : ", or the profile has an sso_session, and the AWS SDK's module for those is not"
+                    + " on the class path"),
+        "Log in again: aws sso login."
+            + (hasModule ? "" : " A profile with an sso_session: " + add("ssooidc")),
+        failure);
+  }
+
+  private static String add(String module) {
+    return String.format(
+        "Add software.amazon.awssdk:%s:%s (the version in iceberg-aws-bundle) to"
+            + " spark.jars.packages.",
+        module, VersionInfo.SDK_VERSION);
   }
 
   /** A chain of credentials providers quotes what STS answered to each. */
