@@ -118,7 +118,10 @@ final class SigningKeys {
     }
 
     try {
-      ByteBuffer bytes = kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById());
+      ByteBuffer bytes =
+          KmsCaller.forTable(
+              tableName,
+              () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
       SecretKeySpec key = MetadataCode.key(format, bytes, metadata.uuid());
       if (bytes.hasArray()) {
         Arrays.fill(bytes.array(), (byte) 0); // a copy
