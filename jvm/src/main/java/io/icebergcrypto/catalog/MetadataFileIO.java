@@ -33,8 +33,8 @@ import org.apache.iceberg.view.ViewMetadataParser;
 public final class MetadataFileIO implements SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
 
-  /** Property of the catalog behind: the class of the storage below. */
-  private static final String STORAGE = "encryption.storage-impl";
+  /** Property of the catalog behind, not for users: the class of the storage below. */
+  private static final String STORAGE = "io.icebergcrypto.storage-impl";
 
   private static final Pattern METADATA =
       Pattern.compile(".*\\.metadata\\.json(?:\\.gz)?", Pattern.DOTALL);
