@@ -70,8 +70,8 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertRefused(() -> limited.purgeWithoutKey(T), "k2");
     if (limited.authenticatesMetadata()) {
       String file = TestLake.metadata(table).metadataFileLocation();
-      String hash = MetadataAuthenticationTest.sha256(TestLake.path(file));
-      assertRefused(() -> limited.authenticateMetadata(T, file, hash), "k2");
+      String sha256 = MetadataAuthenticationTest.sha256(TestLake.path(file));
+      assertRefused(() -> limited.authenticateMetadata(T, file, sha256), "k2");
     }
 
     assertThat(limited.kms().metrics().unwrapCalls()).isZero();
