@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import sys
 import uuid
 from pathlib import Path
@@ -63,6 +64,14 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
     seen = json.loads(line.removeprefix("SEEN "))
     shown: dict[str, str] = seen["shown"]
     assert_looked_at(shown)
+    log = next(text for place, text in shown.items() if place.endswith("driver.log"))
+    for catalog in ("enc_jdbc", "enc_rest"):
+        for call in ("wrap", "unwrap"):
+            line = (
+                rf" DEBUG io\.icebergcrypto\.kms\.CachingKmsClient: .*: {call} with key 'k1'"
+                rf" for table {catalog}\.{namespace}\.\w+, \d+ ms: ok\n"
+            )
+            assert re.search(line, log), f"no line for {call} in {catalog}"
     for catalog, keys in seen["keys"].items():
         assert len(keys) >= 1 + 4 + 3, (
             catalog

@@ -299,3 +299,13 @@ def test_outage_shorter_than_the_cache(bench: Bench) -> None:
     assert client.unwrap(bench.blob, bench.key) == KEY
     bench.proxy.mode = "down"
     assert client.unwrap(bench.blob, bench.key) == KEY
+
+
+def test_requests_say_which_application_asks(bench: Bench) -> None:
+    """CloudTrail keeps the user agent of each call."""
+    client = bench.client(application_id="app-20261122.0001_7")
+    client.wrap(KEY, bench.key)
+    bench.raw.wrap(KEY, bench.key)
+    known, unknown = (headers["user-agent"] for headers in bench.proxy.headers)
+    assert "iceberg-crypto/app-20261122.0001_7" in known
+    assert "iceberg-crypto/unknown" in unknown

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.kms.KmsCaller;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -280,7 +281,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
     try {
       catalog.checkMasterKey(tableName(), keyId);
-      catalog.kms().check(keyId);
+      tryMasterKey(keyId);
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName());
     }
@@ -416,12 +417,15 @@ final class EncryptedTableBuilder implements TableBuilder {
                 .findFirst();
     try {
       if (kek.isPresent()) {
-        ByteBuffer key = catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId);
+        ByteBuffer key =
+            KmsCaller.forTable(
+                tableName(),
+                () -> catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId));
         if (key.hasArray()) {
           Arrays.fill(key.array(), (byte) 0); // a copy
         }
       } else {
-        catalog.kms().check(keyId);
+        tryMasterKey(keyId);
       }
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName());
@@ -431,6 +435,15 @@ final class EncryptedTableBuilder implements TableBuilder {
   /** The catalog behind may load the table that is there. */
   private <T> T checked(Supplier<T> call) {
     return MetadataHash.checked(tableName(), call);
+  }
+
+  private void tryMasterKey(String keyId) {
+    KmsCaller.forTable(
+        tableName(),
+        () -> {
+          catalog.kms().check(keyId);
+          return null;
+        });
   }
 
   private String tableName() {

@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.KmsCaller;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.time.Duration;
@@ -52,7 +53,7 @@ final class NewKek {
     try {
       return new BaseEncryptedKey(
           Base64.getEncoder().encodeToString(id),
-          kms.wrapKey(ByteBuffer.wrap(key), keyId),
+          KmsCaller.forTable(tableName, () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
           keyId,
           Map.of(TIMESTAMP, String.valueOf(System.currentTimeMillis())));
     } catch (IcebergCryptoException e) {

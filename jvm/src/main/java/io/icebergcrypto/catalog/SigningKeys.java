@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.KmsCaller;
 import io.icebergcrypto.kms.KmsProperties;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -118,7 +119,10 @@ final class SigningKeys {
     }
 
     try {
-      ByteBuffer bytes = kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById());
+      ByteBuffer bytes =
+          KmsCaller.forTable(
+              tableName,
+              () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
       SecretKeySpec key = MetadataCode.key(format, bytes, metadata.uuid());
       if (bytes.hasArray()) {
         Arrays.fill(bytes.array(), (byte) 0); // a copy

@@ -31,16 +31,13 @@ final class AwsKmsCalls implements AutoCloseable {
   private final KmsClient kms;
   private final EncryptionAlgorithmSpec algorithm;
   private final Map<String, String> context;
-  private final AwsRequestOverrideConfiguration limits;
+  private final Duration timeout;
 
   AwsKmsCalls(AwsKmsSettings settings) {
     this.name = settings.kms();
     this.algorithm = requireAlgorithm(settings.algorithm());
     this.context = settings.context().isEmpty() ? null : settings.context();
-    this.limits =
-        AwsRequestOverrideConfiguration.builder()
-            .apiCallTimeout(Duration.ofMillis(settings.timeoutMs()))
-            .build();
+    this.timeout = Duration.ofMillis(settings.timeoutMs());
     this.kms = settings.hasFactory() ? factorys(settings) : ours(settings);
   }
 
@@ -72,7 +69,7 @@ final class AwsKmsCalls implements AutoCloseable {
             .encryptionAlgorithm(algorithm)
             .encryptionContext(context)
             .plaintext(SdkBytes.fromByteBuffer(key))
-            .overrideConfiguration(limits)
+            .overrideConfiguration(limits())
             .build();
     return present(kms.encrypt(request).ciphertextBlob(), keyId);
   }
@@ -84,9 +81,23 @@ final class AwsKmsCalls implements AutoCloseable {
             .encryptionAlgorithm(algorithm)
             .encryptionContext(context)
             .ciphertextBlob(SdkBytes.fromByteBuffer(wrappedKey))
-            .overrideConfiguration(limits)
+            .overrideConfiguration(limits())
             .build();
     return present(kms.decrypt(request).plaintext(), keyId);
+  }
+
+  /**
+   * The time-out of one call, and what CloudTrail says of the caller beside the SDK's own words.
+   */
+  private AwsRequestOverrideConfiguration limits() {
+    String application = KmsCaller.application();
+    AwsRequestOverrideConfiguration.Builder builder =
+        AwsRequestOverrideConfiguration.builder().apiCallTimeout(timeout);
+    builder.addApiName(
+        api ->
+            api.name(KmsCaller.PROGRAM)
+                .version(Objects.requireNonNullElse(application, "unknown")));
+    return builder.build();
   }
 
   private ByteBuffer present(SdkBytes bytes, String keyId) {

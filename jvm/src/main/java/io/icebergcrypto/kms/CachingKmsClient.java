@@ -9,10 +9,14 @@ import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The decorator that every KMS client goes through: a cache of unwrapped keys, calls again when the
@@ -27,32 +31,38 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class CachingKmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
+  private static final Logger LOG = LoggerFactory.getLogger(CachingKmsClient.class);
+
   private final KeyManagementClient client;
   private final long ttlMs;
   private final Resilience.Limits limits;
   private final boolean authenticatedWrapping;
+  private final String application;
   private final String id;
 
   private transient volatile LocalKms local;
 
   CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
-    this(client, ttlMs, limits, false);
+    this(client, ttlMs, limits, false, null);
   }
 
   /**
    * Puts the decorator in front of a client.
    *
    * @param authenticatedWrapping what the user says of a client that does not say it itself
+   * @param application the id that requests tell; null: none
    */
   CachingKmsClient(
       KeyManagementClient client,
       long ttlMs,
       Resilience.Limits limits,
-      boolean authenticatedWrapping) {
+      boolean authenticatedWrapping,
+      String application) {
     this.client = client;
     this.authenticatedWrapping = authenticatedWrapping;
     this.ttlMs = ttlMs;
     this.limits = limits;
+    this.application = application;
     this.id = UUID.randomUUID().toString();
   }
 
@@ -180,19 +190,43 @@ public final class CachingKmsClient implements KeyManagementClient, Authenticate
     Supplier<T> attempt =
         () -> {
           long start = System.nanoTime();
+          String outcome = "ok";
           try {
-            return operation.get();
+            return KmsCaller.as(application, operation);
           } catch (RuntimeException | LinkageError e) {
             here.metrics().failed();
             LinkageError library = KmsClients.linkageError(e);
-            throw library == null
-                ? typed((RuntimeException) e, what, wrappingKeyId)
-                : KmsClients.missingLibrary(client.getClass().getName(), library);
+            IcebergCryptoException typed =
+                library == null
+                    ? typed((RuntimeException) e, what, wrappingKeyId)
+                    : KmsClients.missingLibrary(client.getClass().getName(), library);
+            outcome = typed.getClass().getSimpleName();
+            throw typed;
           } finally {
-            countCall.accept(System.nanoTime() - start);
+            long nanos = System.nanoTime() - start;
+            countCall.accept(nanos);
+            log(what, wrappingKeyId, nanos, outcome);
           }
         };
     return here.resilience().call(attempt, toString(), wrappingKeyId);
+  }
+
+  /** One line a call, without what went over. Key ids and names may be anybody's text. */
+  private void log(String what, String wrappingKeyId, long nanos, String outcome) {
+    if (LOG.isDebugEnabled()) {
+      LOG.debug(
+          "{}: {} key '{}' for table {}, {} ms: {}",
+          client,
+          what,
+          onOneLine(wrappingKeyId),
+          onOneLine(Objects.requireNonNullElse(KmsCaller.table(), "(none)")),
+          TimeUnit.NANOSECONDS.toMillis(nanos),
+          outcome);
+    }
+  }
+
+  private static String onOneLine(String text) {
+    return text.replaceAll("\\p{Cntrl}", "?");
   }
 
   /** The error of a client that does not throw ours: a user's own, or one of Iceberg's. */

@@ -119,7 +119,8 @@ final class JsonHttp {
         HttpRequest.newBuilder(uri)
             .method(method, body)
             .header("Content-Type", "application/json")
-            .header("Accept", "application/json");
+            .header("Accept", "application/json")
+            .header("User-Agent", KmsCaller.userAgent());
     headers.forEach((name, value) -> request.header(name, HeaderValues.require(kms, name, value)));
     CompletableFuture<HttpResponse<String>> answer =
         client.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));

@@ -52,12 +52,13 @@ public final class KmsClients {
                 "a number of milliseconds, 0 or more",
                 "3600000 for an hour, or 0 to turn the cache off");
     Resilience.Limits limits = Resilience.Limits.of(properties);
+    String application = KmsCaller.application(properties);
     Type type = type(properties);
     try {
       KeyManagementClient client = newClient(type.implementation());
       boolean authenticated = authenticatedWrapping(client, properties);
       client.initialize(properties);
-      return new CachingKmsClient(client, ttlMs, limits, authenticated);
+      return new CachingKmsClient(client, ttlMs, limits, authenticated, application);
     } catch (LinkageError e) {
       throw missingLibrary(type.implementation(), e);
     } catch (IcebergCryptoException e) {

@@ -16,6 +16,9 @@ public final class KmsProperties {
    */
   public static final String AUTHENTICATED_WRAPPING = "encryption.kms.authenticated-wrapping";
 
+  /** What requests to the KMS say of the application; Spark's own id by default. */
+  public static final String APPLICATION_ID = "encryption.kms.application-id";
+
   /** How long an unwrapped key stays in memory, in milliseconds; 0 turns the cache off. */
   public static final String CACHE_TTL_MS = "encryption.kms.cache.ttl-ms";
 

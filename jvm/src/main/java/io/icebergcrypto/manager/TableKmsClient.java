@@ -1,12 +1,13 @@
 package io.icebergcrypto.manager;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.KmsCaller;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** The catalog's KMS client as one table uses it: its errors name the table. */
+/** The catalog's KMS client as one table uses it: its errors and its log name the table. */
 final class TableKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
@@ -40,7 +41,7 @@ final class TableKmsClient implements KeyManagementClient {
 
   private ByteBuffer named(Supplier<ByteBuffer> operation) {
     try {
-      return operation.get();
+      return KmsCaller.forTable(tableName, operation);
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
     }

@@ -3,6 +3,8 @@ package io.icebergcrypto.spark;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.KmsCaller;
+import io.icebergcrypto.kms.KmsProperties;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
@@ -11,6 +13,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.iceberg.spark.SparkCatalogProperties;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -78,6 +81,9 @@ public class EncryptedSparkCatalog extends SparkCatalog {
           type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
     }
 
+    wrapped.putIfAbsent(
+        KmsProperties.APPLICATION_ID,
+        KmsCaller.applicationId(SparkSession.active().sparkContext().applicationId()));
     this.options = options;
     this.encrypted = open(name, new CaseInsensitiveStringMap(wrapped));
     return encrypted;
