@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.KmsCaller;
 import io.icebergcrypto.kms.KmsProperties;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
