@@ -8,10 +8,9 @@ import java.util.function.Supplier;
  * The hash of metadata.json that Iceberg keeps in the Hive metastore, beside the file's name, for
  * encrypted tables. Its error names no table, and is given one.
  *
- * <p>Name and hash are two rows of the metastore's database. One commit changes both in one
- * transaction, but a database without snapshots (Derby, SQL Server) gives a reader the one from
- * before that commit and the other from after it: so Iceberg's error is a reason to look again.
- * What does not match is never handed out.
+ * <p>Name and hash are two rows of the metastore's database, read in one call of the metastore, and
+ * changed by commits of others meanwhile. Sessions under load were seen to get those of two
+ * commits: so Iceberg's error is a reason to look again. What does not match is never handed out.
  */
 final class MetadataHash {
   private static final String OF_ICEBERG = "might have been modified"; // HMSTablePropertyHelper's

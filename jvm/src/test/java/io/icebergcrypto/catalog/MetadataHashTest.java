@@ -9,14 +9,9 @@ import io.icebergcrypto.testing.MetastoreServer;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.sql.Connection;
-import java.sql.DriverManager;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
-import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -35,6 +30,7 @@ import java.util.stream.LongStream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.hive.HiveCatalog;
 import org.junit.jupiter.api.AfterEach;
@@ -46,9 +42,6 @@ class MetadataHashTest {
   private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
   private static final int WRITERS = 4;
   private static final int COMMITS = Integer.getInteger("iceberg.crypto.commits", 3);
-  private static final String DERBY = "javax.jdo.option.ConnectionURL";
-  private static final String LOCATION = "metadata_location";
-  private static final String HASH = "metadata_hash";
   private static final String DIFFERS =
       "The current metadata file m might have been modified. Hash of metadata loaded from storage"
           + " differs from HMS-stored metadata hash.";
@@ -107,82 +100,37 @@ class MetadataHashTest {
     }
   }
 
-  /**
-   * What alter_table of a metastore does on Derby while another client's getTable reads: it changes
-   * one row after the other in one transaction. The reader has passed the one by then, and waits
-   * for the other.
-   */
   @Test
-  void aCommitInTheMiddleOfALookIsNoTampering() throws Exception {
-    EncryptedCatalog catalog = open(Backend.HIVE.conf(folder));
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    ExecutorService reader = Executors.newSingleThreadExecutor();
-    try (Connection rows = DriverManager.getConnection(Backend.HIVE.conf(folder).get(DERBY))) {
-      rows.setAutoCommit(false);
-      TestLake.append(table, 1);
-      String[] before = {parameter(rows, LOCATION), parameter(rows, HASH)};
-      TestLake.append(table, 2);
-      String[] after = {parameter(rows, LOCATION), parameter(rows, HASH)};
-      set(rows, LOCATION, before[0]);
-      set(rows, HASH, before[1]);
-      rows.commit();
-      Table loaded = catalog.loadTable(T);
-      assertThat(TestLake.ids(loaded)).containsExactly(1L);
+  void operationsRefreshUntilTheHashMatches() {
+    List<String> calls = new ArrayList<>();
+    AtomicInteger failures = new AtomicInteger(3);
+    LoadedMetadata loaded = new LoadedMetadata(operations(calls, failures), "db.t");
+    loaded.current();
+    assertThat(calls).containsExactly("current", "refresh", "refresh", "refresh");
 
-      for (int i = 0; i < 4; i++) {
-        boolean refresh = i % 2 == 0;
-        int first = i / 2; // the reader has passed the other one, or will: Derby's order
-        set(rows, first == 0 ? LOCATION : HASH, after[first]);
-        Future<Table> look =
-            reader.submit(
-                () -> {
-                  if (refresh) {
-                    loaded.refresh();
-                  }
-                  return refresh ? loaded : catalog.loadTable(T);
-                });
-        Thread.sleep(500);
-        assertThat(look).isNotDone(); // it waits for the row that is locked
-        set(rows, first == 0 ? HASH : LOCATION, after[1 - first]);
-        rows.commit();
-        assertThat(TestLake.ids(look.get())).containsExactly(1L, 2L);
-
-        set(rows, LOCATION, before[0]);
-        set(rows, HASH, before[1]);
-        rows.commit();
-        loaded.refresh();
-      }
-    } finally {
-      reader.shutdown();
-    }
-    catalog.close();
+    failures.set(100);
+    assertThatThrownBy(loaded::refresh).isInstanceOf(TamperedException.class);
+    calls.clear();
+    failures.set(0);
+    loaded.current(); // never what the failed refresh read
+    loaded.current();
+    assertThat(calls).containsExactly("refresh", "current");
   }
 
-  private static String parameter(Connection rows, String key) throws SQLException {
-    try (PreparedStatement query =
-        rows.prepareStatement("SELECT PARAM_VALUE FROM TABLE_PARAMS WHERE PARAM_KEY = ?")) {
-      query.setString(1, key);
-      ResultSet found = query.executeQuery();
-      assertThat(found.next()).isTrue();
-      String value = found.getString(1);
-      rows.commit();
-      return value;
-    }
-  }
+  /** Operations whose next calls fail, so many times. */
+  private static TableOperations operations(List<String> calls, AtomicInteger failures) {
+    return (TableOperations)
+        Proxy.newProxyInstance(
+            TableOperations.class.getClassLoader(),
+            new Class<?>[] {TableOperations.class},
+            (proxy, method, arguments) -> {
+              calls.add(method.getName());
+              if (failures.getAndDecrement() > 0) {
+                throw new RuntimeException(DIFFERS);
+              }
 
-  private static void set(Connection rows, String key, String value) throws SQLException {
-    // by the primary key, as the metastore does: a scan would wait for the reader
-    try (Statement query = rows.createStatement();
-        PreparedStatement update =
-            rows.prepareStatement(
-                "UPDATE TABLE_PARAMS SET PARAM_VALUE = ? WHERE TBL_ID = ? AND PARAM_KEY = ?")) {
-      ResultSet id = query.executeQuery("SELECT TBL_ID FROM TBLS");
-      assertThat(id.next()).isTrue();
-      update.setString(1, value);
-      update.setLong(2, id.getLong(1));
-      update.setString(3, key);
-      assertThat(update.executeUpdate()).isOne();
-    }
+              return null;
+            });
   }
 
   @Test
