@@ -70,7 +70,8 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertRefused(() -> limited.purgeWithoutKey(T), "k2");
     if (limited.authenticatesMetadata()) {
       String file = TestLake.metadata(table).metadataFileLocation();
-      assertRefused(() -> limited.authenticateMetadata(T, file), "k2");
+      String sha256 = MetadataFile.read(limited.newFileIO(), file).sha256();
+      assertRefused(() -> limited.authenticateMetadata(T, file, sha256), "k2");
     }
 
     assertThat(limited.kms().metrics().unwrapCalls()).isZero();
