@@ -100,7 +100,7 @@ class TestCreate:
         assert kms.describe_key("sales") == made
 
     def test_size_and_hardware(self, kms: AzureKeyVault) -> None:
-        assert kms.create_key("a", bits=2048, hardware=True).algorithm == "RSA-HSM 2048"
+        assert kms.create_key("a", key_bits=2048, hardware=True).algorithm == "RSA-HSM 2048"
 
     def test_aes_in_a_managed_hsm(self, hsm: AzureKeyVault, double: AzureDouble) -> None:
         assert hsm.create_key("sales").algorithm == "oct-HSM"
@@ -128,9 +128,9 @@ class TestCreate:
 
     def test_size_that_cannot_be(self, kms: AzureKeyVault, hsm: AzureKeyVault) -> None:
         with pytest.raises(ConfigurationError, match="1024"):
-            kms.create_key("sales", bits=1024)
+            kms.create_key("sales", key_bits=1024)
         with pytest.raises(ConfigurationError, match="256 bits"):
-            hsm.create_key("sales", bits=128)
+            hsm.create_key("sales", key_bits=128)
 
     def test_aes_in_a_key_vault(self, azure: AzureWorld) -> None:
         kms = AzureKeyVault(azure.plain_url, algorithm="A256KW", token_scope=SCOPE)

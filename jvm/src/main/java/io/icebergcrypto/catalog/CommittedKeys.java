@@ -100,6 +100,8 @@ final class CommittedKeys {
       return metadata;
     }
 
+    // the manager learns what goes: older metadata is still read, by expire_snapshots for one
+    manager.get();
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     all.keys.keySet().stream()
         .filter(id -> !needed.contains(id))

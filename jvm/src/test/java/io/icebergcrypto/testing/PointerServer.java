@@ -170,7 +170,8 @@ public enum PointerServer {
 
   private static void await(int port) throws IOException {
     for (int i = 0; ; i++) {
-      try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+      try {
+        new Socket(InetAddress.getLoopbackAddress(), port).close();
         return;
       } catch (IOException e) {
         if (i == 600) {
