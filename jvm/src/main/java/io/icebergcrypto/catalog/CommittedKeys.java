@@ -34,7 +34,7 @@ final class CommittedKeys {
    * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
    * clocks that differ.
    */
-  static final Duration RETIRED = Duration.ofDays(730 + 30);
+  static final Duration RETIRED = Duration.ofMillis(NewKek.LIFE_MS).plusDays(30);
 
   // in order: Iceberg removes the first of a long list fastest
   private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();

@@ -104,6 +104,18 @@ class CommittedKeysTest extends LakeFixture {
     assertWhole(table, 0, 1, 2, 3);
   }
 
+  /** Spark's expire_snapshots commits first, and then reads what it expired. */
+  @Test
+  void aSessionThatDoesNothingButExpireReadsWhatItExpired() throws IOException {
+    Snapshot expired = create(1).currentSnapshot();
+    Table fresh = inAnotherSession();
+    appendNothing(inAnotherSession(), 1);
+    fresh.refresh();
+    toOne(fresh.expireSnapshots()).cleanupLevel(ExpireSnapshots.CleanupLevel.NONE).commit();
+    assertThat(keys(fresh)).hasSize(2).doesNotContain(expired.keyId());
+    assertThat(expired.allManifests(fresh.io())).isNotEmpty();
+  }
+
   @Test
   void aTransactionThatExpiresTakesKeysAndFilesAlongOnceItIsCommitted() throws IOException {
     Table table = create(3);
