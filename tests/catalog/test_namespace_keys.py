@@ -32,6 +32,11 @@ def test_a_namespace_gives_its_key(lake: Lake) -> None:
     for table, key in {"plain": "k2", "ctas": "k2", "rtas": "k2", "named": "k1"}.items():
         found = dict(strict.rows(f"SHOW TBLPROPERTIES {strict.table(table)}"))
         assert (table, found[KEY]) == (table, key)
+    lake.refused(
+        f"CALL {lake.catalog}.system.snapshot(source_table => '{lake.table('named')}', table => '{lake.namespace}.copy')",
+        "snapshot keeps a table's files as they are",
+        f"{lake.namespace}.copy",
+    )
     assert strict.magics("ctas") == strict.magics("rtas") == {b"PARE", b"AGS1"}
 
 

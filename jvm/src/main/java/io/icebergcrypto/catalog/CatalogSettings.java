@@ -13,7 +13,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.hadoop.HadoopCatalog;
@@ -195,14 +194,21 @@ final class CatalogSettings {
    * @param delegate the catalog behind
    */
   static Set<String> setOnLoad(Catalog delegate) {
-    // Nessie's commit, and that its own garbage collection deletes files
+    // Nessie's commit, and that it is not to warn of a table whose files Iceberg may delete
     return isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE)
-        ? Set.of("nessie.commit.id", TableProperties.GC_ENABLED)
+        ? Set.of("nessie.commit.id", "nessie.gc.no-warning")
         : Set.of();
   }
 
+  /** Whether a catalog is of a class, which need not be on the class path, or of a child of it. */
   private static boolean isA(Catalog catalog, String className) {
-    return catalog.getClass().getName().equals(className);
+    for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass()) {
+      if (type.getName().equals(className)) {
+        return true;
+      }
+    }
+
+    return false;
   }
 
   /**
@@ -223,7 +229,7 @@ final class CatalogSettings {
 
     return new MetadataAuthentication(
         false,
-        delegate instanceof JdbcCatalog || delegate instanceof HadoopCatalog
+        keepsPointerOnly(delegate)
             ? "the catalog has " + EncryptionProperties.METADATA_AUTHENTICATION + "=off"
             : "this is not done for catalog class " + delegate.getClass().getName());
   }

@@ -50,7 +50,13 @@ final class CommittedKeys {
    * @return the same metadata when its keys are those needed
    */
   static TableMetadata complete(TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
-    return pruned(withMissing(metadata, manager), manager, System.currentTimeMillis());
+    TableMetadata whole = withMissing(metadata, manager);
+    TableMetadata pruned = pruned(whole, manager, System.currentTimeMillis());
+    if (pruned != whole) {
+      manager.get(); // learns what goes: older metadata is still read, by expire_snapshots for one
+    }
+
+    return pruned;
   }
 
   /** The keys of new snapshots and of statistics files are there, whoever made the metadata. */
@@ -100,8 +106,6 @@ final class CommittedKeys {
       return metadata;
     }
 
-    // the manager learns what goes: older metadata is still read, by expire_snapshots for one
-    manager.get();
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     all.keys.keySet().stream()
         .filter(id -> !needed.contains(id))

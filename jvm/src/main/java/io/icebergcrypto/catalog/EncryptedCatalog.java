@@ -11,6 +11,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
@@ -190,10 +191,13 @@ public final class EncryptedCatalog
   /**
    * Whether a new table would be encrypted, or would have to be.
    *
+   * @param namespace the one that the table is to be in
    * @param own the table properties that the statement gives
    */
-  public boolean encryptsNewTable(Map<String, String> own) {
-    return encryptionRequired() || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null;
+  public boolean encryptsNewTable(Namespace namespace, Map<String, String> own) {
+    return encryptionRequired()
+        || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null
+        || namespaceKeys().of(namespace) != null;
   }
 
   /** Whether the catalog names a KMS. */
@@ -470,12 +474,15 @@ public final class EncryptedCatalog
   /**
    * Drops a table that the caller has made just now, unless somebody has committed to it since.
    *
-   * @param made the table as it was made; empty
+   * @param made its metadata as it was made, taken then: a table's own go on with its commits
    */
-  public void takeBack(TableIdentifier identifier, Table made) {
+  public void takeBack(TableIdentifier identifier, TableMetadata made) {
     delegate.invalidateTable(identifier);
-    Table now = delegate.loadTable(identifier);
-    if (!metadataFile(now).equals(metadataFile(made))) {
+    TableMetadata now =
+        ((HasTableOperations) delegate.loadTable(identifier)).operations().current();
+    if (!Objects.equals(now.uuid(), made.uuid())
+        || !Objects.equals(now.metadataFileLocation(), made.metadataFileLocation())
+        || !now.snapshots().isEmpty()) {
       return;
     }
 
@@ -484,10 +491,6 @@ public final class EncryptedCatalog
     } catch (RuntimeException e) {
       delegate.dropTable(identifier, false); // a server may refuse to purge
     }
-  }
-
-  private static String metadataFile(Table table) {
-    return ((HasTableOperations) table).operations().current().metadataFileLocation();
   }
 
   /** Nessie keeps files on purpose: other branches may reach them. */

@@ -131,14 +131,16 @@ final class EncryptedTableBuilder implements TableBuilder {
       throw e;
     }
 
+    TableOperations ops = ((HasTableOperations) made).operations();
+    TableMetadata asMade = ops.current();
     try {
       checkKept(keyId, made.properties());
-      catalog.operations(((HasTableOperations) made).operations(), tableName()).addFirstKek();
+      catalog.operations(ops, tableName()).addFirstKek();
     } catch (CommitStateUnknownException e) {
       throw e; // the KEK may be there, and the key id is
     } catch (RuntimeException e) {
       try {
-        catalog.takeBack(identifier, made);
+        catalog.takeBack(identifier, asMade);
       } catch (RuntimeException e2) {
         e.addSuppressed(e2);
       }

@@ -122,16 +122,20 @@ final class EncryptedTableOperations implements TableOperations {
       delegate.commit(base, signed);
     } catch (IllegalArgumentException | IllegalStateException e) {
       guard.checkDataKeyLength(base); // Hive uses it itself, in every commit
-      throw keyRefused(signed, e);
+      throw keyRefused(base, signed, e);
     } catch (RESTException | UnsupportedOperationException e) {
-      throw keyRefused(signed, e);
+      throw keyRefused(base, signed, e);
     }
   }
 
-  private RuntimeException keyRefused(TableMetadata metadata, RuntimeException e) {
-    boolean addsKey =
-        metadata.changes().stream().anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
-    return addsKey && ServerRefusal.is(e, delegate)
+  /** A server that has taken keys of this table before refuses something else. */
+  private RuntimeException keyRefused(
+      TableMetadata base, TableMetadata metadata, RuntimeException e) {
+    boolean addsFirstKey =
+        (base == null || base.encryptionKeys().isEmpty())
+            && metadata.changes().stream()
+                .anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+    return addsFirstKey && ServerRefusal.is(e, delegate)
         ? ServerRefusal.ofKeys(e).inTable(keys.tableName())
         : e;
   }

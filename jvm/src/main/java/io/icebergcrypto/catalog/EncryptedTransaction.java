@@ -26,6 +26,9 @@ import org.apache.iceberg.UpdateStatistics;
 /**
  * A transaction on an encrypted table: Iceberg's, but that snapshots which expire in it take their
  * files along, once it is committed. When it fails, or is never committed, nothing is deleted.
+ *
+ * <p>That is of {@link #expireSnapshots}. The expiry of {@link #table} is Iceberg's own, which
+ * deletes what it can before the commit: statistics files, for one.
  */
 final class EncryptedTransaction implements Transaction {
   private final BaseTransaction delegate;

@@ -306,7 +306,6 @@ final class MetadataAuthenticator {
   private JsonObject document(JsonObject json) {
     if (!setOnLoad.isEmpty() && json.get("properties") instanceof JsonObject properties) {
       setOnLoad.forEach(properties::remove);
-      json.remove("last-updated-ms"); // a builder that sets them makes it the time of the load
     }
 
     return json;

@@ -8,6 +8,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.manager.KeylessFileIO;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
@@ -52,15 +53,20 @@ final class Purge {
     FileIO io = ops.io();
     Map<String, ManifestFile> manifests = manifests(ops);
     if (delegate instanceof HadoopCatalog) {
-      // its drop deletes the table's folder, manifests and all: files elsewhere must go before
+      // its drop deletes the table's folder, manifests and all: they are read before
+      Set<String> elsewhere = new HashSet<>();
       if (metadata.propertyAsBoolean(
           TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
-        Set<String> elsewhere = contentFiles(ops, manifests);
+        elsewhere.addAll(contentFiles(ops, manifests));
         elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
+      }
+
+      boolean dropped = delegate.dropTable(identifier, false);
+      if (dropped) {
         CatalogUtil.deleteFiles(io, elsewhere, "data");
       }
 
-      return delegate.dropTable(identifier, false);
+      return dropped;
     }
 
     boolean dropped = delegate.dropTable(identifier, false);

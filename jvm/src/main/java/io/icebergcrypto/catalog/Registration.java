@@ -45,17 +45,42 @@ final class Registration {
    *     file was exchanged just now: the table is then refused at each load
    */
   Table register(boolean overwrite) {
-    check(overwrite ? encryptedTarget() : null);
+    BaseTable target = overwrite ? encryptedTarget() : null;
+    TableMetadata replaced = target == null ? null : target.operations().current();
+    check(target);
     Catalog delegate = catalog.delegate();
     Table table =
         overwrite // as a catalog does by default, which knows no other
             ? delegate.registerTable(identifier, metadataFile, true)
             : delegate.registerTable(identifier, metadataFile);
+    if (replaced != null && table instanceof BaseTable base) {
+      checkRegistered(replaced, base.operations().current());
+    }
+
     if (catalog.authenticatesMetadata() && table instanceof BaseTable base) {
       catalog.operations(base.operations(), base.name()).checkRegistered(metadataFile);
     }
 
     return catalog.decorate(table, identifier);
+  }
+
+  /** The file may have been exchanged before the catalog behind read it. */
+  private void checkRegistered(TableMetadata replaced, TableMetadata registered) {
+    try {
+      checkReplaces(replaced, registered);
+      checkProperties(registered);
+    } catch (IcebergCryptoException e) {
+      throw new TamperedException(
+              String.format(
+                  "metadata file %s was exchanged while it was registered, and the table is now"
+                      + " what it says: %s",
+                  metadataFile, e.problem()),
+              String.format(
+                  "Find out who did that, and let nobody write to the table. Its metadata file was"
+                      + " %s: drop the table without PURGE, and register that one.",
+                  replaced.metadataFileLocation()))
+          .inTable(catalog.fullName(identifier));
+    }
   }
 
   /** The encrypted table that is to be replaced, as the catalog behind has it; null for none. */

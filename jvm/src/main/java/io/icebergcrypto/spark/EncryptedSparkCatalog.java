@@ -22,8 +22,6 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -40,8 +38,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>A table by its path ({@code format("iceberg").load("/path")}) comes to the catalog {@code
  * default_iceberg}. When that is one of this class, such tables are encrypted as all others.
  */
-// Spark 4.1 calls the forms with a TableInfo; Iceberg implements both these and the deprecated ones
-@SuppressWarnings("deprecation")
+// Spark 4.1 calls the forms with a TableInfo, and so do Iceberg's deprecated ones
 public class EncryptedSparkCatalog extends SparkCatalog {
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
@@ -135,15 +132,6 @@ public class EncryptedSparkCatalog extends SparkCatalog {
   }
 
   @Override
-  public Table createTable(
-      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
-      throws TableAlreadyExistsException {
-    return ident instanceof PathIdentifier path
-        ? byPath().createTable(PathTables.identifier(path), schema, transforms, properties)
-        : super.createTable(ident, schema, transforms, properties);
-  }
-
-  @Override
   public StagedTable stageCreate(Identifier ident, TableInfo info)
       throws TableAlreadyExistsException {
     if (ident instanceof PathIdentifier path) {
@@ -158,28 +146,10 @@ public class EncryptedSparkCatalog extends SparkCatalog {
   }
 
   @Override
-  public StagedTable stageCreate(
-      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
-      throws TableAlreadyExistsException {
-    return ident instanceof PathIdentifier path
-        ? byPath().stageCreate(PathTables.identifier(path), schema, transforms, properties)
-        : super.stageCreate(ident, schema, transforms, properties);
-  }
-
-  @Override
   public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchTableException {
     return ident instanceof PathIdentifier path
         ? byPath().stageReplace(PathTables.identifier(path), info)
         : super.stageReplace(ident, info);
-  }
-
-  @Override
-  public StagedTable stageReplace(
-      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties)
-      throws NoSuchTableException {
-    return ident instanceof PathIdentifier path
-        ? byPath().stageReplace(PathTables.identifier(path), schema, transforms, properties)
-        : super.stageReplace(ident, schema, transforms, properties);
   }
 
   @Override
@@ -193,14 +163,6 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     } catch (NotSupportedException e) {
       return UnstagedTable.createOrReplace(this, ident, info, e);
     }
-  }
-
-  @Override
-  public StagedTable stageCreateOrReplace(
-      Identifier ident, StructType schema, Transform[] transforms, Map<String, String> properties) {
-    return ident instanceof PathIdentifier path
-        ? byPath().stageCreateOrReplace(PathTables.identifier(path), schema, transforms, properties)
-        : super.stageCreateOrReplace(ident, schema, transforms, properties);
   }
 
   @Override

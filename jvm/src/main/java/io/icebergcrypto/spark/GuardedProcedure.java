@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -160,14 +161,25 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
           });
     }
 
-    if (encrypted.encryptsNewTable(properties)) {
-      String table = input.getUTF8String(indexOf("table")).toString();
+    String table = input.getUTF8String(indexOf("table")).toString();
+    if (encrypted.encryptsNewTable(namespace(table), properties)) {
       throw new NotSupportedException(
               name + " keeps a table's files as they are: plaintext, in an encrypted table",
               "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"
                   + " TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT * FROM <the"
                   + " source>.")
           .inTable(table);
+    }
+  }
+
+  private Namespace namespace(String table) {
+    try {
+      return Namespace.of(
+          Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog)
+              .identifier()
+              .namespace());
+    } catch (ParseException e) {
+      return Namespace.empty(); // the procedure says so itself
     }
   }
 

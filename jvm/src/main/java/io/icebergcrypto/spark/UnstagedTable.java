@@ -2,7 +2,9 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.source.SparkTable;
@@ -40,11 +42,14 @@ final class UnstagedTable extends StagedSparkTable {
     }
 
     Table made = ((SparkTable) catalog.createTable(ident, info)).table();
+    TableMetadata asMade = ((HasTableOperations) made).operations().current();
     return new UnstagedTable(
         made,
         () -> {
           catalog.invalidateTable(ident);
-          catalog.encryptedCatalog().takeBack(Spark3Util.identifierToTableIdentifier(ident), made);
+          catalog
+              .encryptedCatalog()
+              .takeBack(Spark3Util.identifierToTableIdentifier(ident), asMade);
         });
   }
 

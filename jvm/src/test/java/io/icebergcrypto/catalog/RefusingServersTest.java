@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
@@ -69,6 +70,25 @@ class RefusingServersTest extends LakeFixture {
           .isInstanceOf(AlreadyExistsException.class);
       assertThat(server.dropTable(T, true)).isTrue();
     }
+  }
+
+  /**
+   * As Spark does when a CREATE ... AS SELECT fails there: the table object has gone on meanwhile.
+   */
+  @Test
+  void aTableIsTakenBackUnlessSomebodyHasUsedIt() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TableMetadata made = TestLake.metadata(table);
+    TestLake.append(table, 1);
+    catalog.takeBack(T, made);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+    catalog.dropTable(T, true);
+
+    TableMetadata empty = TestLake.metadata(TestLake.createTable(catalog, "t", Map.of()));
+    catalog.takeBack(T, made); // another table of that name
+    assertThat(catalog.tableExists(T)).isTrue();
+    catalog.takeBack(T, empty);
+    assertThat(catalog.tableExists(T)).isFalse();
   }
 
   @Test

@@ -7,21 +7,27 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.UnaryOperator;
+import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
+import org.apache.iceberg.rest.RESTCatalog;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -101,6 +107,47 @@ class RegistrationTest extends LakeFixture {
       assertThat(catalog.loadTable(T).properties())
           .as("the control: the server does it")
           .doesNotContainKey(KEY_ID);
+    }
+  }
+
+  /** A server that reads another file than the client looked at. */
+  public static final class Exchanging extends RESTCatalog {
+    /** What gets into the file. */
+    static volatile String exchanged;
+
+    @Override
+    public Table registerTable(TableIdentifier identifier, String file, boolean overwrite) {
+      try {
+        Files.copy(Path.of(exchanged), Path.of(file), StandardCopyOption.REPLACE_EXISTING);
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+
+      return super.registerTable(identifier, file, overwrite);
+    }
+  }
+
+  @Test
+  void aFileThatIsExchangedWhileItIsRegisteredIsFound() throws IOException {
+    if (backend != Backend.REST) {
+      return; // no other replaces a table
+    }
+
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    String right = edited(table, metadata -> metadata);
+    Exchanging.exchanged = edited(table, metadata -> withoutTrace(metadata, table));
+    Map<String, String> all = new HashMap<>(backend.encrypted(folder));
+    all.putAll(
+        TestKeystore.create(Files.createDirectory(folder.resolve("again")), "k1").properties());
+    all.remove(EncryptedCatalog.CATALOG_TYPE);
+    all.put(EncryptedCatalog.CATALOG_IMPL, Exchanging.class.getName());
+    try (EncryptedCatalog exchanging =
+        (EncryptedCatalog) CatalogUtil.buildIcebergCatalog("lake", all, null)) {
+      assertThatThrownBy(() -> exchanging.registerTable(T, right, true))
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "was exchanged while it was registered", right, file(table));
     }
   }
 
