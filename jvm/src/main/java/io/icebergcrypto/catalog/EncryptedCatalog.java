@@ -473,9 +473,13 @@ public final class EncryptedCatalog
    * @param made the table as it was made; empty
    */
   public void takeBack(TableIdentifier identifier, Table made) {
+    takeBack(identifier, metadataFile(made));
+  }
+
+  void takeBack(TableIdentifier identifier, String madeMetadataFile) {
     delegate.invalidateTable(identifier);
     Table now = delegate.loadTable(identifier);
-    if (!metadataFile(now).equals(metadataFile(made))) {
+    if (!metadataFile(now).equals(madeMetadataFile)) {
       return;
     }
 
