@@ -31,7 +31,10 @@ final class FailedCheck {
 
       if (cause instanceof NotFoundException // not Java's: that may be a file of Spark's
           || cause instanceof ChecksumException
-          || cause.getClass().getName().contains("org.apache.avro.")) { // relocated in Iceberg's jar
+          || cause
+              .getClass()
+              .getName()
+              .contains("org.apache.avro.")) { // relocated in Iceberg's jar
         return cause;
       }
     }

@@ -114,10 +114,14 @@ class RegistrationTest extends LakeFixture {
         .hasMessageContainingAll("lake.db.copy", lost, "it was 'k1'", "earlier metadata file");
     for (Map.Entry<String, String> bad :
         Map.of(
-                "encryption.data-key-length", "17",
-                KEY_ID, " ",
-                "encryption.kms-type", "keystore",
-                "encryption.keyid", "k1")
+                "encryption.data-key-length",
+                "17",
+                KEY_ID,
+                " ",
+                "encryption.kms-type",
+                "keystore",
+                "encryption.keyid",
+                "k1")
             .entrySet()) {
       Map<String, String> property = Map.of(bad.getKey(), bad.getValue());
       String file = edited(table, metadata -> metadata.setProperties(property));

@@ -195,8 +195,7 @@ class StatisticsTest extends LakeFixture {
           .isInstanceOf(PlaintextException.class)
           .hasMessageContainingAll("lake.db.t", live);
       assertThatThrownBy(
-              () ->
-                  table.updatePartitionStatistics().setPartitionStatistics(ofPartitions).commit())
+              () -> table.updatePartitionStatistics().setPartitionStatistics(ofPartitions).commit())
           .isInstanceOf(PlaintextException.class)
           .hasMessageContainingAll("lake.db.t", live);
       assertThat(TestLake.path(live)).exists();
