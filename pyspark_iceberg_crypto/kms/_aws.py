@@ -18,6 +18,7 @@ _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pendi
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
 _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 _DESCRIBED = "Apache Iceberg table encryption: "
+_TABLE_UUID = "{table-uuid}"
 _ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
 
 _LOGIN = {
@@ -65,7 +66,8 @@ class AwsKms(Kms):
         endpoint: a URL instead of the region's public one, such as a VPC endpoint's. Plain http is for this
             machine only, as keys are in what is sent.
         encryption_context: names and values that every wrapped key is bound to. Only clients with the same
-            context can then unwrap: stock Iceberg and other engines cannot.
+            context can then unwrap: stock Iceberg and other engines cannot. The value "{table-uuid}" stands for
+            the UUID of the table whose key it is.
         profile: the profile of ~/.aws that sets keys up; Spark does not use it.
 
     Raises:
@@ -247,12 +249,7 @@ class AwsKms(Kms):
             "Resource": arns,
         }
         if self.encryption_context:
-            statement["Condition"] = {
-                "StringEquals": {
-                    f"kms:EncryptionContext:{name}": value
-                    for name, value in sorted(self.encryption_context.items())
-                }
-            }
+            statement["Condition"] = _condition(self.encryption_context)
         policy = {"Version": "2012-10-17", "Statement": [statement]}
         return (
             "# IAM policy for the role that Spark's driver and executors run as; paste it without this line\n"
@@ -408,3 +405,16 @@ def _require_encrypted(endpoint: str) -> None:
             f"AwsKms's endpoint is http, which would send keys to {host} in plaintext",
             "use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1])",
         )
+
+
+def _condition(context: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """A policy's condition for an encryption context; a table's UUID has to be there, whichever it is."""
+    fixed, present = {}, {}
+    for name, value in sorted(context.items()):
+        key = f"kms:EncryptionContext:{name}"
+        if value == _TABLE_UUID:
+            present[key] = "false"
+        else:
+            fixed[key] = value
+    found = {"StringEquals": fixed, "Null": present}
+    return {operator: keys for operator, keys in found.items() if keys}

@@ -59,7 +59,8 @@ class GcpKms(Kms):
             application default credentials.
         endpoint: another address than Google's own, such as https://cloudkms.europe-west3.rep.googleapis.com.
         additional_authenticated_data: "key-id" has Cloud KMS authenticate the key's name with each wrapped
-            key; Iceberg's own client then cannot read the tables. "none" is what Iceberg does.
+            key, "table-uuid" the table's UUID; Iceberg's own client then cannot read the tables. "none" is what
+            Iceberg does.
         project: of the keys, for list_keys and for short names.
         location: of the keys, such as europe-west3, for list_keys and for short names.
         key_ring: of the keys, for list_keys and for short names.
@@ -81,10 +82,10 @@ class GcpKms(Kms):
     key_ring: str | None = None
 
     def __post_init__(self) -> None:
-        if self.additional_authenticated_data not in (None, "none", "key-id"):
+        if self.additional_authenticated_data not in (None, "none", "key-id", "table-uuid"):
             raise ConfigurationError(
                 f"additional_authenticated_data cannot be {self.additional_authenticated_data!r}",
-                'it is "key-id" or "none"',
+                'it is "key-id", "table-uuid" or "none"',
             )
         if self.endpoint is not None and not _ENDPOINT.fullmatch(self.endpoint):
             raise ConfigurationError(

@@ -113,6 +113,44 @@ def test_encryption_context(jvm: Jvm, server: AwsServer, faults: Callable[..., F
             jvm.client(ours(server.url, **other), raw=True).unwrap(blob, key)
 
 
+def test_encryption_context_with_the_tables_uuid(
+    jvm: Jvm, moto: AwsServer, faults: Callable[..., FaultProxy]
+) -> None:
+    """A key is unwrapped for its table alone: by another session and an executor, and not from the cache either."""
+    proxy = faults(moto.port)
+    key = moto.create_key()
+    properties = ours(
+        proxy.url, **{"encryption-context.table": "{table-uuid}", "encryption-context.lake": "l"}
+    )
+    catalogs = jvm.client(properties)
+    blob = catalogs.of_table("uuid-of-sales").wrap(KEY, key)
+    context = {"table": "uuid-of-sales", "lake": "l"}
+    assert json.loads(proxy.bodies[0])["EncryptionContext"] == context
+    told = moto.boto("kms").decrypt(CiphertextBlob=blob, EncryptionContext=context)
+    assert told["Plaintext"] == KEY
+    later = jvm.client(properties)
+    assert later.of_table("uuid-of-sales").travelled().unwrap(blob, key) == KEY
+    for session in (catalogs, later):
+        with pytest.raises(errors.BadWrappedKeyError, match="encryption context") as caught:
+            session.of_table("uuid-of-other").unwrap(blob, key)
+        assert "another table's UUID" in caught.value.hint
+    asked = len(proxy.bodies)
+    with pytest.raises(errors.ConfigurationError, match="asks for the table's UUID"):
+        catalogs.wrap(KEY, key)
+    assert len(proxy.bodies) == asked, "nothing was sent"
+    catalogs.check(key)
+    assert json.loads(proxy.bodies[-1])["EncryptionContext"] == {"table": "none", "lake": "l"}
+
+
+@pytest.mark.parametrize("value", ["{catalog}", "{table}", "{TABLE-UUID}", "x-{table-uuid}", "{}"])
+def test_unknown_placeholders_are_refused_at_the_start(jvm: Jvm, value: str) -> None:
+    name = "encryption.kms.aws.encryption-context.a"
+    with pytest.raises(errors.ConfigurationError) as caught:
+        jvm.client(ours("http://127.0.0.1:1") | {name: value})
+    assert f"{name} cannot be '{value}'" in caught.value.message
+    assert ("Write a fixed name out" in caught.value.hint) == (value == "{catalog}")
+
+
 def test_encryption_context_keeps_stock_clients_out(jvm: Jvm, moto: AwsServer) -> None:
     """It is the user's choice, and says so in docs/kms/aws.md."""
     key = moto.create_key()

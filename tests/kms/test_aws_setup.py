@@ -195,6 +195,16 @@ def test_policy_binds_the_context() -> None:
     assert statement["Condition"] == {"StringEquals": {"kms:EncryptionContext:table": "sales"}}
 
 
+def test_policy_asks_for_some_table() -> None:
+    """Which one, no policy can know."""
+    kms = AwsKms(encryption_context={"lake": "sales", "table": "{table-uuid}"})
+    (statement,) = policy(kms.driver_policy([f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0"]))["Statement"]
+    assert statement["Condition"] == {
+        "StringEquals": {"kms:EncryptionContext:lake": "sales"},
+        "Null": {"kms:EncryptionContext:table": "false"},
+    }
+
+
 def test_policy_for_no_keys(kms: AwsKms) -> None:
     with pytest.raises(errors.ConfigurationError, match="no keys"):
         kms.driver_policy([])

@@ -7,6 +7,7 @@ saw is looked at here.
 
 import base64
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -167,6 +168,19 @@ def test_executors(lived: Run, kind: str) -> None:
         step(lived, kind, "shown")
         by_executors = count() - lived.seen[kind]["driver_calls"]
         assert 1 <= by_executors <= lived.executors * SESSIONS_ON_EXECUTORS
+
+
+def test_calls_are_for_the_table(lived: Run) -> None:
+    """AWS's encryption context has its UUID in all calls of driver and executors, but where the key is tried."""
+    backend = lived.backends["aws"]
+    step(lived, "aws", "shown")
+    assert backend.tables is not None
+    assert backend.calls is not None
+    told = backend.tables()
+    assert len(told) == backend.calls()
+    (uuid,) = set(told) - {"none"}
+    assert re.fullmatch(r"[0-9a-f-]{36}", uuid)
+    assert told.count("none") == 4, "KMS.check and CREATE: a wrap and an unwrap each"
 
 
 @every_kms

@@ -100,6 +100,11 @@ class Client:
         stream = io.ObjectInputStream(io.ByteArrayInputStream(self.serialized()))
         return Client(self.jvm, stream.readObject())
 
+    def of_table(self, uuid: str) -> "Client":
+        """This client as the manager of a table with this UUID has it."""
+        bound = self.jvm.view.io.icebergcrypto.kms.BoundKmsClient
+        return Client(self.jvm, bound(uuid, self.java))
+
     def close(self) -> None:
         self.java.close()
 

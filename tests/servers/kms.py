@@ -1,5 +1,6 @@
 """The six KMSs as the tests of whole tables use them: a server each, a proxy that counts, and what is secret."""
 
+import json
 import os
 import secrets
 from collections.abc import Callable
@@ -25,6 +26,7 @@ class Backend:
         options: further catalog properties.
         secrets: what must not be seen anywhere.
         calls: how many wraps and unwraps the server has answered; None where nobody can count.
+        tables: the UUIDs of the tables that these were for, where the KMS is told.
         stop: ends the server.
     """
 
@@ -38,6 +40,7 @@ class Backend:
     options: dict[str, str] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
     calls: Callable[[], int] | None = None
+    tables: Callable[[], list[str]] | None = None
     stop: Callable[[], None] = lambda: None
 
 
@@ -103,7 +106,11 @@ def _aws(folder: Path) -> Backend:
     return Backend(
         "aws",
         "AwsKms",
-        {"region": REGION, "endpoint": proxy.url},
+        {
+            "region": REGION,
+            "endpoint": proxy.url,
+            "encryption_context": {"lake": "tests", "table": "{table-uuid}"},
+        },
         "lake",
         # Not AWS_SECRET_ACCESS_KEY: Spark copies that into the Hadoop configuration, which travels.
         environment={
@@ -116,6 +123,11 @@ def _aws(folder: Path) -> Backend:
             h.get("x-amz-target") in ("TrentService.Encrypt", "TrentService.Decrypt")
             for h in proxy.headers
         ),
+        tables=lambda: [
+            json.loads(body)["EncryptionContext"]["table"]
+            for body in proxy.bodies
+            if b"EncryptionContext" in body
+        ],
         stop=_both(proxy.stop, server.stop),
     )
 

@@ -105,6 +105,25 @@ def test_additional_authenticated_data(
         problem(raised, key, AAD)
 
 
+def test_additional_authenticated_data_of_the_table(
+    jvm: Jvm, properties: dict[str, str], client: Client, double: GcpKmsDouble, key: str
+) -> None:
+    catalogs = jvm.client({**properties, AAD: "table-uuid"})
+    sales, other = catalogs.of_table("uuid-of-sales"), catalogs.of_table("uuid-of-other")
+    blob = sales.wrap(DEK, key)
+    assert double.version(key).decrypt(blob, aad=b"uuid-of-sales") == DEK
+    assert sales.unwrap(blob, key) == DEK
+    later = jvm.client({**properties, AAD: "table-uuid"})
+    assert later.of_table("uuid-of-sales").travelled().unwrap(blob, key) == DEK
+    for reader in (other, later.of_table("uuid-of-other"), client):
+        with pytest.raises(BadWrappedKeyError) as raised:
+            reader.unwrap(blob, key)
+        problem(raised, key, AAD)
+    with pytest.raises(ConfigurationError, match="asks for the table's UUID"):
+        catalogs.wrap(DEK, key)
+    catalogs.check(key)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
@@ -115,7 +134,7 @@ def test_additional_authenticated_data(
         ("endpoint", "http://127.0.0.1.example.com", "is not an address"),
         ("endpoint", " ", "is empty"),
         ("credentials-file", "", "is empty"),
-        ("additional-authenticated-data", "key", "neither key-id nor none"),
+        ("additional-authenticated-data", "key", "neither key-id, table-uuid nor none"),
     ],
 )
 def test_bad_properties(

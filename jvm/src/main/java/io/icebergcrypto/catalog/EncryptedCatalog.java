@@ -482,7 +482,7 @@ public final class EncryptedCatalog
         ((HasTableOperations) delegate.loadTable(identifier)).operations().current();
     if (!Objects.equals(now.uuid(), made.uuid())
         || !Objects.equals(now.metadataFileLocation(), made.metadataFileLocation())
-        || !now.snapshots().isEmpty()) {
+        || now.snapshots().size() != made.snapshots().size()) {
       return;
     }
 

@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.kms.KmsCaller;
 import java.nio.ByteBuffer;
@@ -216,12 +217,45 @@ final class EncryptedTableBuilder implements TableBuilder {
   private Transaction encrypted(
       Transaction plain, String keyId, TransactionFactory factory, MetricsReporter reporter) {
     BaseTransaction transaction = underlying(plain);
-    checkKept(keyId, transaction.currentMetadata().properties());
-    return factory.create(
-        transaction.tableName(),
-        catalog.operations(transaction.underlyingOps(), tableName()),
-        transaction.currentMetadata(),
-        reporter);
+    TableMetadata start = transaction.currentMetadata();
+    checkKept(keyId, start.properties());
+    EncryptedTableOperations ops = catalog.operations(transaction.underlyingOps(), tableName());
+    Transaction made = factory.create(transaction.tableName(), ops, start, reporter);
+    boolean creates = transaction.startMetadata() == null;
+    return creates && keyId != null && catalog.kms().bindsTable()
+        ? new EncryptedTransaction(underlying(made), ops, () -> checkUuid(ops, start.uuid()))
+        : made;
+  }
+
+  /**
+   * A server may give a new table another UUID than it was asked to: where keys are bound to that,
+   * nobody could unwrap those of this table. It is taken back.
+   */
+  private void checkUuid(EncryptedTableOperations ops, String uuid) {
+    TableMetadata made = ops.unchecked();
+    if (made == null || uuid.equals(made.uuid())) {
+      return;
+    }
+
+    IcebergCryptoException problem =
+        new NotSupportedException(
+                String.format(
+                    "the catalog's server gave it UUID %s, and its keys are bound to %s, which the"
+                        + " server was asked for; the table was dropped again",
+                    made.uuid(), uuid),
+                String.format(
+                    "Use a server that keeps the UUID (assign-uuid), or an encryption context or"
+                        + " additional authenticated data without it. What was written is"
+                        + " unreadable: delete what is left in %s.",
+                    made.location()))
+            .inTable(tableName());
+    try {
+      catalog.takeBack(identifier, made);
+    } catch (RuntimeException e) {
+      problem.addSuppressed(e);
+    }
+
+    throw problem;
   }
 
   private static BaseTransaction underlying(Transaction transaction) {
@@ -412,16 +446,17 @@ final class EncryptedTableBuilder implements TableBuilder {
    * manifests of a replacement that fails at its end. A KEK stays in the cache until then.
    */
   private void tryKey(Table table, String keyId) {
+    TableMetadata metadata = ((HasTableOperations) table).operations().current();
     Optional<EncryptedKey> kek =
-        ((HasTableOperations) table)
-            .operations().current().encryptionKeys().stream()
-                .filter(key -> keyId.equals(key.encryptedById()))
-                .findFirst();
+        metadata.encryptionKeys().stream()
+            .filter(key -> keyId.equals(key.encryptedById()))
+            .findFirst();
     try {
       if (kek.isPresent()) {
         ByteBuffer key =
             KmsCaller.forTable(
                 tableName(),
+                metadata.uuid(),
                 () -> catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId));
         if (key.hasArray()) {
           Arrays.fill(key.array(), (byte) 0); // a copy

@@ -71,6 +71,11 @@ final class EncryptedTableOperations implements TableOperations {
     this.plaintextAllowed = plaintextAllowed;
   }
 
+  /** The metadata that was loaded or committed last, of which nothing is checked. */
+  TableMetadata unchecked() {
+    return loaded.current();
+  }
+
   /** Whether the table has a key id. */
   boolean encrypted() {
     return EncryptionProperties.keyId(current().properties()) != null;

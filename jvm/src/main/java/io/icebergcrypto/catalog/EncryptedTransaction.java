@@ -25,7 +25,8 @@ import org.apache.iceberg.UpdateStatistics;
 
 /**
  * A transaction on an encrypted table: Iceberg's, but that snapshots which expire in it take their
- * files along, once it is committed. When it fails, or is never committed, nothing is deleted.
+ * files along, once it is committed. When it fails, or is never committed, nothing is deleted. A
+ * check may follow the commit.
  *
  * <p>That is of {@link #expireSnapshots}. The expiry of {@link #table} is Iceberg's own, which
  * deletes what it can before the commit: statistics files, for one.
@@ -35,9 +36,16 @@ final class EncryptedTransaction implements Transaction {
   private final TableOperations ops;
   private final List<ExpireEncryptedSnapshots.CleanUp> cleanUps = new ArrayList<>();
 
+  private final Runnable afterCommit;
+
   EncryptedTransaction(BaseTransaction delegate, TableOperations ops) {
+    this(delegate, ops, () -> {});
+  }
+
+  EncryptedTransaction(BaseTransaction delegate, TableOperations ops, Runnable afterCommit) {
     this.delegate = delegate;
     this.ops = ops;
+    this.afterCommit = afterCommit;
   }
 
   @Override
@@ -53,6 +61,7 @@ final class EncryptedTransaction implements Transaction {
   @Override
   public void commitTransaction() {
     delegate.commitTransaction();
+    afterCommit.run();
     cleanUps.forEach(cleanUp -> cleanUp.after(delegate::startMetadata));
     cleanUps.clear();
   }

@@ -53,7 +53,8 @@ final class NewKek {
     try {
       return new BaseEncryptedKey(
           Base64.getEncoder().encodeToString(id),
-          KmsCaller.forTable(tableName, () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
+          KmsCaller.forTable(
+              tableName, metadata.uuid(), () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
           keyId,
           Map.of(TIMESTAMP, String.valueOf(System.currentTimeMillis())));
     } catch (IcebergCryptoException e) {

@@ -122,6 +122,7 @@ final class SigningKeys {
       ByteBuffer bytes =
           KmsCaller.forTable(
               tableName,
+              metadata.uuid(),
               () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
       SecretKeySpec key = MetadataCode.key(format, bytes, metadata.uuid());
       if (bytes.hasArray()) {

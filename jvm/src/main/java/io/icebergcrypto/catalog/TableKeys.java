@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.manager.EncryptionManagerFactory;
 import io.icebergcrypto.manager.TableEncryptionManager;
 import java.util.Map;
@@ -68,8 +69,8 @@ final class TableKeys {
       if (manager != null && manager.tableKeyId().equals(keyId)) {
         manager.learn(metadata.encryptionKeys(), length);
       } else {
-        this.manager =
-            factory.create(tableName, metadata.encryptionKeys(), keyId, length, kms.get());
+        KeyManagementClient bound = new BoundKmsClient(metadata.uuid(), kms.get());
+        this.manager = factory.create(tableName, metadata.encryptionKeys(), keyId, length, bound);
       }
 
       this.seen = metadata;

@@ -4,7 +4,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import org.apache.iceberg.aws.AwsClientFactories;
@@ -30,13 +29,13 @@ final class AwsKmsCalls implements AutoCloseable {
   private final String name;
   private final KmsClient kms;
   private final EncryptionAlgorithmSpec algorithm;
-  private final Map<String, String> context;
+  private final AwsKmsSettings settings;
   private final Duration timeout;
 
   AwsKmsCalls(AwsKmsSettings settings) {
     this.name = settings.kms();
     this.algorithm = requireAlgorithm(settings.algorithm());
-    this.context = settings.context().isEmpty() ? null : settings.context();
+    this.settings = settings;
     this.timeout = Duration.ofMillis(settings.timeoutMs());
     this.kms = settings.hasFactory() ? factorys(settings) : ours(settings);
   }
@@ -67,7 +66,7 @@ final class AwsKmsCalls implements AutoCloseable {
         EncryptRequest.builder()
             .keyId(keyId)
             .encryptionAlgorithm(algorithm)
-            .encryptionContext(context)
+            .encryptionContext(settings.contextOfCall())
             .plaintext(SdkBytes.fromByteBuffer(key))
             .overrideConfiguration(limits())
             .build();
@@ -79,7 +78,7 @@ final class AwsKmsCalls implements AutoCloseable {
         DecryptRequest.builder()
             .keyId(keyId)
             .encryptionAlgorithm(algorithm)
-            .encryptionContext(context)
+            .encryptionContext(settings.contextOfCall())
             .ciphertextBlob(SdkBytes.fromByteBuffer(wrappedKey))
             .overrideConfiguration(limits())
             .build();

@@ -19,7 +19,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * client.credentials-provider} names, anew in each JVM: what travels is the properties, and a
  * property that would hold a secret is refused.
  */
-public final class AwsKmsClient implements KeyManagementClient, AuthenticatedWrapping {
+public final class AwsKmsClient
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
   private static final long serialVersionUID = 1L;
 
   /** In {@code encryption.kms-type}. */
@@ -58,6 +59,12 @@ public final class AwsKmsClient implements KeyManagementClient, AuthenticatedWra
   @Override
   public boolean authenticatesWrapping(String wrappingKeyId) {
     return settings.algorithm().equals(AwsKmsSettings.SYMMETRIC);
+  }
+
+  /** Whether the table's UUID is in the encryption context. */
+  @Override
+  public boolean bindsTable() {
+    return settings.bindsTable();
   }
 
   /** Ends the SDK's client. Another call makes a new one. */

@@ -384,6 +384,6 @@ record AwsKmsErrors(AwsKmsSettings settings) {
         : "The wrapped key was changed, another KMS wrapped it, or it was wrapped with another"
             + " encryption context (or none) than "
             + settings.context()
-            + ".";
+            + (settings.bindsTable() ? ", such as for another table's UUID." : ".");
   }
 }

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 
 /**
  * What a catalog's properties say of AWS KMS; travels to executors. Of all the catalog's properties
@@ -16,7 +17,8 @@ import java.util.TreeMap;
  * @param region null: the SDK finds it, in AWS_REGION, a profile or the instance's metadata
  * @param endpoint null: AWS's own of the region
  * @param algorithm the key's algorithm; SYMMETRIC_DEFAULT but for RSA and SM2 keys
- * @param context the encryption context; empty: none, as Iceberg's own client has none
+ * @param context the encryption context; empty: none, as Iceberg's own client has none; {@link
+ *     #TABLE_UUID} as a value stands for the table's UUID
  * @param timeoutMs how long a call may take
  * @param properties Iceberg's, for its AwsClientProperties and AwsProperties
  */
@@ -32,10 +34,12 @@ record AwsKmsSettings(
   static final String REGION = "encryption.kms.aws.region";
   static final String ENDPOINT = "encryption.kms.aws.endpoint";
   static final String CONTEXT = "encryption.kms.aws.encryption-context.";
+  static final String TABLE_UUID = "{table-uuid}";
   static final String ALGORITHM = "kms.encryption-algorithm-spec";
   static final String SYMMETRIC = "SYMMETRIC_DEFAULT";
   static final String FACTORY = "client.factory";
 
+  private static final Pattern PLACEHOLDER = Pattern.compile("\\{[A-Za-z_-]*}");
   private static final String OURS = "encryption.kms.aws.";
   private static final String ICEBERG_REGION = "client.region";
   private static final String ICEBERG_ENDPOINT = "kms.endpoint";
@@ -104,6 +108,26 @@ record AwsKmsSettings(
     return properties.containsKey(FACTORY);
   }
 
+  /** Whether the table's UUID is in the encryption context. */
+  boolean bindsTable() {
+    return context.containsValue(TABLE_UUID);
+  }
+
+  /**
+   * The encryption context of this thread's call; null: none.
+   *
+   * @throws InvalidConfigurationException when the table's UUID is in it, and nobody told that
+   */
+  Map<String, String> contextOfCall() {
+    Map<String, String> filled = new TreeMap<>(context);
+    filled.replaceAll(
+        (name, value) ->
+            value.equals(TABLE_UUID)
+                ? KmsCaller.requireTableUuid(CONTEXT + name + "=" + TABLE_UUID)
+                : value);
+    return filled.isEmpty() ? null : filled;
+  }
+
   private static Map<String, String> context(Settings settings, String algorithm) {
     Map<String, String> context = new TreeMap<>(settings.withPrefix(CONTEXT));
     context.forEach(
@@ -118,6 +142,8 @@ record AwsKmsSettings(
                 "Property " + CONTEXT + name + ": names that start with aws: are AWS's own",
                 "Choose another name for this part of the encryption context.");
           }
+
+          refuseUnknownPlaceholder(name, value);
         });
     if (!context.isEmpty() && !algorithm.equals(SYMMETRIC)) {
       throw new InvalidConfigurationException(
@@ -128,6 +154,18 @@ record AwsKmsSettings(
     }
 
     return context;
+  }
+
+  /** A misspelt one would be the same for all tables. */
+  private static void refuseUnknownPlaceholder(String name, String value) {
+    if (!value.equals(TABLE_UUID) && PLACEHOLDER.matcher(value).find()) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s%s cannot be '%s'", CONTEXT, name, value),
+          value.contains("{catalog}")
+              ? "Write a fixed name out: a catalog has another name in each session, and keys bound"
+                  + " to one could not be unwrapped in another."
+              : TABLE_UUID + " is the only placeholder, and must be the whole value.");
+    }
   }
 
   /** A misspelt name would otherwise take an encryption context away in silence. */

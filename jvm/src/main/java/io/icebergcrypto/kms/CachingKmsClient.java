@@ -28,7 +28,8 @@ import org.slf4j.LoggerFactory;
  * copies of one id in one JVM share one client and one cache, so an executor logs in once and asks
  * the KMS once per key, not once per task.
  */
-public final class CachingKmsClient implements KeyManagementClient, AuthenticatedWrapping {
+public final class CachingKmsClient
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
   private static final long serialVersionUID = 1L;
 
   private static final Logger LOG = LoggerFactory.getLogger(CachingKmsClient.class);
@@ -94,6 +95,12 @@ public final class CachingKmsClient implements KeyManagementClient, Authenticate
         : authenticatedWrapping;
   }
 
+  /** The client's own word; one that says nothing does not. */
+  @Override
+  public boolean bindsTable() {
+    return client instanceof TableBinding binding && binding.bindsTable();
+  }
+
   @Override
   public boolean supportsKeyGeneration() {
     return client.supportsKeyGeneration();
@@ -118,6 +125,15 @@ public final class CachingKmsClient implements KeyManagementClient, Authenticate
    * @throws IcebergCryptoException the KMS's own typed error when it cannot
    */
   public void check(String wrappingKeyId) {
+    KmsCaller.boundTo(
+        KmsCaller.NO_TABLE,
+        () -> {
+          tryKey(wrappingKeyId);
+          return null;
+        });
+  }
+
+  private void tryKey(String wrappingKeyId) {
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);

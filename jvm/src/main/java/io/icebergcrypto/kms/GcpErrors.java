@@ -36,7 +36,7 @@ record GcpErrors(String kms, String keyId) {
    * The error for an answer of Cloud KMS that is not 200.
    *
    * @param verb what was asked: encrypt or decrypt
-   * @param authenticated whether the key's name was sent as additional authenticated data
+   * @param authenticated whether additional authenticated data was sent
    */
   IcebergCryptoException of(JsonHttp.Answer answer, String verb, boolean authenticated) {
     int http = answer.status();
@@ -106,7 +106,7 @@ record GcpErrors(String kms, String keyId) {
           problem("cannot unwrap with", message),
           "The wrapped key was changed, or another key or KMS wrapped it"
               + (authenticated
-                  ? ", or it was wrapped without additional authenticated data: see "
+                  ? ", or it was wrapped with other additional authenticated data, or none: see "
                   : ", or it was wrapped with additional authenticated data: see ")
               + GcpKmsClient.AAD
               + ".");

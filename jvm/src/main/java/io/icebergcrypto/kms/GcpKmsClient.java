@@ -21,8 +21,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * <p>A wrapped key is the ciphertext that Cloud KMS answers, byte for byte, as Iceberg's own {@code
  * GcpKeyManagementClient} stores it: each of the two unwraps what the other wrapped. The exception
  * is the user's choice: with {@code encryption.kms.gcp.additional-authenticated-data=key-id} Cloud
- * KMS authenticates the key's name (without a version) as additional data, and Iceberg's client,
- * which sends none, cannot unwrap.
+ * KMS authenticates the key's name (without a version) as additional data, with {@code table-uuid}
+ * the table's UUID, and Iceberg's client, which sends none, cannot unwrap.
  *
  * <p>It speaks Cloud KMS's REST interface over the JDK's HTTP client, and not through Google's
  * client library for KMS: that one's messages are Protobuf, which iceberg-gcp-bundle relocates, so
@@ -36,7 +36,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  *
  * <p>Also works as {@code encryption.kms-impl} under a stock catalog.
  */
-public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWrapping {
+public final class GcpKmsClient
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
   private static final long serialVersionUID = 1L;
 
   static final String ENDPOINT = "encryption.kms.gcp.endpoint";
@@ -49,9 +50,16 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
       Pattern.compile("http://(127\\.0\\.0\\.1|localhost|\\[::1])(:\\d+)?");
   private static final Pattern HTTPS = Pattern.compile("https://[A-Za-z0-9.-]+(:\\d+)?");
 
+  /** What Cloud KMS authenticates with each wrapped key. */
+  private enum Aad {
+    NONE,
+    KEY_ID,
+    TABLE_UUID
+  }
+
   private String endpoint;
   private String credentialsFile;
-  private boolean authenticateKeyId;
+  private Aad aad = Aad.NONE;
   private long timeoutMs;
   private transient volatile JsonHttp http;
   private transient volatile GcpCredentials credentials;
@@ -70,7 +78,7 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
     Settings settings = new Settings(properties);
     this.endpoint = endpoint(settings.optional(ENDPOINT, DEFAULT_ENDPOINT));
     this.credentialsFile = settings.optional(CREDENTIALS_FILE);
-    this.authenticateKeyId = authenticatesKeyId(settings.optional(AAD, "none"));
+    this.aad = aad(settings.optional(AAD, "none"));
     this.timeoutMs =
         settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT);
     GcpCredentials.requireLibrary();
@@ -85,7 +93,7 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
     JsonObject answer = ask(name.asGiven(), "encrypt", request, wrappingKeyId);
     byte[] ciphertext = bytes(answer, "ciphertext", wrappingKeyId);
     if (!isTrue(answer, "verifiedPlaintextCrc32c")
-        || authenticateKeyId && !isTrue(answer, "verifiedAdditionalAuthenticatedDataCrc32c")) {
+        || aad != Aad.NONE && !isTrue(answer, "verifiedAdditionalAuthenticatedDataCrc32c")) {
       throw damaged("did not confirm the checksum of what it was to wrap", wrappingKeyId);
     }
 
@@ -107,6 +115,12 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
     putAad(request, name);
     JsonObject answer = ask(name.key(), "decrypt", request, wrappingKeyId);
     return ByteBuffer.wrap(bytes(answer, "plaintext", wrappingKeyId));
+  }
+
+  /** Whether the table's UUID is the additional authenticated data. */
+  @Override
+  public boolean bindsTable() {
+    return aad == Aad.TABLE_UUID;
   }
 
   /** Yes: decrypt takes keys of purpose ENCRYPT_DECRYPT alone, which are symmetric. */
@@ -137,15 +151,21 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
     }
 
     if (answer.status() != 200) {
-      throw new GcpErrors(toString(), keyId).of(answer, verb, authenticateKeyId);
+      throw new GcpErrors(toString(), keyId).of(answer, verb, aad != Aad.NONE);
     }
 
     return answer.body();
   }
 
   private void putAad(JsonObject request, GcpKeyName name) {
-    if (authenticateKeyId) {
-      put(request, "additionalAuthenticatedData", name.key().getBytes(StandardCharsets.UTF_8));
+    String data =
+        switch (aad) {
+          case NONE -> null;
+          case KEY_ID -> name.key();
+          case TABLE_UUID -> KmsCaller.requireTableUuid(AAD + "=table-uuid");
+        };
+    if (data != null) {
+      put(request, "additionalAuthenticatedData", data.getBytes(StandardCharsets.UTF_8));
     }
   }
 
@@ -209,14 +229,15 @@ public final class GcpKmsClient implements KeyManagementClient, AuthenticatedWra
     return address;
   }
 
-  private static boolean authenticatesKeyId(String value) {
+  private static Aad aad(String value) {
     return switch (value) {
-      case "key-id" -> true;
-      case "none" -> false;
+      case "key-id" -> Aad.KEY_ID;
+      case "table-uuid" -> Aad.TABLE_UUID;
+      case "none" -> Aad.NONE;
       default ->
           throw new InvalidConfigurationException(
-              String.format("Property %s is neither key-id nor none: '%s'", AAD, value),
-              "Leave it out (none), unless all who read the tables set it to key-id too.");
+              String.format("Property %s is neither key-id, table-uuid nor none: '%s'", AAD, value),
+              "Leave it out (none), unless all who read the tables set it to the same.");
     };
   }
 

@@ -23,10 +23,13 @@ import java.util.function.Supplier;
  * timer where there is none, and when the cache is closed.
  */
 final class KeyCache {
-  /** What is looked up: a wrapped key. The buffer's content counts, not its identity. */
-  private record CacheKey(String wrappingKeyId, ByteBuffer wrapped) {
+  /**
+   * What is looked up: a wrapped key, and the table it is asked for, as a KMS may refuse it to
+   * another. The buffer's content counts, not its identity.
+   */
+  private record CacheKey(String wrappingKeyId, String tableUuid, ByteBuffer wrapped) {
     static CacheKey of(String wrappingKeyId, ByteBuffer wrapped) {
-      return new CacheKey(wrappingKeyId, ByteBuffer.wrap(copyOf(wrapped)));
+      return new CacheKey(wrappingKeyId, KmsCaller.tableUuid(), ByteBuffer.wrap(copyOf(wrapped)));
     }
   }
 

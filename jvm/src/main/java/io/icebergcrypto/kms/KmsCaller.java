@@ -7,9 +7,10 @@ import java.util.regex.Pattern;
 
 /**
  * Who asks a KMS and for which table, for those who read the KMS's log or this program's. It goes
- * along with the calls of a thread, as Iceberg's KeyManagementClient has no place for it. It is
- * told and no more: no key is bound to it, so that a table that is renamed, or used by another
- * catalog or application, stays readable.
+ * along with the calls of a thread, as Iceberg's KeyManagementClient has no place for it. Names are
+ * told and no more: no key is bound to them, so that a table that is renamed, or used by another
+ * catalog or application, stays readable. A table's UUID stays: keys are bound to it where the user
+ * chose so ({@link TableBinding}), and the cache in memory always takes it into account.
  */
 public final class KmsCaller {
   /** What all requests over HTTP say of the program; AWS adds it to the SDK's own words. */
@@ -17,7 +18,11 @@ public final class KmsCaller {
 
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9._-]{1,100}");
   private static final ThreadLocal<String> TABLE = new ThreadLocal<>();
+  private static final ThreadLocal<String> TABLE_UUID = new ThreadLocal<>();
   private static final ThreadLocal<String> APPLICATION_ID = new ThreadLocal<>();
+
+  /** What stands for the UUID in a call that only tries a master key. */
+  static final String NO_TABLE = "none";
 
   private KmsCaller() {}
 
@@ -50,6 +55,20 @@ public final class KmsCaller {
     return with(TABLE, name, calls);
   }
 
+  /**
+   * Runs calls that are for a table.
+   *
+   * @param uuid the table's UUID; null: not known
+   */
+  public static <T> T forTable(String name, String uuid, Supplier<T> calls) {
+    return forTable(name, () -> boundTo(uuid, calls));
+  }
+
+  /** Runs calls for keys of the table with this UUID; null: not known. */
+  static <T> T boundTo(String uuid, Supplier<T> calls) {
+    return with(TABLE_UUID, uuid, calls);
+  }
+
   /** Runs calls of an application; null: nobody knows which. */
   static <T> T as(String applicationId, Supplier<T> calls) {
     return with(APPLICATION_ID, applicationId, calls);
@@ -72,6 +91,32 @@ public final class KmsCaller {
   /** The table that this thread's calls are for; null: none, or nobody said. */
   static String table() {
     return TABLE.get();
+  }
+
+  /**
+   * The UUID of the table whose key is wrapped or unwrapped; {@link #NO_TABLE} where a master key
+   * is tried; null: nobody said.
+   */
+  static String tableUuid() {
+    return TABLE_UUID.get();
+  }
+
+  /**
+   * The UUID of the table whose key is wrapped or unwrapped.
+   *
+   * @param setting what asks for it, for the error
+   * @throws InvalidConfigurationException when nobody said which table it is
+   */
+  static String requireTableUuid(String setting) {
+    String uuid = tableUuid();
+    if (uuid == null) {
+      throw new InvalidConfigurationException(
+          String.format("%s asks for the table's UUID, and the caller did not tell it", setting),
+          "Nothing was asked of the KMS. Only this project's catalogs tell a KMS client which table"
+              + " a key is for: use the table through one of them.");
+    }
+
+    return uuid;
   }
 
   /** The application whose calls they are; null: nobody said. */

@@ -82,6 +82,24 @@ class KmsCallerTest {
     assertThat(KmsCaller.application()).as("afterwards").isNull();
   }
 
+  @Test
+  void aCallForNoTableIsRefusedWhereItsUuidIsAskedFor() {
+    try (CachingKmsClient client =
+        KmsClients.create(Map.of("encryption.kms-impl", BindingKms.class.getName()))) {
+      BindingKms.CALLS.clear();
+      client.check("k1");
+      assertThat(BindingKms.CALLS).containsExactly("wrap none", "unwrap none");
+      for (KeyManagementClient nobodys : List.of(client, new BoundKmsClient(null, client))) {
+        assertThatThrownBy(() -> KmsCaller.forTable("lake.db.t", () -> nobodys.wrapKey(KEY, "k1")))
+            .isInstanceOf(InvalidConfigurationException.class)
+            .hasMessageContaining("asks for the table's UUID");
+      }
+
+      assertThat(BindingKms.CALLS).as("nothing more was asked").hasSize(2);
+      assertThat(KmsCaller.tableUuid()).as("afterwards").isNull();
+    }
+  }
+
   private static Map<String, String> with(Map<String, String> properties, String application) {
     Map<String, String> all = new HashMap<>(properties);
     all.put("encryption.kms.application-id", application);
