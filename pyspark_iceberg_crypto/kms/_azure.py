@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.kms import _url
-from pyspark_iceberg_crypto.kms._azure_errors import typed_errors
+from pyspark_iceberg_crypto.kms._azure_errors import headers_unlogged, typed_errors
 from pyspark_iceberg_crypto.kms._azure_policy import hsm_policy, vault_policy
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
@@ -244,6 +244,7 @@ class AzureKeyVault(Kms):
                 retry_total=3,  # ten, with their waits, is much for somebody at a terminal
                 retry_backoff_factor=0.2,
             ) as client,
+            headers_unlogged(),
         ):
             yield client
 

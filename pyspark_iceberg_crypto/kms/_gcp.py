@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms._private import headers_unshown
 
 T = TypeVar("T")
 
@@ -310,7 +311,8 @@ class GcpKms(Kms):
         api = load("google.api_core.exceptions", self.extra)
         requests = load("requests.exceptions", self.extra)
         try:
-            return call()
+            with headers_unshown(f"{self._name} cannot be asked for '{subject}'"):
+                return call()
         except (auth.TransportError, requests.RequestException, api.RetryError) as error:
             raise KmsUnavailableError(
                 f"{self._name} cannot be reached for '{subject}': {_jvm.first_line(error)}",

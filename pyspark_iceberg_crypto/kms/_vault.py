@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import _url
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._private import headers_unshown, require_private
 from pyspark_iceberg_crypto.kms._vault_login import check_login, login_of, read_secret
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
@@ -288,7 +288,8 @@ class Vault(Kms):
         requests = load("requests.exceptions", self.extra)
         where = f"{self} did not {doing}"
         try:
-            yield
+            with headers_unshown(where):
+                yield
         except IcebergCryptoError:
             raise
         except requests.SSLError as error:
