@@ -75,6 +75,10 @@ class AwsKms(Kms):
 
     extra: ClassVar[str] = "aws"
     packages: ClassVar[tuple[str, ...]] = ("org.apache.iceberg:iceberg-aws-bundle:1.12.0",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "client.region": "region",
+        "kms.endpoint": "endpoint",
+    }
 
     region: str | None = None
     endpoint: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -45,6 +45,10 @@ class AzureKeyVault(Kms):
 
     extra: ClassVar[str] = "azure"
     packages: ClassVar[tuple[str, ...]] = ("com.azure:azure-identity:1.18.4",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "azure.keyvault.url": "vault-url",
+        "azure.keyvault.key-wrap-algorithm": "algorithm",
+    }
 
     vault_url: str
     algorithm: str = "RSA-OAEP-256"

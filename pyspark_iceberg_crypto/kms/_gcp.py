@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -73,6 +73,10 @@ class GcpKms(Kms):
     packages: ClassVar[tuple[str, ...]] = (
         "com.google.auth:google-auth-library-oauth2-http:1.50.0",
     )
+    defaults: ClassVar[Mapping[str, str]] = {
+        "endpoint": DEFAULT_ENDPOINT,
+        "additional-authenticated-data": "none",
+    }
 
     credentials_file: str | os.PathLike[str] | None = None
     endpoint: str | None = None
