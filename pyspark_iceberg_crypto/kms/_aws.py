@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms._private import headers_unshown
 
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
@@ -76,6 +77,10 @@ class AwsKms(Kms):
 
     extra: ClassVar[str] = "aws"
     packages: ClassVar[tuple[str, ...]] = ("org.apache.iceberg:iceberg-aws-bundle:1.12.0",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "client.region": "region",
+        "kms.endpoint": "endpoint",
+    }
 
     region: str | None = None
     endpoint: str | None = None
@@ -271,7 +276,8 @@ class AwsKms(Kms):
         )
         try:
             session = boto3.Session(profile_name=self.profile, region_name=self.region)
-            yield session.client("kms", endpoint_url=self.endpoint, config=config)
+            with headers_unshown(f"{self._name()} could not {what}"):
+                yield session.client("kms", endpoint_url=self.endpoint, config=config)
         except botocore.ClientError as error:
             raise self._refused(error, what, once) from None
         except (botocore.NoRegionError, botocore.ProfileNotFound, ValueError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.kms import _url
-from pyspark_iceberg_crypto.kms._azure_errors import typed_errors
+from pyspark_iceberg_crypto.kms._azure_errors import headers_unlogged, typed_errors
 from pyspark_iceberg_crypto.kms._azure_policy import hsm_policy, vault_policy
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
@@ -45,6 +45,10 @@ class AzureKeyVault(Kms):
 
     extra: ClassVar[str] = "azure"
     packages: ClassVar[tuple[str, ...]] = ("com.azure:azure-identity:1.18.4",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "azure.keyvault.url": "vault-url",
+        "azure.keyvault.key-wrap-algorithm": "algorithm",
+    }
 
     vault_url: str
     algorithm: str = "RSA-OAEP-256"
@@ -244,6 +248,7 @@ class AzureKeyVault(Kms):
                 retry_total=3,  # ten, with their waits, is much for somebody at a terminal
                 retry_backoff_factor=0.2,
             ) as client,
+            headers_unlogged(),
         ):
             yield client
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pyspark_iceberg_crypto.errors import (
     NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms._private import headers_unshown, shows_header
 
 _UNUSABLE = {"KeyDisabled", "KeyExpired", "KeyNotYetValid"}
 _NETWORK = {"ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"}
@@ -42,7 +44,8 @@ def typed_errors(vault_url: str, key_id: str, once: str | None = None) -> Iterat
     azure = load("azure.core.exceptions", "azure")
     problem = f"Azure Key Vault at {vault_url}, key {key_id!r}"
     try:
-        yield
+        with headers_unshown(problem):
+            yield
     except azure.ClientAuthenticationError as error:
         raise _login_failed(error, problem) from error
     except azure.HttpResponseError as error:
@@ -54,6 +57,32 @@ def typed_errors(vault_url: str, key_id: str, once: str | None = None) -> Iterat
             f"{problem}: it cannot be reached: {_jvm.first_line(error)}",
             f"check the address and the network{f'; {once}' if once else ''}",
         ) from error
+
+
+@contextmanager
+def headers_unlogged() -> Iterator[None]:
+    """Drop the libraries' log records that show a header: they warn with the whole of an error.
+
+    To be entered when the clients have been made: a filter counts for one logger, and making them loads modules that
+    have loggers of their own.
+    """
+
+    def unshown(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not shows_header(ValueError(record.getMessage())) and not shows_header(error)
+
+    loggers = [
+        logging.getLogger(name)
+        for name in list(logging.root.manager.loggerDict)
+        if name.startswith("azure.")
+    ]
+    for logger in loggers:
+        logger.addFilter(unshown)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(unshown)
 
 
 def _login_failed(error: Any, problem: str) -> IcebergCryptoError:

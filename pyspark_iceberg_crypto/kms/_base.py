@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import SparkSession
@@ -14,6 +14,7 @@ from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, 
 from pyspark_iceberg_crypto.kms._extras import MissingExtraError
 
 ENABLED = "enabled"
+_TYPE = "encryption.kms-type"
 
 
 @runtime_checkable
@@ -62,10 +63,16 @@ class Kms(ABC):
         extra: what to name in ``pip install 'pyspark-iceberg-crypto[...]'`` for the client library; empty
             when none is needed.
         packages: Maven coordinates of jars that Spark needs for this KMS, beside ours.
+        stock_names: Iceberg's own catalog properties that mean the same as one of this KMS's settings: the
+            setting's name below ``encryption.kms.TYPE.`` by Iceberg's name.
+        defaults: what a setting is in a catalog without it, by the setting's name; for those whose attribute
+            has no default of its own.
     """
 
     extra: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
+    stock_names: ClassVar[Mapping[str, str]] = {}
+    defaults: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def properties(self) -> dict[str, str]:
@@ -143,19 +150,44 @@ class Kms(ABC):
         for name in self._enabled_keys() if key_id is None else [key_id]:
             _jvm.call(spark, "checkKey", catalog, name)
 
-    def _check_catalog(self, settings: dict[str, str], catalog: str) -> None:
-        """Check that a catalog's keys are in this KMS; what it leaves to a default may be named here."""
-        name = type(self).__name__
-        for key, value in self.properties().items():
-            has = settings.get(key)
-            default = getattr(type(self), key.rpartition(".")[2].replace("-", "_"), None)
-            if has != value and not (has is None and value == default):
+    def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
+        """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""
+        name, own = type(self).__name__, self.properties()
+        prefix = f"encryption.kms.{own.get(_TYPE, '')}."
+        has = self._of_catalog(properties, prefix)
+        settings = {key for key in has if key.startswith(prefix) and self._is_setting(key, prefix)}
+        for key in [*own, *sorted(settings - own.keys())]:
+            default = self._default(key.removeprefix(prefix))
+            if own.get(key, default) != has.get(key, default):
                 raise ConfigurationError(
-                    f"catalog {catalog!r} has {f'{key}={has}' if has else f'no {key}'}, "
-                    f"and this {name} has {value}",
+                    f"catalog {catalog!r} has {f'{key}={has[key]}' if key in has else f'no {key}'}, "
+                    f"and this {name} has {own.get(key, 'none')}",
                     f"check with the {name} that the catalog was set up with: "
                     f"configure_spark(..., catalog={catalog!r}, kms=...)",
                 )
+
+    def _of_catalog(self, properties: dict[str, str], prefix: str) -> dict[str, str]:
+        """A catalog's properties, with this KMS's names for Iceberg's and the type as the catalog reads it."""
+        stock = {
+            prefix + to: properties[name]
+            for name, to in self.stock_names.items()
+            if name in properties
+        }
+        found = {**stock, **properties}
+        if _TYPE in found:
+            found[_TYPE] = found[_TYPE].strip().lower()
+        return found
+
+    def _is_setting(self, key: str, prefix: str) -> bool:
+        """Whether this object would name a property if it had it, or a part of it: ``encryption-context.NAME``."""
+        attribute = key.removeprefix(prefix).partition(".")[0].replace("-", "_")
+        return is_dataclass(self) and attribute in {one.name for one in fields(self)}
+
+    def _default(self, setting: str) -> str | None:
+        value = self.defaults.get(setting, getattr(type(self), setting.replace("-", "_"), None))
+        if isinstance(value, bool):
+            return str(value).lower()
+        return None if value is None else str(value)
 
     def _enabled_keys(self) -> list[str]:
         name = type(self).__name__

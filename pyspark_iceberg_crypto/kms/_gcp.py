@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms._private import headers_unshown
 
 T = TypeVar("T")
 
@@ -73,6 +74,10 @@ class GcpKms(Kms):
     packages: ClassVar[tuple[str, ...]] = (
         "com.google.auth:google-auth-library-oauth2-http:1.50.0",
     )
+    defaults: ClassVar[Mapping[str, str]] = {
+        "endpoint": DEFAULT_ENDPOINT,
+        "additional-authenticated-data": "none",
+    }
 
     credentials_file: str | os.PathLike[str] | None = None
     endpoint: str | None = None
@@ -311,7 +316,8 @@ class GcpKms(Kms):
         api = load("google.api_core.exceptions", self.extra)
         requests = load("requests.exceptions", self.extra)
         try:
-            return call()
+            with headers_unshown(f"{self._name} cannot be asked for '{subject}'"):
+                return call()
         except (auth.TransportError, requests.RequestException, api.RetryError) as error:
             raise KmsUnavailableError(
                 f"{self._name} cannot be reached for '{subject}': {_jvm.first_line(error)}",

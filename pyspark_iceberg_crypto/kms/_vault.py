@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -22,8 +22,13 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import _url
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import require_private
-from pyspark_iceberg_crypto.kms._vault_login import check_login, login_of, read_secret
+from pyspark_iceberg_crypto.kms._private import headers_unshown, require_private
+from pyspark_iceberg_crypto.kms._vault_login import (
+    SERVICE_ACCOUNT_TOKEN,
+    check_login,
+    login_of,
+    read_secret,
+)
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
 TIMEOUT_SECONDS = 30
@@ -92,6 +97,7 @@ class Vault(Kms):
     allow_http: bool = False
 
     extra: ClassVar[str] = "vault"
+    defaults: ClassVar[Mapping[str, str]] = {"kubernetes-token-file": SERVICE_ACCOUNT_TOKEN}
 
     def __post_init__(self) -> None:
         url = _url.split(self.address)
@@ -288,7 +294,8 @@ class Vault(Kms):
         requests = load("requests.exceptions", self.extra)
         where = f"{self} did not {doing}"
         try:
-            yield
+            with headers_unshown(where):
+                yield
         except IcebergCryptoError:
             raise
         except requests.SSLError as error:

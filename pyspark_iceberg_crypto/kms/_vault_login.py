@@ -14,6 +14,8 @@ from pyspark_iceberg_crypto.kms._private import read_text
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms._vault import Vault
 
+_SENDABLE = re.compile(r"[\x21-\x7e]+")  # requests' own error for another header shows it
+
 AnyPath = str | os.PathLike[str]
 
 SERVICE_ACCOUNT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 (a path)
@@ -64,7 +66,13 @@ class Login:
                 "check the role and that it takes this secret (is it expired or used up?), "
                 f"and {self.mount_property}",
             ) from error
-        return str(made["auth"]["client_token"])
+        token = str(made["auth"]["client_token"])
+        if not _SENDABLE.fullmatch(token):
+            raise LoginFailedError(
+                f"{where}: what auth/{self.mount} makes is no token of Vault's",
+                "check the address: is a proxy or another server there?",
+            )
+        return token
 
 
 def check_login(vault: Vault, scheme: str) -> None:
@@ -162,7 +170,7 @@ def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool =
         raise ConfigurationError(f"{place} cannot be read: {error}", "check the path") from error
     if not found:
         raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
-    if not re.fullmatch(r"[\x21-\x7e]+", found):  # requests' own error for such a header shows it
+    if not _SENDABLE.fullmatch(found):
         raise ConfigurationError(
             f"what {place} holds is no secret of Vault's", "it must be the bare text, on one line"
         )

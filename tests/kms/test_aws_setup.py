@@ -1,6 +1,7 @@
 """AwsKms, the set-up from Python: keys made, listed, described, rotated, and the policy for Spark."""
 
 import json
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -274,6 +275,16 @@ def test_no_login(moto: AwsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(errors.LoginFailedError, match="there is no login"):
         AwsKms(region=REGION, endpoint=moto.url).list_keys()
+
+
+def test_credentials_that_no_header_holds(kms: AwsKms, monkeypatch: pytest.MonkeyPatch) -> None:
+    """http.client's error shows them."""
+    monkeypatch.setenv("AWS_SESSION_TOKEN", f"{SECRET}\n")
+    for call in (kms.list_keys, lambda: kms.create_key("setup-header")):
+        with pytest.raises(errors.LoginFailedError, match="cannot be a header's value") as caught:
+            call()
+        assert "line break" in caught.value.hint
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 def test_no_region_and_no_profile(tmp_path: Path) -> None:

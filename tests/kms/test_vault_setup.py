@@ -1,6 +1,7 @@
 """Vault's set-up helper in Python, against a real Vault; and how the tests come by their Vault."""
 
 import sys
+import traceback
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -305,6 +306,18 @@ def test_approle(
         login.describe_key(key)
     told(raised, "login refused", role_id)
     assert "wrong-secret-id" not in str(raised.value)
+
+
+def test_a_login_that_makes_what_is_no_token(
+    vault: VaultServer, faults: Callable[..., FaultProxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S", "secret-id")
+    proxy = faults(vault.port)
+    proxy.mode = ("status", 200, {}, '{"auth": {"client_token": "hvs.a\\n"}}')
+    with pytest.raises(LoginFailedError) as raised:
+        Vault(proxy.url, role_id="r", secret_id_env="S").list_keys()
+    told(raised, "what auth/approle makes is no token")
+    assert "hvs." not in "".join(traceback.format_exception(raised.value))
 
 
 def test_no_engine_at_the_mount(vault: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,15 +78,22 @@ def test_a_file_of_before_is_made_anew_as_the_page_says(tmp_path: Path) -> None:
     subprocess.run(make, check=True, capture_output=True)
     assert iterations(old) == []
     page = (Path(__file__).parents[2] / "docs/kms/keystore.md").read_text()
-    command = re.search(r"keytool -J-Dkeystore(?:.*\\\n)*.*", page)
+    command = re.search(r"```\n([^`]*keytool -J-Dkeystore[^`]*)```", page)
     assert command
     environment = {**os.environ, "KEYSTORE_PASSWORD": SECRET}
     subprocess.run(
-        command[0], shell=True, cwd=tmp_path, env=environment, check=True, capture_output=True
+        command[1],
+        shell=True,
+        cwd=tmp_path,
+        env=environment,
+        umask=0o022,
+        check=True,
+        capture_output=True,
     )
-    (tmp_path / "new.p12").chmod(0o600)
-    assert iterations(tmp_path / "new.p12") == [600_000, 1_200_000]
-    assert Keystore(tmp_path / "new.p12", password_env="STORE_PASSWORD").keys() == ["k1"]
+    assert list(tmp_path.iterdir()) == [old]
+    assert old.stat().st_mode & 0o777 == 0o600
+    assert iterations(old) == [600_000, 1_200_000]
+    assert Keystore(old, password_env="STORE_PASSWORD").keys() == ["k1"]
 
 
 @pytest.mark.parametrize("secret", ["pässwörter", "tabs\tin it", "\N{KEY}" * 8])

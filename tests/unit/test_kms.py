@@ -12,7 +12,10 @@ from doubles import DoubleKms
 
 import pyspark_iceberg_crypto
 from pyspark_iceberg_crypto import (
+    AwsKms,
+    AzureKeyVault,
     ConfigurationError,
+    GcpKms,
     KeyDisabledError,
     KeyNotFoundError,
     Kms,
@@ -95,6 +98,71 @@ def test_check_of_a_catalog_that_leaves_a_setting_to_its_default(
     assert properties.pop("encryption.kms.vault.transit-mount") == "transit"
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
     VAULT.check(SPARK, key_id="k1")
+    assert len(calls) == 1
+
+
+AZURE = AzureKeyVault("https://v.vault.azure.net")
+AWS, GCP = "encryption.kms.aws", "encryption.kms.gcp"
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "key"),
+    [
+        (
+            Vault("https://v", token_env="T"),
+            {"encryption.kms.vault.namespace": "team"},
+            "namespace",
+        ),
+        (
+            Vault("https://v", token_env="T"),
+            {"encryption.kms.vault.allow-http": "true"},
+            "allow-http",
+        ),
+        (AwsKms(), {f"{AWS}.region": "us-east-1"}, "region"),
+        (AwsKms(), {"client.region": "us-east-1"}, "region"),
+        (AwsKms(region="us-east-1"), {f"{AWS}.encryption-context.team": "a"}, "context.team"),
+        (GcpKms(), {f"{GCP}.additional-authenticated-data": "key-id"}, "authenticated-data"),
+        (AZURE, {"encryption.kms.azure.store-key-version": "true"}, "store-key-version"),
+    ],
+    ids=str,
+)
+def test_check_of_a_catalog_with_a_setting_more(
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[tuple[Any, ...]],
+    given: Kms,
+    more: dict[str, str],
+    key: str,
+) -> None:
+    properties = {**given.properties(), **more}
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    (value,) = more.values()
+    with pytest.raises(ConfigurationError, match=f"{key}={value}, and this {type(given).__name__}"):
+        given.check(SPARK, key_id="k1")
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("given", "properties"),
+    [
+        (AZURE, {"encryption.kms-type": " AZURE", "azure.keyvault.url": AZURE.vault_url}),
+        (AZURE, {**AZURE.properties(), "encryption.kms.azure.store-key-version": "false"}),
+        (AZURE, {**AZURE.properties(), "encryption.kms.azure.versions-to-try": "3"}),
+        (AwsKms(region="r"), {"encryption.kms-type": "aws", "client.region": "r"}),
+        (AwsKms(profile="p"), {"encryption.kms-type": "Aws", "encryption.kms.cache.ttl-ms": "0"}),
+        (GcpKms(), {**GcpKms().properties(), f"{GCP}.additional-authenticated-data": "none"}),
+        (VAULT, {**VAULT.properties(), "encryption.kms.vault.allow-http": "false"}),
+        (VAULT, {**VAULT.properties(), "encryption.kms.vault.approle-mount": "approle"}),
+    ],
+    ids=str,
+)
+def test_check_of_a_catalog_with_the_same_settings_in_other_words(
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[tuple[Any, ...]],
+    given: Kms,
+    properties: dict[str, str],
+) -> None:
+    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    given.check(SPARK, key_id="k1")
     assert len(calls) == 1
 
 

@@ -1,10 +1,12 @@
 """AzureKeyVault, the set-up helper, through Microsoft's own client library against the double in servers/azure.py."""
 
 import json
+import logging
 import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -307,6 +309,25 @@ class TestErrors:
         with pytest.raises(LoginFailedError) as raised:
             kms.describe_key("sales")
         problem(raised, "az login")
+
+    def test_header_that_cannot_be_sent(
+        self,
+        kms: AzureKeyVault,
+        azure: AzureWorld,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """requests' error shows it, and azure-identity warns with that error."""
+        for name, value in azure.as_managed_identity().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("IDENTITY_HEADER", "only-for-tests-header\n")
+        caplog.set_level(logging.DEBUG)
+        with pytest.raises(LoginFailedError, match="cannot be a header's value") as raised:
+            kms.describe_key("sales")
+        problem(raised, "line break")
+        assert "only-for-tests" not in "".join(traceback.format_exception(raised.value))
+        assert "azure.identity" in {record.name.rpartition("._")[0] for record in caplog.records}
+        assert "only-for-tests" not in caplog.text
 
     @pytest.mark.parametrize("mode", ["down", ("status", 503, {}, "{}"), ("status", 429, {}, "{}")])
     def test_unavailable(

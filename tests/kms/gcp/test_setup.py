@@ -2,6 +2,7 @@
 
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +286,17 @@ def test_logins(
         monkeypatch.setenv(name, value)
     with pytest.raises(LoginFailedError, match="no application default credentials"):
         replace(kms, credentials_file=None).describe_key(KEY)
+
+
+def test_tokens_that_no_header_holds(kms: GcpKms, double: GcpKmsDouble, tmp_path: Path) -> None:
+    """requests' error shows them."""
+    double.login.after = "\n"
+    external = double.login.external_account(tmp_path / "external.json", double.url)
+    with pytest.raises(LoginFailedError, match="cannot be a header's value") as raised:
+        replace(kms, credentials_file=external).describe_key(KEY)
+    assert double.login.tokens
+    shown = "".join(traceback.format_exception(raised.value))
+    assert not [token for token in double.login.tokens if token in shown]
 
 
 @pytest.mark.parametrize(
