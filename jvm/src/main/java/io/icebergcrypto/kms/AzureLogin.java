@@ -202,7 +202,9 @@ final class AzureLogin {
     return new DefaultAzureCredentialBuilder()
         .httpClient(
             HttpClient.createDefault(
-                new HttpClientOptions().setConnectTimeout(timeout).setResponseTimeout(timeout)))
+                new HttpClientOptions()
+                    .setConnectTimeout(JsonHttp.toConnect(timeout))
+                    .setResponseTimeout(timeout)))
         // not retryOptions: with them the library refuses to ask a machine's metadata service
         .retryPolicy(new RetryPolicy(new FixedDelay(0, Duration.ofMillis(1))))
         .maxRetry(0)
