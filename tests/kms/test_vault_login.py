@@ -285,7 +285,7 @@ def test_renewal_whose_answer_stalls_keeps_no_other_waiting(
         login["encryption.kms.call-timeout-ms"] = "20000"
         clients.append(jvm.client(login, raw=True))
         clients[-1].wrap(DEK, key)
-    stalling.mode = ("status", 200, {"Content-Length": "1000"}, "{")
+    stalling.mode = "hang"
     wait_for(lambda: RENEWAL in stalling.requests)
     wait_for(lambda: RENEWAL in well.requests, 3)
     for client in clients:

@@ -177,6 +177,16 @@ def test_a_machine_s_service_account(
         double.login.revoke()
         client.wrap(DEK, key)
         assert double.login.logins == 2
+
+        file = tmp_path / "application_default_credentials.json"
+        double.login.authorized_user(file)
+        assert client.wrap(DEK, key), "a file comes before the machine"
+        file.unlink()
+        double.login.revoke()
+        before = set(double.login.tokens)
+        with pytest.raises(ConfigurationError, match="does not exist"):
+            client.wrap(DEK, key)
+        assert set(double.login.tokens) == before, "the machine is no stand-in for a missing file"
     finally:
         machine.stop()
 

@@ -272,8 +272,7 @@ record AwsKmsErrors(AwsKmsSettings settings) {
     Matcher passing = NOT_NOW.matcher(message);
     if ((noCredentials || message.startsWith(NO_AGENT)) && passing.find()) {
       return new KmsUnavailableException( // without the cause, which may quote an answer
-          String.format(
-              "%s: what gives this host its login did not: %s", problem, passing.group()),
+          String.format("%s: what gives this host its login did not: %s", problem, passing.group()),
           "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
               + " busy, restarts or cannot be reached: the call is made again. If it stays so,"
               + " look at it, and whether it refuses this pod.");

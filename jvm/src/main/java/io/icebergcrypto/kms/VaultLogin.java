@@ -34,8 +34,8 @@ final class VaultLogin {
   private static final Duration SHORTEST_RENEWAL = Duration.ofSeconds(1);
 
   /**
-   * One thread a JVM that waits, only there when a token is to be renewed, and for each renewal that
-   * is under way another one: a Vault that does not answer keeps no other's waiting.
+   * One thread a JVM that waits, only there when a token is to be renewed, and for each renewal
+   * that is under way another one: a Vault that does not answer keeps no other's waiting.
    */
   private static final class Renewals {
     private static final ScheduledThreadPoolExecutor TIMER = timer();
