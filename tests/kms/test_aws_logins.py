@@ -102,11 +102,17 @@ def test_pod_identity_and_ecs(
         AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token),
     )
     key = moto.create_key()
-    giver.mode = answer(credentials("ASIAPOD1", minutes=10))
     client = jvm.client(properties(kms))
+    for mode in (("status", 503, {}, "only-for-tests"), "down"):
+        giver.mode = mode
+        with pytest.raises(errors.KmsUnavailableError, match="what gives this host its") as blip:
+            client.wrap(KEY, key)
+        assert "AWS_CONTAINER_CREDENTIALS_FULL_URI" in blip.value.hint
+        assert "only-for-tests" not in f"{blip.value} {blip.value.__cause__}"
+    giver.mode = answer(credentials("ASIAPOD1", minutes=10))
     client.wrap(KEY, key)
     assert signer(kms) == "ASIAPOD1"
-    assert giver.headers[0]["authorization"] == "pod-token-only-for-tests"
+    assert giver.headers[-1]["authorization"] == "pod-token-only-for-tests"
     assert b"only-for-tests" not in client.serialized()
 
     giver.mode = ("status", 500, {}, "")  # credentials that are renewed early, and are still good
@@ -161,6 +167,11 @@ def test_irsa(
         AWS_REGION=REGION,
     )
     client = jvm.client(properties(kms))
+    for mode in (("status", 503, {}, ""), "down"):
+        giver.mode = mode
+        with pytest.raises(errors.KmsUnavailableError, match="what gives this host its login"):
+            client.wrap(KEY, "alias/orders")
+    giver.mode = "pass"
     client.wrap(KEY, moto.create_key())
     assert b"AssumeRoleWithWebIdentity" in giver.bodies[0]
     assert b"pod-token-only-for-tests" in giver.bodies[0]
@@ -221,6 +232,13 @@ def test_profiles(
         client.wrap(KEY, key)  # the SDK looks at the file's time every few seconds
         time.sleep(0.2)
     assert signer(kms) == "AKIAPROFILE2"
+
+    for file in (shared, config):
+        file.chmod(0o664)
+        with pytest.raises(errors.ConfigurationError, match="may be changed by others") as caught0:
+            client.wrap(KEY, key)
+        assert str(file) in caught0.value.message
+        file.chmod(0o644)
 
     def of_profile(name: str) -> None:
         jvm.view.java.lang.System.setProperty("aws.profile", name)

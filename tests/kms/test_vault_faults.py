@@ -361,6 +361,18 @@ def test_private_authority(
         jvm.client(by_name, raw=True).wrap(DEK, key)
     problem(raised, key, "certificate is not trusted")
 
+    ca_file = tmp_path / "replaced.pem"
+    ca_file.write_bytes(other.ca_file.read_bytes())
+    client = jvm.client({**properties, f"{PREFIX}ca-file": str(ca_file)}, raw=True)
+    with pytest.raises(ConfigurationError, match="certificate is not trusted"):
+        client.wrap(DEK, key)
+    ca_file.write_bytes(authority.ca_file.read_bytes())
+    assert client.wrap(DEK, key), "a replaced one is read"
+    ca_file.write_text("-----BEGIN")
+    assert client.wrap(DEK, key), "half written: the one before stays"
+    ca_file.unlink()
+    assert client.wrap(DEK, key)
+
     for file in (tmp_path / "missing.pem", tmp_path / "token"):
         with pytest.raises(ConfigurationError, match=file.name):
             jvm.client({**properties, f"{PREFIX}ca-file": str(file)}, raw=True).wrap(DEK, key)

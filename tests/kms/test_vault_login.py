@@ -277,15 +277,15 @@ def test_renewal_whose_answer_stalls_keeps_no_other_waiting(
     tmp_path: Path,
     faults: Callable[..., FaultProxy],
 ) -> None:
-    """One thread renews for all catalogs of a JVM."""
+    """Nor one whose Vault is dead for long: both wait on threads of their own."""
     stalling, well = faults(vault.port), faults(vault.port)
     clients = []
     for name, proxy in (("stalling", stalling), ("well", well)):
         login = vault.token_login(tmp_path / name, policy, address=proxy.url, ttl="6s", period="6s")
-        login["encryption.kms.call-timeout-ms"] = "500"
+        login["encryption.kms.call-timeout-ms"] = "20000"
         clients.append(jvm.client(login, raw=True))
         clients[-1].wrap(DEK, key)
-    stalling.mode = ("status", 200, {"Content-Length": "1000"}, "{")
+    stalling.mode = "hang"
     wait_for(lambda: RENEWAL in stalling.requests)
     wait_for(lambda: RENEWAL in well.requests, 3)
     for client in clients:

@@ -420,6 +420,20 @@ class TestOtherCredentials:
         assert login.granted == before + 1
         assert client.unwrap(blob, "sales") == DEK
 
+        file.write_text("-----BEGIN")
+        assert client.wrap(DEK, "sales"), "half written: the old token is good"
+        file.unlink()
+        assert client.wrap(DEK, "sales"), "gone for a moment"
+        login.after = "\n"
+        login.certificate = self_signed(file)
+        assert client.wrap(DEK, "sales"), "a token that is none does not take the place of one"
+        login.after = ""
+        before = login.granted
+        login.certificate = self_signed(file)
+        assert client.wrap(DEK, "sales")
+        assert login.granted == before + 1
+        assert client.metrics()["errors"] == 0
+
     def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
         jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})
         with pytest.raises(LoginFailedError, match="no Azure credential was found") as raised:

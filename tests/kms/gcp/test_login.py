@@ -177,6 +177,16 @@ def test_a_machine_s_service_account(
         double.login.revoke()
         client.wrap(DEK, key)
         assert double.login.logins == 2
+
+        file = tmp_path / "application_default_credentials.json"
+        double.login.authorized_user(file)
+        assert client.wrap(DEK, key), "a file comes before the machine"
+        file.unlink()
+        double.login.revoke()
+        before = set(double.login.tokens)
+        with pytest.raises(ConfigurationError, match="does not exist"):
+            client.wrap(DEK, key)
+        assert set(double.login.tokens) == before, "the machine is no stand-in for a missing file"
     finally:
         machine.stop()
 
@@ -310,11 +320,28 @@ def test_a_good_token_is_used_while_the_login_is_out_of_order(
 
     other = "other@test-project.iam.gserviceaccount.com"
     double.login.service_account(file, other, token_uri=f"{proxy.url}/token")
-    with pytest.raises(KmsUnavailableError, match="answers HTTP 503"):
-        client.wrap(DEK, key)
+    proxy.forget()
+    for _ in range(3):
+        assert client.wrap(DEK, key)
+    assert len(proxy.requests) == 1, "the login of a replaced file is asked, at once and once"
     proxy.mode = "pass"
+    double.login.after = "\n"
+    double.login.service_account(file, "bad@x.test", token_uri=f"{proxy.url}/token")
+    assert client.wrap(DEK, key), "a token that is none does not take the place of one"
+    file.write_text("{")
+    assert client.wrap(DEK, key), "half written"
+    file.unlink()
+    assert client.wrap(DEK, key), "gone for a moment"
+    assert client.metrics()["errors"] == 0
+
+    double.login.after = ""
+    double.login.service_account(file, other, token_uri=f"{proxy.url}/token")
     assert client.wrap(DEK, key), "the login of the file that is there now"
     assert list(double.login.tokens.values())[-1].account == other
+    file.unlink()
+    double.login.revoke()
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        client.wrap(DEK, key)
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

@@ -3,6 +3,8 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.InvalidConfigurationException;
 import java.net.URI;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.stream.Collectors;
@@ -13,6 +15,7 @@ import org.apache.iceberg.aws.HttpClientProperties;
 import software.amazon.awssdk.awscore.AwsRequestOverrideConfiguration;
 import software.amazon.awssdk.core.SdkBytes;
 import software.amazon.awssdk.core.exception.SdkServiceException;
+import software.amazon.awssdk.profiles.ProfileFileLocation;
 import software.amazon.awssdk.retries.StandardRetryStrategy;
 import software.amazon.awssdk.retries.api.BackoffStrategy;
 import software.amazon.awssdk.services.kms.KmsClient;
@@ -59,6 +62,23 @@ final class AwsKmsCalls implements AutoCloseable {
     }
 
     return known;
+  }
+
+  /**
+   * Refuses profiles that others may write: they choose the login, and programs that the SDK runs.
+   *
+   * @throws InvalidConfigurationException when others than its owner may write one of the files
+   */
+  static void requireUnwritableProfiles() {
+    requireUnwritable(ProfileFileLocation.configurationFilePath(), "AWS_CONFIG_FILE");
+    requireUnwritable(ProfileFileLocation.credentialsFilePath(), "AWS_SHARED_CREDENTIALS_FILE");
+  }
+
+  /** Not of /dev/null, by which some name no file at all. */
+  private static void requireUnwritable(Path file, String variable) {
+    if (Files.isRegularFile(file)) {
+      SecretSource.requireUnwritable(file, variable + " or the AWS SDK");
+    }
   }
 
   ByteBuffer encrypt(ByteBuffer key, String keyId) {

@@ -85,6 +85,10 @@ public final class AwsKmsClient
       Function<AwsKmsCalls, ByteBuffer> operation, String what, String wrappingKeyId) {
     SecretSource.requireUnwritable("AWS_WEB_IDENTITY_TOKEN_FILE");
     SecretSource.requireUnwritable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    if (!settings.hasCredentialsProvider()) { // whatever that one reads is its own business
+      AwsKmsCalls.requireUnwritableProfiles();
+    }
+
     try {
       return operation.apply(calls());
     } catch (IcebergCryptoException e) {

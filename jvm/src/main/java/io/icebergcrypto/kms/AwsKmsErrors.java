@@ -52,6 +52,20 @@ record AwsKmsErrors(AwsKmsSettings settings) {
   private static final Pattern MODULE =
       Pattern.compile("the '(?<name>\\w+)' service module must be on the class path");
 
+  /** The SDK's words when a pod's or container's agent is configured and gave nothing. */
+  private static final String NO_AGENT = "Failed to load credentials from metadata service";
+
+  /**
+   * What passes, in what the SDK tells of each provider of a chain: of their errors only the texts
+   * are left. Not what it says of an instance's service, which is the same on a host that has none.
+   */
+  private static final Pattern NOT_NOW =
+      Pattern.compile(
+          NO_AGENT
+              + "|Status Code: (?:429|5[0-9][0-9])|Throttling|Rate exceeded|Connection refused"
+              + "|Connection reset|(?:connect|read) timed out|failed to respond",
+          Pattern.CASE_INSENSITIVE);
+
   private static final String SSO_SESSIONS =
       "/software/amazon/awssdk/services/ssooidc/SsoOidcClient.class";
   private static final Pattern KEY_ID = Pattern.compile("(?:mrk-)?[0-9a-f-]{32,36}");
@@ -253,8 +267,18 @@ record AwsKmsErrors(AwsKmsSettings settings) {
       return ssoSession(failure, problem);
     }
 
-    if (message.contains("Unable to load credentials")
-        || message.contains("credentials provider")) {
+    boolean noCredentials =
+        message.contains("Unable to load credentials") || message.contains("credentials provider");
+    Matcher passing = NOT_NOW.matcher(message);
+    if ((noCredentials || message.startsWith(NO_AGENT)) && passing.find()) {
+      return new KmsUnavailableException( // without the cause, which may quote an answer
+          String.format("%s: what gives this host its login did not: %s", problem, passing.group()),
+          "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
+              + " busy, restarts or cannot be reached: the call is made again. If it stays so,"
+              + " look at it, and whether it refuses this pod.");
+    }
+
+    if (noCredentials) {
       return new LoginFailedException(
           problem + ": there is no login, as no credentials were found",
           "Give this host a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and"

@@ -103,6 +103,11 @@ record AwsKmsSettings(
     return region == null ? "AWS KMS" : "AWS KMS in " + region;
   }
 
+  /** Whether another class than the SDK's chain gives the credentials. */
+  boolean hasCredentialsProvider() {
+    return properties.containsKey("client.credentials-provider");
+  }
+
   /** Whether another class than ours makes the SDK's client. */
   boolean hasFactory() {
     return properties.containsKey(FACTORY);

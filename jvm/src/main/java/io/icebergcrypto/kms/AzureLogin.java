@@ -27,6 +27,8 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The access token for a vault. It comes from where Iceberg's own client takes it: the class that
@@ -34,6 +36,8 @@ import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
  * (environment, workload identity, managed identity, developer tools). Nothing here travels.
  */
 final class AzureLogin {
+  private static final Logger LOG = LoggerFactory.getLogger(AzureLogin.class);
+
   /** A token that ends sooner is renewed: it must outlive the call, and clocks differ. */
   private static final Duration ENOUGH = Duration.ofMinutes(5);
 
@@ -56,7 +60,8 @@ final class AzureLogin {
   private TokenCredential credential;
   private AccessToken token;
   private OffsetDateTime nextRenewal = OffsetDateTime.MIN;
-  private String certificate = "";
+  private String certificate = ""; // a hash of the file's, when it could last be read
+  private boolean replaced; // since the token that is held
   private volatile int status;
 
   AzureLogin(AzureConfig config) {
@@ -86,7 +91,7 @@ final class AzureLogin {
         keyId,
         () -> {
           forgetWhatWasReplaced();
-          if (!lasts(ENOUGH)) {
+          if (replaced || !lasts(ENOUGH)) {
             renew(keyId);
           }
 
@@ -104,11 +109,18 @@ final class AzureLogin {
     this.nextRenewal = OffsetDateTime.now().plus(BETWEEN_RENEWALS); // however this one ends
     try {
       this.token = ask(keyId);
-    } catch (KmsUnavailableException | LoginFailedException e) {
+      this.replaced = false;
+    } catch (IcebergCryptoException e) {
       if (!stillGood) { // Azure decides how long the old one is good, in an outage too
         this.token = null;
         throw e;
       }
+
+      LOG.warn(
+          "{}: no new token, so that of before stays in use until {}: {}",
+          config,
+          token.getExpiresAt(),
+          e.problem());
     }
   }
 
@@ -118,7 +130,8 @@ final class AzureLogin {
 
   /**
    * Azure's library reads a certificate once. The token of a workload identity it reads again by
-   * itself, which is replaced often.
+   * itself, which is replaced often. The old access token only bridges a login that fails, as with
+   * a file that is half written. A file that is gone for a moment is not replaced.
    */
   private void forgetWhatWasReplaced() {
     if (!config.credential().isEmpty()) {
@@ -129,10 +142,11 @@ final class AzureLogin {
     SecretSource.requireUnwritable(CERTIFICATE);
     String file = System.getenv(CERTIFICATE);
     String now = file == null || file.isBlank() ? "" : SecretSource.contentHash(Path.of(file));
-    if (!now.equals(certificate)) {
+    if (!now.isEmpty() && !now.equals(certificate)) {
       this.certificate = now;
-      this.token = null;
       this.credential = null;
+      this.replaced = true;
+      this.nextRenewal = OffsetDateTime.MIN;
     }
   }
 
@@ -202,7 +216,9 @@ final class AzureLogin {
     return new DefaultAzureCredentialBuilder()
         .httpClient(
             HttpClient.createDefault(
-                new HttpClientOptions().setConnectTimeout(timeout).setResponseTimeout(timeout)))
+                new HttpClientOptions()
+                    .setConnectTimeout(JsonHttp.toConnect(timeout))
+                    .setResponseTimeout(timeout)))
         // not retryOptions: with them the library refuses to ask a machine's metadata service
         .retryPolicy(new RetryPolicy(new FixedDelay(0, Duration.ofMillis(1))))
         .maxRetry(0)

@@ -251,6 +251,10 @@ public final class CachingKmsClient
       return typed;
     }
 
+    if (HeaderValues.areQuotedBy(error)) {
+      return HeaderValues.refused(client + ", for key '" + wrappingKeyId + "'");
+    }
+
     String problem =
         String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {

@@ -27,6 +27,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The login at Google: the headers with an access token, which Google's library gets and renews.
@@ -36,6 +38,8 @@ import java.util.stream.Stream;
  * or else from the application default credentials. Nothing here travels.
  */
 final class GcpCredentials {
+  private static final Logger LOG = LoggerFactory.getLogger(GcpCredentials.class);
+
   /** Enough for Cloud KMS, and for nothing else of the project. */
   private static final String SCOPE = "https://www.googleapis.com/auth/cloudkms";
 
@@ -63,7 +67,8 @@ final class GcpCredentials {
   private volatile Held held;
   private volatile Instant nextRenewal = Instant.MIN;
   private volatile Path subjectToken;
-  private String content = "";
+  private volatile String content = ""; // a hash of the file's, when it could last be read
+  private volatile boolean replaced; // since the token that is held
 
   /**
    * The headers of a login that was made.
@@ -120,7 +125,7 @@ final class GcpCredentials {
     }
 
     Held here = held;
-    if (here != null && here.lasts(ENOUGH)) {
+    if (here != null && !replaced && here.lasts(ENOUGH)) {
       return here.headers();
     }
 
@@ -132,8 +137,13 @@ final class GcpCredentials {
     this.nextRenewal = Instant.now().plus(BETWEEN_RENEWALS); // however this one ends
     try {
       return inTime(keyId, () -> metadata(uri, login()));
-    } catch (KmsUnavailableException | LoginFailedException e) {
+    } catch (IcebergCryptoException e) {
       if (stillGood) { // Google decides how long it is, in an outage of the login too
+        LOG.warn(
+            "{}: no new token, so that of before stays in use until {}: {}",
+            kms,
+            here.ends(),
+            e.problem());
         return here.headers();
       }
 
@@ -158,12 +168,21 @@ final class GcpCredentials {
     this.held = null;
   }
 
-  /** Who replaces the file of a login means another login, now. */
+  /**
+   * Who replaces the file of a login means another login, now. The old token only bridges one that
+   * fails, as with a file that is half written. A file that is gone for a moment is not replaced.
+   */
   private synchronized void forgetIfReplaced() {
     String now = SecretSource.contentHash(path());
-    if (!now.equals(content)) {
+    if (now.equals(content)) {
+      return;
+    }
+
+    this.login = null;
+    if (!now.isEmpty()) {
       this.content = now;
-      forget();
+      this.replaced = true;
+      this.nextRenewal = Instant.MIN;
     }
   }
 
@@ -246,11 +265,20 @@ final class GcpCredentials {
                     header ->
                         HeaderValues.require(kms, header.getKey(), header.getValue().get(0))));
     AccessToken token = login.getAccessToken();
-    this.held =
+    hold(
+        login,
         token == null || token.getExpirationTime() == null
             ? null
-            : new Held(headers, token.getExpirationTime().toInstant());
+            : new Held(headers, token.getExpirationTime().toInstant()));
     return headers;
+  }
+
+  /** A login that took long may be one of a file that has been replaced since. */
+  private synchronized void hold(GoogleCredentials from, Held token) {
+    if (from == login) {
+      this.held = token;
+      this.replaced = false;
+    }
   }
 
   /** One for all threads: its token is then asked for once. */
@@ -266,7 +294,7 @@ final class GcpCredentials {
   }
 
   private GoogleCredentials load() throws IOException {
-    if (file == null && !Files.exists(path())) {
+    if (file == null && content.isEmpty() && !Files.exists(path())) {
       return applicationDefault();
     }
 

@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.LoginFailedException;
 
 /**
  * Values of HTTP headers. Most are secrets, and HTTP clients quote a value that they refuse: so it
@@ -63,5 +64,16 @@ final class HeaderValues {
     }
 
     return false;
+  }
+
+  /**
+   * The error in place of one that {@linkplain #areQuotedBy quotes}: without it as a cause.
+   *
+   * @param kms how errors name the KMS
+   */
+  static LoginFailedException refused(String kms) {
+    return new LoginFailedException(
+        kms + ": a credential cannot be a header's value",
+        "Look for a line break in the file, variable or credential provider that it comes from.");
   }
 }

@@ -13,6 +13,7 @@ import java.io.InputStream;
 import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublisher;
 import java.net.http.HttpRequest.BodyPublishers;
@@ -49,6 +50,7 @@ import javax.net.ssl.TrustManagerFactory;
 final class JsonHttp {
   private final String kms;
   private final Duration timeout;
+  private final Duration connectTimeout;
   private final HttpClient client;
 
   /**
@@ -70,7 +72,7 @@ final class JsonHttp {
    * Makes one that connects when it is asked.
    *
    * @param kms how errors name the KMS, such as "Vault at https://vault:8200"
-   * @param timeoutMs for a connection and a whole answer, in milliseconds
+   * @param timeoutMs for a whole answer, in milliseconds; a connection has a third of it
    * @param caFile PEM certificates that are trusted instead of Java's own; or null
    * @throws InvalidConfigurationException when the file has no certificates
    */
@@ -86,11 +88,12 @@ final class JsonHttp {
   JsonHttp(String kms, long timeoutMs, Path caFile, KeyManager[] keyManagers) {
     this.kms = kms;
     this.timeout = Duration.ofMillis(timeoutMs);
+    this.connectTimeout = toConnect(timeout);
     HttpClient.Builder builder =
         HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER)
-            .connectTimeout(timeout);
+            .connectTimeout(connectTimeout);
     if (caFile != null || keyManagers != null) {
       builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
     }
@@ -143,7 +146,19 @@ final class JsonHttp {
     }
   }
 
+  /**
+   * The part of a call's time that a connection may take: with all of it a call that finds none
+   * could not be told from one without an answer.
+   */
+  static Duration toConnect(Duration call) {
+    return call.dividedBy(3);
+  }
+
   private IcebergCryptoException failed(Throwable cause) {
+    if (cause instanceof HttpConnectTimeoutException) {
+      return unreached("no connection within " + connectTimeout.toMillis() + " ms", cause);
+    }
+
     if (cause instanceof HttpTimeoutException) {
       return tooSlow(cause);
     }
@@ -160,8 +175,12 @@ final class JsonHttp {
           cause);
     }
 
+    return unreached(reason(cause), cause);
+  }
+
+  private KmsUnavailableException unreached(String why, Throwable cause) {
     return new KmsUnavailableException(
-        String.format("%s cannot be reached: %s", kms, reason(cause)),
+        String.format("%s cannot be reached: %s", kms, why),
         "Check the address, that the KMS runs, and the network between it and this host.",
         cause);
   }

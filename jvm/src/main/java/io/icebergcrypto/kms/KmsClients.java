@@ -64,6 +64,10 @@ public final class KmsClients {
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
+      if (HeaderValues.areQuotedBy(e)) {
+        throw HeaderValues.refused("KMS client " + type.implementation());
+      }
+
       throw new IcebergCryptoException(
           String.format("KMS client %s did not start: %s", type.implementation(), e.getMessage()),
           "Check the catalog's encryption.kms.* properties and that the KMS can be reached.",

@@ -15,6 +15,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
@@ -91,15 +93,16 @@ final class Resilience {
       breakers.enter(kms, keyId);
     }
 
+    Attempts attempts = new Attempts(limits.deadlineMs());
     try {
-      T answer = executor.get(attempt::get);
+      T answer = executor.get(() -> attempts.next(attempt));
       answered(keyId);
       return answer;
     } catch (KmsUnavailableException e) {
       unavailable(keyId, e);
       throw e;
     } catch (TimeoutExceededException e) {
-      unavailable(keyId, e);
+      unavailable(keyId, Objects.requireNonNullElse(attempts.failure(), e));
       throw tooSlow(kms, keyId, e);
     } catch (FailsafeException e) {
       unavailable(keyId, e); // interrupted while it waited for the next attempt
@@ -110,6 +113,37 @@ final class Resilience {
     } catch (RuntimeException | Error e) {
       answered(keyId);
       throw e;
+    }
+  }
+
+  /**
+   * Remembers how the last attempt ended by itself. The deadline over all of them has no cause, and
+   * the attempt that it cuts short says nothing: what tells of the way is the one before.
+   */
+  private static final class Attempts {
+    private final long start = System.nanoTime();
+    private final long deadlineNanos;
+    private volatile RuntimeException failure;
+
+    Attempts(long deadlineMs) {
+      this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMs);
+    }
+
+    <T> T next(Supplier<T> attempt) {
+      try {
+        return attempt.get();
+      } catch (RuntimeException e) {
+        if (System.nanoTime() - start < deadlineNanos) {
+          this.failure = e;
+        }
+
+        throw e;
+      }
+    }
+
+    /** Null when no attempt failed before the deadline. */
+    RuntimeException failure() {
+      return failure;
     }
   }
 

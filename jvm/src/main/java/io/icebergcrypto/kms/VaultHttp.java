@@ -27,11 +27,11 @@ final class VaultHttp {
   private final AtomicReference<Connections> connections = new AtomicReference<>();
 
   /**
-   * Connections, all with one client certificate.
+   * Connections, all with one client certificate and one set of trusted authorities.
    *
-   * @param certificate a hash of the files that it was read from; empty without one
+   * @param files a hash of the files that these were read from
    */
-  private record Connections(JsonHttp http, String certificate) {}
+  private record Connections(JsonHttp http, String files) {}
 
   /**
    * Makes one that connects when it is asked.
@@ -180,11 +180,11 @@ final class VaultHttp {
     return path.substring(Math.max(0, path.indexOf("/v1/")));
   }
 
-  /** With the client certificate as it is now: its files may have been replaced. */
+  /** With the client certificate and the CA file as they are now: they may have been replaced. */
   private JsonHttp http() {
     Connections now = connections.get();
     ClientCertificate certificate = config.auth() == null ? null : config.auth().certificate();
-    if (now != null && certificate == null) {
+    if (now != null && certificate == null && config.caFile() == null) {
       return now.http();
     }
 
@@ -196,7 +196,7 @@ final class VaultHttp {
         throw e;
       }
 
-      LOG.warn("{}: the client certificate of before stays in use: {}", config, e.problem());
+      LOG.warn("{}: the certificates of before stay in use: {}", config, e.problem());
       return now.http();
     }
 
@@ -206,8 +206,11 @@ final class VaultHttp {
 
   private Connections connections(ClientCertificate certificate, Connections now) {
     ClientCertificate.Pem pem = certificate == null ? null : certificate.read();
-    String hash = pem == null ? "" : SecretHash.of(pem.certificates() + pem.privateKey());
-    if (now != null && now.certificate().equals(hash)) {
+    Path caFile = config.caFile() == null ? null : Path.of(config.caFile());
+    String hash =
+        (pem == null ? "" : SecretHash.of(pem.certificates() + pem.privateKey()))
+            + (caFile == null ? "" : SecretSource.contentHash(caFile));
+    if (now != null && now.files().equals(hash)) {
       return now;
     }
 
@@ -215,7 +218,7 @@ final class VaultHttp {
         new JsonHttp(
             config.toString(),
             config.timeoutMs(),
-            config.caFile() == null ? null : Path.of(config.caFile()),
+            caFile,
             pem == null ? null : certificate.keyManagers(pem));
     return new Connections(http, hash);
   }

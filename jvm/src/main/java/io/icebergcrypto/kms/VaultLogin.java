@@ -7,8 +7,11 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
@@ -30,21 +33,27 @@ final class VaultLogin {
   private static final Duration FRESH = Duration.ofSeconds(60);
   private static final Duration SHORTEST_RENEWAL = Duration.ofSeconds(1);
 
-  /** One thread a JVM, only there when a token is to be renewed. */
+  /**
+   * One thread a JVM that waits, only there when a token is to be renewed, and for each renewal
+   * that is under way another one: a Vault that does not answer keeps no other's waiting.
+   */
   private static final class Renewals {
-    private static final ScheduledThreadPoolExecutor THREAD = thread();
+    private static final ScheduledThreadPoolExecutor TIMER = timer();
+    private static final ExecutorService CALLS =
+        Executors.newCachedThreadPool(task -> daemon(task, "iceberg-crypto-vault-renewal"));
 
-    private static ScheduledThreadPoolExecutor thread() {
+    private static ScheduledThreadPoolExecutor timer() {
       ScheduledThreadPoolExecutor executor =
           new ScheduledThreadPoolExecutor(
-              1,
-              task -> {
-                Thread thread = new Thread(task, "iceberg-crypto-vault-renewal");
-                thread.setDaemon(true);
-                return thread;
-              });
+              1, task -> daemon(task, "iceberg-crypto-vault-renewal-timer"));
       executor.setRemoveOnCancelPolicy(true);
       return executor;
+    }
+
+    private static Thread daemon(Runnable task, String name) {
+      Thread thread = new Thread(task, name);
+      thread.setDaemon(true);
+      return thread;
     }
   }
 
@@ -101,6 +110,7 @@ final class VaultLogin {
   private final VaultHttp http;
   private final ReentrantLock lock = new ReentrantLock();
   private final AtomicReference<Held> held = new AtomicReference<>();
+  private final AtomicBoolean refreshing = new AtomicBoolean();
   private volatile boolean closed;
   private volatile boolean used; // since the last login
 
@@ -281,19 +291,33 @@ final class VaultLogin {
 
     Duration delay = token.left().multipliedBy(2).dividedBy(3);
     if (delay.compareTo(SHORTEST_RENEWAL) >= 0) {
-      // the thread must not keep alive what nobody else holds, nor a token in memory
+      // the timer must not keep alive what nobody else holds, nor a token in memory
       WeakReference<VaultLogin> self = new WeakReference<>(this);
       WeakReference<Held> due = new WeakReference<>(token);
-      Renewals.THREAD.schedule(
+      Renewals.TIMER.schedule(
           () -> {
             VaultLogin login = self.get();
             Held then = due.get();
             if (login != null && !login.closed && then != null && login.held.get() == then) {
-              login.refresh(then);
+              Renewals.CALLS.execute(() -> login.refreshAlone(then));
             }
           },
           delay.toMillis(),
           TimeUnit.MILLISECONDS);
+    }
+  }
+
+  /** One renewal at a time; that of an older token ends soon, and this one's turn comes again. */
+  private void refreshAlone(Held token) {
+    if (!refreshing.compareAndSet(false, true)) {
+      schedule(token);
+      return;
+    }
+
+    try {
+      refresh(token);
+    } finally {
+      refreshing.set(false);
     }
   }
 

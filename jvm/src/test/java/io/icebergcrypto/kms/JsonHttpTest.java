@@ -10,9 +10,14 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.URI;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -110,6 +115,29 @@ class JsonHttpTest {
             "the KMS answers HTTP " + answered + " with more than 1048576 bytes, which no KMS does")
         .hasMessageContaining("hint: ");
     assertThat(sent.get()).isLessThan(64L << 20); // what the sockets hold, and no more
+  }
+
+  @Test
+  void aConnectionThatIsNotMadeIsToldBeforeTheCallsTimeIsOver() throws IOException {
+    List<SocketChannel> waiting = new ArrayList<>();
+    try (ServerSocket full = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      for (int i = 0; i < 8; i++) { // what is more than the backlog gets no answer
+        SocketChannel channel = SocketChannel.open();
+        waiting.add(channel);
+        channel.configureBlocking(false);
+        channel.connect(full.getLocalSocketAddress());
+      }
+      URI uri = URI.create("http://127.0.0.1:" + full.getLocalPort() + "/x");
+      JsonHttp http = new JsonHttp("the KMS", 1_500, null);
+      assertThatThrownBy(() -> http.get(uri, Map.of()))
+          .isInstanceOf(KmsUnavailableException.class)
+          .hasMessageContaining("the KMS cannot be reached: no connection within 500 ms")
+          .matches(e -> Breakers.Failure.of(e) == Breakers.Failure.UNREACHED);
+    } finally {
+      for (SocketChannel channel : waiting) {
+        channel.close();
+      }
+    }
   }
 
   @ParameterizedTest

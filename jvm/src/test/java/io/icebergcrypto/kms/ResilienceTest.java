@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
 import java.io.InterruptedIOException;
 import java.net.ConnectException;
 import java.net.SocketTimeoutException;
@@ -51,6 +52,26 @@ class ResilienceTest {
     @Override
     public String toString() {
       return "scripted KMS";
+    }
+  }
+
+  /** A double of a KMS that logs in at once, with a token that no header may have. */
+  public static final class NoStart implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public void initialize(Map<String, String> properties) {
+      throw new IllegalArgumentException("invalid header value: s.secret");
+    }
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      throw new AssertionError("it did not start");
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      throw new AssertionError("it did not start");
     }
   }
 
@@ -262,6 +283,48 @@ class ResilienceTest {
       assertThat(client.unwrapKey(ByteBuffer.wrap(new byte[1]), key).remaining()).isEqualTo(16);
     }
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
+  }
+
+  @Test
+  void theDeadlineHidesNoMissingConnection() {
+    CachingKmsClient client =
+        client(
+            KmsProperties.CALL_TIMEOUT_MS, "300", // the proportions of the defaults
+            KmsProperties.RETRY_TIMEOUT_MS, "900",
+            KmsProperties.BREAKER_FAILURES, "2");
+    answer =
+        () -> {
+          sleep(250);
+          throw new KmsUnavailableException(
+              "dropped", "wait", new HttpConnectTimeoutException("no route"));
+        };
+    for (String key : List.of("a", "b")) {
+      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
+          .hasMessageContaining("900 ms in all");
+    }
+    assertThat(client.snapshot()).containsEntry("circuit", "open");
+  }
+
+  @Test
+  void aHeadersValueIsNotToldByAnyClient() {
+    String token = "s.secret\nline";
+    answer =
+        () -> {
+          throw new IllegalStateException(
+              "sdk: " + token,
+              new IllegalArgumentException(
+                  "Illegal character(s) in message header value: " + token));
+        };
+    assertThatThrownBy(() -> unwrap(client()))
+        .isInstanceOf(LoginFailedException.class)
+        .hasMessageContaining("scripted KMS")
+        .hasMessageNotContaining("s.secret")
+        .hasNoCause();
+    assertThatThrownBy(
+            () -> KmsClients.create(Map.of(KmsProperties.KMS_IMPL, NoStart.class.getName())))
+        .isInstanceOf(LoginFailedException.class)
+        .hasMessageNotContaining("s.secret")
+        .hasNoCause();
   }
 
   @Test
