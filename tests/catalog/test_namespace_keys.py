@@ -32,8 +32,9 @@ def test_a_namespace_gives_its_key(lake: Lake) -> None:
     for table, key in {"plain": "k2", "ctas": "k2", "rtas": "k2", "named": "k1"}.items():
         found = dict(strict.rows(f"SHOW TBLPROPERTIES {strict.table(table)}"))
         assert (table, found[KEY]) == (table, key)
+    arguments = f"source_table => '{lake.table('named')}', table => '{lake.namespace}.copy'"
     lake.refused(
-        f"CALL {lake.catalog}.system.snapshot(source_table => '{lake.table('named')}', table => '{lake.namespace}.copy')",
+        f"CALL {lake.catalog}.system.snapshot({arguments})",
         "snapshot keeps a table's files as they are",
         f"{lake.namespace}.copy",
     )
