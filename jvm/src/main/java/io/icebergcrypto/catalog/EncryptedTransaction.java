@@ -35,7 +35,6 @@ final class EncryptedTransaction implements Transaction {
   private final BaseTransaction delegate;
   private final TableOperations ops;
   private final List<ExpireEncryptedSnapshots.CleanUp> cleanUps = new ArrayList<>();
-
   private final Runnable afterCommit;
 
   EncryptedTransaction(BaseTransaction delegate, TableOperations ops) {
