@@ -201,7 +201,7 @@ final class CatalogSettings {
   }
 
   /** Whether a catalog is of a class, which need not be on the class path, or of a child of it. */
-  private static boolean isA(Catalog catalog, String className) {
+  static boolean isA(Catalog catalog, String className) {
     for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass()) {
       if (type.getName().equals(className)) {
         return true;

@@ -495,7 +495,7 @@ public final class EncryptedCatalog
 
   /** Nessie keeps files on purpose: other branches may reach them. */
   private boolean ignoresPurge() {
-    return delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_NESSIE);
+    return CatalogSettings.isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE);
   }
 
   /**
