@@ -221,7 +221,7 @@ final class CommitGuard {
       return;
     }
 
-    boolean isNew = base == null || !StatisticsKeys.paths(base).contains(path);
+    boolean isNew = base == null || !StatisticsPaths.of(base).contains(path);
     throw new PlaintextException(
             String.format(
                 "statistics file %s has no key: it holds column values in plaintext%s",

@@ -74,7 +74,7 @@ final class CommittedKeys {
       }
     }
 
-    for (String path : StatisticsKeys.paths(metadata)) {
+    for (String path : StatisticsPaths.of(metadata)) {
       add(builder, manager.get().statisticsKey(path), manager.get());
     }
 
@@ -117,7 +117,7 @@ final class CommittedKeys {
       TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
     Set<String> needed = new HashSet<>();
     metadata.snapshots().stream().map(Snapshot::keyId).forEach(id -> need(id, needed));
-    Set<String> statistics = StatisticsKeys.paths(metadata);
+    Set<String> statistics = StatisticsPaths.of(metadata);
     for (EncryptedKey key : keys.values()) {
       String path = TableEncryptionManager.statisticsPath(key);
       boolean listed = path != null && statistics.contains(path);

@@ -189,9 +189,9 @@ final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     unreachable.putAll(manifests(base, since));
     unreachable.keySet().removeAll(remaining.keySet());
 
-    Set<String> statistics = new HashSet<>(StatisticsKeys.paths(before));
-    statistics.addAll(StatisticsKeys.paths(base));
-    statistics.removeAll(StatisticsKeys.paths(after));
+    Set<String> statistics = new HashSet<>(StatisticsPaths.of(before));
+    statistics.addAll(StatisticsPaths.of(base));
+    statistics.removeAll(StatisticsPaths.of(after));
     Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
     specs.putAll(base.specsById());
     specs.putAll(after.specsById());

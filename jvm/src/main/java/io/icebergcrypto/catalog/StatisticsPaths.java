@@ -7,12 +7,12 @@ import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
 
-/** Statistics files in table metadata, whose keys Iceberg's updates know nothing of. */
-final class StatisticsKeys {
-  private StatisticsKeys() {}
+/** Where the statistics files of a table are: Iceberg's updates know nothing of their keys. */
+final class StatisticsPaths {
+  private StatisticsPaths() {}
 
   /** The statistics files of a table, those of partitions included. */
-  static Set<String> paths(TableMetadata metadata) {
+  static Set<String> of(TableMetadata metadata) {
     return Stream.concat(
             metadata.statisticsFiles().stream().map(StatisticsFile::path),
             metadata.partitionStatisticsFiles().stream().map(PartitionStatisticsFile::path))

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
@@ -206,9 +207,7 @@ final class SecretSource implements Serializable {
       return;
     }
 
-    if (attributes != null
-        && (attributes.permissions().contains(PosixFilePermission.GROUP_WRITE)
-            || attributes.permissions().contains(PosixFilePermission.OTHERS_WRITE))) {
+    if (attributes != null && !Collections.disjoint(attributes.permissions(), OTHERS_CHANGE)) {
       throw new InvalidConfigurationException(
           String.format(
               "File %s, which %s names, may be changed by others than its owner (%s): they could"

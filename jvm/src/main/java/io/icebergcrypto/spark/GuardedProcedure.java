@@ -12,6 +12,7 @@ import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -172,12 +173,13 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
     }
   }
 
+  private CatalogAndIdentifier find(String table) throws ParseException {
+    return Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
+  }
+
   private Namespace namespace(String table) {
     try {
-      return Namespace.of(
-          Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog)
-              .identifier()
-              .namespace());
+      return Namespace.of(find(table).identifier().namespace());
     } catch (ParseException e) {
       return Namespace.empty(); // the procedure says so itself
     }
@@ -187,9 +189,7 @@ final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
     String fullName;
     Map<String, String> properties;
     try {
-      Spark3Util.CatalogAndIdentifier found =
-          Spark3Util.catalogAndIdentifier(
-              SparkSession.active(), input.getUTF8String(indexOf("table")).toString(), catalog);
+      CatalogAndIdentifier found = find(input.getUTF8String(indexOf("table")).toString());
       fullName = found.catalog().name() + "." + found.identifier();
       properties = ((TableCatalog) found.catalog()).loadTable(found.identifier()).properties();
     } catch (NoSuchTableException | ParseException e) {
