@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
 import java.io.BufferedReader;
