@@ -9,8 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for `servers`, whatever import mode pytest runs in
 
 from pyspark.sql import SparkSession
-from servers.lake import Lake
-from servers.world import KINDS, World, make_world
+from harness.lake import Lake
+from harness.world import KINDS, World, make_world
 
 
 @pytest.fixture(scope="session")

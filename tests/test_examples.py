@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from servers import programs
-from servers.files import files_below, magic
-from servers.jars import ROOT, SPARK_JARS, build_jars, our_jar
+from harness.files import files_below, magic
+from harness.jars import ROOT, SPARK_JARS, build_jars, our_jar
 from servers.rest import RestServer, start_rest_server
 
 from pyspark_iceberg_crypto import Keystore

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from servers.jars import ROOT, SPARK_JARS
-from servers.programs import run
+from harness.jars import ROOT, SPARK_JARS
+from harness.programs import run
 
 from pyspark_iceberg_crypto import Keystore
 

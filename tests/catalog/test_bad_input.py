@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from servers.files import everything_below
-from servers.lake import Lake, tblproperties
-from servers.world import KMS_IMPL
+from harness.files import everything_below
+from harness.lake import Lake, tblproperties
+from harness.world import KMS_IMPL
 
 KEYSTORE = "encryption.kms.keystore"
 

@@ -1,7 +1,7 @@
 """A table's schema, partitioning and order change; its files of all ages stay encrypted and readable."""
 
-from servers.files import MARKER
-from servers.lake import Lake
+from harness.files import MARKER
+from harness.lake import Lake
 
 
 def test_schema_evolution(lake: Lake) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER, files_below, magic, marker_in, plaintext_problem
-from servers.lake import Lake
-from servers.world import World
+from harness.files import MARKER, files_below, magic, marker_in, plaintext_problem
+from harness.lake import Lake
+from harness.world import World
 
 PLAIN = {b"PAR1", b"Obj\x01"}
 

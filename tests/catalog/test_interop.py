@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER
-from servers.lake import Lake
-from servers.world import KINDS, World
+from harness.files import MARKER
+from harness.lake import Lake
+from harness.world import KINDS, World
 
 READER = """
 import json, sys

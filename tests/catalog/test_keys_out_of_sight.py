@@ -8,8 +8,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from servers.programs import run
-from servers.world import World
+from harness.programs import run
+from harness.world import World
 
 LOGGED = """
 rootLogger.level = info

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from pyspark.errors import AnalysisException
-from servers.lake import Lake
+from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,

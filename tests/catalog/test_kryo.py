@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from servers.cluster import cluster_conf, spark_home
-from servers.programs import run
-from servers.world import World, catalog_conf
+from harness.programs import run
+from harness.world import World, catalog_conf
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from servers.files import files_below, magic
-from servers.keystore import make_keystore
-from servers.lake import Lake
+from harness.files import files_below, magic
+from harness.keystore import make_keystore
+from harness.lake import Lake
 
 
 def test_rename(lake: Lake) -> None:

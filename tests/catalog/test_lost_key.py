@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER, everything_below
-from servers.keystore import make_keystore
-from servers.lake import Lake
-from servers.world import World
+from harness.files import MARKER, everything_below
+from harness.keystore import make_keystore
+from harness.lake import Lake
+from harness.world import World
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from servers.files import MARKER
-from servers.lake import Lake
-from servers.world import World
+from harness.files import MARKER
+from harness.lake import Lake
+from harness.world import World
 
 Json = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 import pytest
 from pyspark.sql import Row
-from servers.files import MARKER
-from servers.lake import Lake
+from harness.files import MARKER
+from harness.lake import Lake
 
 METADATA_TABLES = [
     "entries",

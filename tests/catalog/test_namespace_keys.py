@@ -1,8 +1,8 @@
 """The master key that a namespace gives to its new tables, by SQL."""
 
 import pytest
-from servers.files import files_below
-from servers.lake import Lake
+from harness.files import files_below
+from harness.lake import Lake
 
 KEY = "encryption.key-id"
 

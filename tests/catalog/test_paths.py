@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from servers.files import everything_below, files_below, magic, plaintext_problem
-from servers.lake import Lake
-from servers.world import OURS, World, catalog_conf
+from harness.files import everything_below, files_below, magic, plaintext_problem
+from harness.lake import Lake
+from harness.world import OURS, World, catalog_conf
 
 from pyspark_iceberg_crypto import verify_table
 

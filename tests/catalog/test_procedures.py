@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from servers.files import MARKER, everything_below
-from servers.lake import Lake
+from harness.files import MARKER, everything_below
+from harness.lake import Lake
 
 FUTURE = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 

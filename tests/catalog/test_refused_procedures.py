@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER
-from servers.lake import Lake
+from harness.files import MARKER
+from harness.lake import Lake
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER, everything_below
-from servers.lake import Lake
-from servers.world import World
+from harness.files import MARKER, everything_below
+from harness.lake import Lake
+from harness.world import World
 
 PROPERTIES = "USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
 

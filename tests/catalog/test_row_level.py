@@ -1,8 +1,8 @@
 """DELETE, UPDATE and MERGE, copy-on-write and merge-on-read."""
 
 import pytest
-from servers.files import MARKER, magic
-from servers.lake import Lake
+from harness.files import MARKER, magic
+from harness.lake import Lake
 
 
 def mode_properties(mode: str) -> dict[str, str]:

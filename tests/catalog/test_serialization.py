@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.lake import Lake
+from harness.lake import Lake
 
 
 @pytest.mark.parametrize("serializer", ["JavaSerializer", "KryoSerializer"])

@@ -2,8 +2,8 @@
 
 import time
 
-from servers.files import MARKER
-from servers.lake import Lake
+from harness.files import MARKER
+from harness.lake import Lake
 
 
 def current_snapshot(lake: Lake, table: str) -> int:

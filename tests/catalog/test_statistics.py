@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER, everything_below, magic, marker_in
-from servers.lake import Lake
+from harness.files import MARKER, everything_below, magic, marker_in
+from harness.lake import Lake
 
 from pyspark_iceberg_crypto import verify_table
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER, everything_below, files_below, magic, marker_in
-from servers.keystore import make_keystore
-from servers.lake import COLUMNS, Lake, tblproperties
-from servers.world import STOCK, World, catalog_conf
+from harness.files import MARKER, everything_below, files_below, magic, marker_in
+from harness.keystore import make_keystore
+from harness.lake import COLUMNS, Lake, tblproperties
+from harness.world import STOCK, World, catalog_conf
 
 from pyspark_iceberg_crypto import verify_table
 

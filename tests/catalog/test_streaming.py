@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from servers.files import marker_in
-from servers.lake import Lake
+from harness.files import marker_in
+from harness.lake import Lake
 
 
 def run_stream(lake: Lake, source: str, target: str, checkpoint: Path) -> None:

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER
-from servers.lake import Lake
-from servers.world import World
+from harness.files import MARKER
+from harness.lake import Lake
+from harness.world import World
 
 WRITERS, COMMITS = 4, 5
 

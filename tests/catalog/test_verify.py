@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.files import MARKER
-from servers.lake import Lake
+from harness.files import MARKER
+from harness.lake import Lake
 
 from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
 

@@ -1,7 +1,7 @@
 """Views over encrypted tables, on the catalogs that have views."""
 
 import pytest
-from servers.lake import Lake
+from harness.lake import Lake
 
 
 def test_views(lake: Lake) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 from pyspark.sql.functions import col, lit
-from servers.files import MARKER, magic
-from servers.lake import COLUMNS, Lake, tblproperties
+from harness.files import MARKER, magic
+from harness.lake import COLUMNS, Lake, tblproperties
 
 KEY = tblproperties({"encryption.key-id": "k1"})
 FORMATS = {"parquet": {b"PARE", b"AGS1"}, "avro": {b"AGS1"}}

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from servers.aws import REGION, AwsServer
-from servers.faults import FaultProxy, Status, reset
-from servers.jvm import ENVIRONMENT, Client, Jvm
-from servers.tls import make_authority
+from doubles.faults import FaultProxy, Status, reset
+from harness.jvm import ENVIRONMENT, Client, Jvm
+from harness.tls import make_authority
 
 from pyspark_iceberg_crypto import errors
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from servers.aws import ACCOUNT, REGION, AwsServer
-from servers.faults import FaultProxy, Status
-from servers.jvm import Jvm, start_jvm
+from doubles.faults import FaultProxy, Status
+from harness.jvm import Jvm, start_jvm
 
 from pyspark_iceberg_crypto import errors
 

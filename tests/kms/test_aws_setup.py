@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from servers.aws import ACCOUNT, REGION, AwsServer
-from servers.faults import FaultProxy
-from servers.jvm import ENVIRONMENT, Jvm
+from doubles.faults import FaultProxy
+from harness.jvm import ENVIRONMENT, Jvm
 
 from pyspark_iceberg_crypto import AwsKms, errors
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from servers.cluster import cluster_conf, spark_home
-from servers.jars import build_jars
-from servers.kms import KINDS, Backend, start
-from servers.programs import run
+from harness.jars import build_jars
+from harness.backends import KINDS, Backend, start
+from harness.programs import run
 
 pytestmark = pytest.mark.slow
 

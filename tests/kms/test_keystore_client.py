@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.jvm import ENVIRONMENT, Client, Jvm
-from servers.keystore import make_keystore
-from servers.refused import refused as must_be_refused
+from harness.jvm import ENVIRONMENT, Client, Jvm
+from harness.keystore import make_keystore
+from harness.refused import refused as must_be_refused
 
 from pyspark_iceberg_crypto import (
     AccessDeniedError,

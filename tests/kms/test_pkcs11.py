@@ -8,8 +8,8 @@ from threading import Event
 from typing import Any
 
 import pytest
-from servers.jvm import Client, Jvm, start_jvm
-from servers.refused import refused as must_be_refused
+from harness.jvm import Client, Jvm, start_jvm
+from harness.refused import refused as must_be_refused
 from servers.softhsm import PIN, SoftHsm, client_properties
 
 from pyspark_iceberg_crypto import (

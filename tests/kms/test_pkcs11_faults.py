@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.jvm import ENVIRONMENT, Client, Jvm, start_jvm
-from servers.refused import refused as must_be_refused
+from harness.jvm import ENVIRONMENT, Client, Jvm, start_jvm
+from harness.refused import refused as must_be_refused
 from servers.softhsm import PIN, FaultyHsm, SoftHsm, away, client_properties
 
 from pyspark_iceberg_crypto import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.jvm import Jvm, start_jvm
+from harness.jvm import Jvm, start_jvm
 from servers.softhsm import PIN, FaultyHsm, SoftHsm
 
 from pyspark_iceberg_crypto import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from servers.aws import REGION, AwsServer, catalog_on_s3
-from servers.jvm import Jvm
+from harness.jvm import Jvm
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto._jvm import typed_errors

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from servers.faults import FaultProxy
-from servers.jvm import Client, Jvm
-from servers.refused import explained
+from doubles.faults import FaultProxy
+from harness.jvm import Client, Jvm
+from harness.refused import explained
 from servers.vault import VaultServer, key_calls
 
 from pyspark_iceberg_crypto.errors import (

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from servers.faults import FaultProxy
-from servers.jvm import Jvm
-from servers.refused import explained
-from servers.service_accounts import Issuer, TokenReviews
-from servers.tls import ClientCertificate, TestAuthority, make_authority, make_client_certificate
+from doubles.faults import FaultProxy
+from harness.jvm import Jvm
+from harness.refused import explained
+from doubles.service_accounts import Issuer, TokenReviews
+from harness.tls import ClientCertificate, TestAuthority, make_authority, make_client_certificate
 from servers.vault import VaultServer, start_vault, write_secret
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from servers.faults import FaultProxy, Mode
-from servers.jvm import Client, Jvm
-from servers.refused import explained
-from servers.tls import TestAuthority, make_authority
+from doubles.faults import FaultProxy, Mode
+from harness.jvm import Client, Jvm
+from harness.refused import explained
+from harness.tls import TestAuthority, make_authority
 from servers.vault import VaultServer, start_vault
 
 from pyspark_iceberg_crypto.errors import (

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from servers.faults import FaultProxy, Mode
-from servers.jvm import Jvm
-from servers.refused import explained
+from doubles.faults import FaultProxy, Mode
+from harness.jvm import Jvm
+from harness.refused import explained
 from servers.vault import VaultServer, write_secret
 
 from pyspark_iceberg_crypto.errors import (

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.faults import FaultProxy
-from servers.jvm import Jvm
-from servers.service_accounts import Issuer, TokenReviews
-from servers.tls import make_authority, make_client_certificate
+from doubles.faults import FaultProxy
+from harness.jvm import Jvm
+from doubles.service_accounts import Issuer, TokenReviews
+from harness.tls import make_authority, make_client_certificate
 from servers.vault import INSTALL_GO, VaultServer, find_go, start_vault, vault_binary, write_secret
 
 from pyspark_iceberg_crypto.errors import (

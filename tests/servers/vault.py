@@ -22,9 +22,9 @@ from ssl import create_default_context
 from typing import Any
 
 from pyspark_iceberg_crypto.kms import Vault
-from servers.faults import FaultProxy
-from servers.programs import wait_for_end
-from servers.service_accounts import (
+from doubles.faults import FaultProxy
+from harness.programs import wait_for_end
+from doubles.service_accounts import (
     ACCOUNT,
     AUDIENCE,
     ISSUER,
@@ -33,7 +33,7 @@ from servers.service_accounts import (
     Issuer,
     TokenReviews,
 )
-from servers.tls import ClientCertificate, TestAuthority
+from harness.tls import ClientCertificate, TestAuthority
 
 SOURCES = Path(__file__).with_name("vault")
 START_SECONDS = 60

@@ -7,8 +7,8 @@ import random
 
 import pytest
 from pyspark.sql import SparkSession
-from servers.lake import Lake
-from servers.world import ON_STOCK, World
+from harness.lake import Lake
+from harness.world import ON_STOCK, World
 
 from tamper.metadata_attacks import (
     METADATA_ATTACKS,

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 
 from pyspark_iceberg_crypto._jvm import typed_errors
-from servers.jars import SPARK_JARS, build_jars, our_jar
+from harness.jars import SPARK_JARS, build_jars, our_jar
 
 ENVIRONMENT = {
     "ICEBERG_CRYPTO_TEST_TOKEN": "token-only-for-tests-271828",

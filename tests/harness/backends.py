@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from servers.faults import FaultProxy
+from doubles.faults import FaultProxy
 
 
 @dataclass
@@ -133,7 +133,7 @@ def _aws(folder: Path) -> Backend:
 
 
 def _gcp(folder: Path) -> Backend:
-    from servers.gcp import RING, GcpKmsDouble
+    from doubles.gcp import RING, GcpKmsDouble
 
     double = GcpKmsDouble().start()
     proxy = FaultProxy(double.port).start()
@@ -155,8 +155,8 @@ def _gcp(folder: Path) -> Backend:
 
 
 def _azure(folder: Path) -> Backend:
-    from servers.azure_login import CLIENT_SECRET
-    from servers.azure_world import SCOPE, start_azure
+    from doubles.azure_login import CLIENT_SECRET
+    from doubles.azure_world import SCOPE, start_azure
 
     world = start_azure(folder)
     return Backend(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from servers.files import MARKER, everything_below, files_below, magic, plaintext_problem
-from servers.world import World, catalog_conf
+from harness.files import MARKER, everything_below, files_below, magic, plaintext_problem
+from harness.world import World, catalog_conf
 
 COLUMNS = "id BIGINT, note STRING, part STRING"
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.azure import HSM, SCOPE, VAULT, AzureDouble
-from servers.azure_login import CLIENT_ID, CLIENT_SECRET, IDENTITY_HEADER, TENANT
-from servers.faults import FaultProxy
-from servers.tls import TestAuthority, make_authority
+from doubles.azure import HSM, SCOPE, VAULT, AzureDouble
+from doubles.azure_login import CLIENT_ID, CLIENT_SECRET, IDENTITY_HEADER, TENANT
+from doubles.faults import FaultProxy
+from harness.tls import TestAuthority, make_authority
 
 LOGIN = "login.test"
 

@@ -20,9 +20,9 @@ from google.cloud.kms_v1.types import (
     EncryptResponse,
 )
 
-from servers.gcp import GcpKmsDouble
-from servers.gcp_keys import RefusedError
-from servers.tls import TestAuthority
+from doubles.gcp import GcpKmsDouble
+from doubles.gcp_keys import RefusedError
+from harness.tls import TestAuthority
 
 SERVICE = "google.cloud.kms.v1.KeyManagementService"
 HOST = "cloudkms.googleapis.com"

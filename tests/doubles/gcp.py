@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from servers.gcp_keys import (
+from doubles.gcp_keys import (
     ENCRYPT_DECRYPT,
     LEVELS,
     PURPOSES,
@@ -28,7 +28,7 @@ from servers.gcp_keys import (
     invalid,
     not_found,
 )
-from servers.gcp_login import SCOPES, LoginRefusedError, Logins, Token
+from doubles.gcp_login import SCOPES, LoginRefusedError, Logins, Token
 
 PROJECT = "test-project"
 RING = f"projects/{PROJECT}/locations/europe-west3/keyRings/lake"

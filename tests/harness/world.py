@@ -5,8 +5,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers.jars import build_jars, compile_file_system, our_jar
-from servers.keystore import TestKeystore, make_keystore
+from harness.jars import build_jars, compile_file_system, our_jar
+from harness.keystore import TestKeystore, make_keystore
 from servers.rest import RestServer, start_rest_server
 
 KINDS = ("hive", "rest", "jdbc", "hadoop")

@@ -2,8 +2,8 @@
 
 There is no emulator of Microsoft's own. This one follows the REST reference of Key Vault's keys (7.4 and later):
 paths, JSON web keys, errors with inner codes, the 401 challenge. Keys are real RSA and AES keys
-(`servers.azure_keys`), logins real OAuth (`servers.azure_login`). One server is every vault: the Host header
-names it. TLS is what stands before it: `servers.faults.FaultProxy`.
+(`doubles.azure_keys`), logins real OAuth (`doubles.azure_login`). One server is every vault: the Host header
+names it. TLS is what stands before it: `doubles.faults.FaultProxy`.
 """
 
 import json
@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from servers.azure_keys import (
+from doubles.azure_keys import (
     DAY,
     Json,
     Key,
@@ -29,7 +29,7 @@ from servers.azure_keys import (
     not_found,
     unbase64url,
 )
-from servers.azure_login import TENANT, Logins, Token, openid_configuration
+from doubles.azure_login import TENANT, Logins, Token, openid_configuration
 
 SCOPE = "https://vault.azure.net/.default"
 API_VERSIONS = {"7.4", "7.5", "7.6", "2025-07-01"}
