@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `servers`, whatever import mode pytest runs in
+sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
 
-from pyspark.sql import SparkSession
 from harness.lake import Lake
 from harness.world import KINDS, World, make_world
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from harness.classes import IMPLEMENTATIONS
 from harness.files import everything_below
 from harness.lake import Lake, tblproperties
-from harness.world import KMS_IMPL
 
 KEYSTORE = "encryption.kms.keystore"
 
@@ -147,7 +147,8 @@ BAD_CATALOGS = {
         ("Vault", "encryption.kms.vault.token-env"),
     ),
     "both kms-type and kms-impl": BadCatalog(
-        lambda _: {"encryption.kms-impl": KMS_IMPL}, ("encryption.kms-type", "encryption.kms-impl")
+        lambda _: {"encryption.kms-impl": IMPLEMENTATIONS["keystore"]},
+        ("encryption.kms-type", "encryption.kms-impl"),
     ),
     "kms-impl that is no class": BadCatalog(
         lambda _: {"encryption.kms-impl": "com.example.NoSuchKms"},

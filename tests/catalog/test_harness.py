@@ -1,10 +1,10 @@
 """The control for all other tests: on a plaintext table the harness does find what it looks for."""
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER, files_below, magic, marker_in, plaintext_problem
 from harness.lake import Lake
 from harness.world import World
+from pyspark.sql import SparkSession
 
 PLAIN = {b"PAR1", b"Obj\x01"}
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER
 from harness.lake import Lake
 from harness.world import KINDS, World
+from pyspark.sql import SparkSession
 
 READER = """
 import json, sys

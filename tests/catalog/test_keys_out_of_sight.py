@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from harness.classes import CACHING_KMS_CLIENT
 from harness.programs import run
 from harness.world import World
 
@@ -68,7 +69,7 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
     for catalog in ("enc_jdbc", "enc_rest"):
         for call in ("wrap", "unwrap"):
             line = (
-                rf" DEBUG io\.icebergcrypto\.kms\.CachingKmsClient: .*: {call} with key 'k1'"
+                rf" DEBUG {re.escape(CACHING_KMS_CLIENT)}: .*: {call} with key 'k1'"
                 rf" for table {catalog}\.{namespace}\.\w+, \d+ ms: ok\n"
             )
             assert re.search(line, log), f"no line for {call} in {catalog}"

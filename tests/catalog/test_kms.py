@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from pyspark.errors import AnalysisException
 from harness.lake import Lake
+from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,

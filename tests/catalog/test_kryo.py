@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.cluster import cluster_conf, spark_home
+from harness.classes import SPARK_CATALOG
 from harness.programs import run
 from harness.world import World, catalog_conf
+from servers.cluster import cluster_conf, spark_home
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         **cluster_conf(),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.task.maxFailures": "1",
-        **catalog_conf("lake", "io.icebergcrypto.spark.EncryptedSparkCatalog", catalog),
+        **catalog_conf("lake", SPARK_CATALOG, catalog),
     }
     printed = run(
         [sys.executable, Path(__file__).with_name("kryo_program.py")],

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER, everything_below
 from harness.keystore import make_keystore
 from harness.lake import Lake
 from harness.world import World
+from pyspark.sql import SparkSession
 
 
 @contextmanager

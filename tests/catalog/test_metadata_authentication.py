@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
 from harness.files import MARKER
 from harness.lake import Lake
 from harness.world import World
+from pyspark.sql import Row, SparkSession
 
 Json = dict[str, Any]
 

@@ -1,9 +1,9 @@
 """Every metadata table, and what a SQL user must not find in one."""
 
 import pytest
-from pyspark.sql import Row
 from harness.files import MARKER
 from harness.lake import Lake
+from pyspark.sql import Row
 
 METADATA_TABLES = [
     "entries",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 from harness.files import everything_below, files_below, magic, plaintext_problem
 from harness.lake import Lake
 from harness.world import OURS, World, catalog_conf
+from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 

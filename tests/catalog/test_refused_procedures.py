@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER
 from harness.lake import Lake
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """REST servers that create no table in a transaction, as Glue's: CREATE ... AS SELECT all the same."""
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER, everything_below
 from harness.lake import Lake
 from harness.world import World
+from pyspark.sql import SparkSession
 
 PROPERTIES = "USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
 

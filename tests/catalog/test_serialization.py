@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.lake import Lake
+from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize("serializer", ["JavaSerializer", "KryoSerializer"])

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER, everything_below, magic, marker_in
 from harness.lake import Lake
+from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 

@@ -7,11 +7,11 @@ import uuid
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER, everything_below, files_below, magic, marker_in
 from harness.keystore import make_keystore
 from harness.lake import COLUMNS, Lake, tblproperties
 from harness.world import STOCK, World, catalog_conf
+from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 

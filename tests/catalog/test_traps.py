@@ -3,10 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER
 from harness.lake import Lake
 from harness.world import World
+from pyspark.sql import SparkSession
 
 WRITERS, COMMITS = 4, 5
 

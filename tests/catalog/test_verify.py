@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.files import MARKER
 from harness.lake import Lake
+from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
 

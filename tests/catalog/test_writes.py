@@ -1,9 +1,9 @@
 """Statements that make and fill tables."""
 
 import pytest
-from pyspark.sql.functions import col, lit
 from harness.files import MARKER, magic
 from harness.lake import COLUMNS, Lake, tblproperties
+from pyspark.sql.functions import col, lit
 
 KEY = tblproperties({"encryption.key-id": "k1"})
 FORMATS = {"parquet": {b"PARE", b"AGS1"}, "avro": {b"AGS1"}}

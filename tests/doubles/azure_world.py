@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.tls import TestAuthority, make_authority
+
 from doubles.azure import HSM, SCOPE, VAULT, AzureDouble
 from doubles.azure_login import CLIENT_ID, CLIENT_SECRET, IDENTITY_HEADER, TENANT
 from doubles.faults import FaultProxy
-from harness.tls import TestAuthority, make_authority
 
 LOGIN = "login.test"
 

@@ -19,10 +19,10 @@ from google.cloud.kms_v1.types import (
     EncryptRequest,
     EncryptResponse,
 )
+from harness.tls import TestAuthority
 
 from doubles.gcp import GcpKmsDouble
 from doubles.gcp_keys import RefusedError
-from harness.tls import TestAuthority
 
 SERVICE = "google.cloud.kms.v1.KeyManagementService"
 HOST = "cloudkms.googleapis.com"

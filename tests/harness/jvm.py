@@ -11,8 +11,9 @@ from py4j.java_gateway import JavaClass, JavaGateway
 from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 
-from pyspark_iceberg_crypto._jvm import typed_errors
+from harness.classes import BOUND_KMS_CLIENT, IMPLEMENTATIONS, KMS_CLIENTS
 from harness.jars import SPARK_JARS, build_jars, our_jar
+from pyspark_iceberg_crypto._jvm import typed_errors
 
 ENVIRONMENT = {
     "ICEBERG_CRYPTO_TEST_TOKEN": "token-only-for-tests-271828",
@@ -29,15 +30,6 @@ ENVIRONMENT = {
 """The environment variables that every test JVM starts with, whatever the tests' own environment has."""
 
 _LEFT_OUT = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")
-
-IMPLEMENTATIONS = {
-    "keystore": "io.icebergcrypto.kms.KeystoreKmsClient",
-    "vault": "io.icebergcrypto.kms.VaultKmsClient",
-    "aws": "io.icebergcrypto.kms.AwsKmsClient",
-    "gcp": "io.icebergcrypto.kms.GcpKmsClient",
-    "azure": "io.icebergcrypto.kms.AzureKmsClient",
-    "pkcs11": "io.icebergcrypto.kms.Pkcs11KmsClient",
-}
 
 _convert_sparks = captured.convert_exception
 
@@ -102,7 +94,7 @@ class Client:
 
     def of_table(self, uuid: str) -> "Client":
         """This client as the manager of a table with this UUID has it."""
-        bound = self.jvm.view.io.icebergcrypto.kms.BoundKmsClient
+        bound = self.jvm.java_class(BOUND_KMS_CLIENT)
         return Client(self.jvm, bound(uuid, self.java))
 
     def close(self) -> None:
@@ -142,25 +134,30 @@ class Jvm:
             given.put(name, value)
         with typed_errors():
             if raw:
-                java = self._new(properties)
+                java = self.java_class(_implementation(properties))()
                 java.initialize(given)
             else:
-                java = self.view.io.icebergcrypto.kms.KmsClients.create(given)
+                java = self.java_class(KMS_CLIENTS).create(given)
         return Client(self, java)
 
-    def _new(self, properties: Mapping[str, str]) -> Any:
-        name = properties.get("encryption.kms-impl")
+    def java_class(self, name: str) -> JavaClass:
+        """A class by its full name."""
         found = self.view
-        for part in (name or IMPLEMENTATIONS[properties["encryption.kms-type"]]).split("."):
+        for part in name.split("."):
             found = getattr(found, part)
-        assert isinstance(found, JavaClass), f"no class for {properties} on the JVM's class path"
-        return found()
+        assert isinstance(found, JavaClass), f"no {name} on the JVM's class path"
+        return found
 
     def stop(self) -> None:
         process = self.gateway.java_process
         self.gateway.shutdown()
         process.stdin.close()  # the JVM ends itself when this pipe breaks
         process.wait(timeout=30)
+
+
+def _implementation(properties: Mapping[str, str]) -> str:
+    kind = properties.get("encryption.kms-type", "")
+    return properties.get("encryption.kms-impl") or IMPLEMENTATIONS[kind]
 
 
 def class_path(clouds: bool = True) -> str:

@@ -5,9 +5,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from servers.rest import RestServer, start_rest_server
+
+from harness.classes import IMPLEMENTATIONS, SESSION_CATALOG, SPARK_CATALOG
 from harness.jars import build_jars, compile_file_system, our_jar
 from harness.keystore import TestKeystore, make_keystore
-from servers.rest import RestServer, start_rest_server
 
 KINDS = ("hive", "rest", "jdbc", "hadoop")
 
@@ -15,10 +17,8 @@ STOCK = "org.apache.iceberg.spark.SparkCatalog"
 STOCK_SESSION = "org.apache.iceberg.spark.SparkSessionCatalog"
 # ICEBERG_CRYPTO_TEST_STOCK=1 runs the suite on stock Iceberg: what fails there is what this project is for.
 ON_STOCK = os.environ.get("ICEBERG_CRYPTO_TEST_STOCK") == "1"
-OURS = STOCK if ON_STOCK else "io.icebergcrypto.spark.EncryptedSparkCatalog"
-OURS_SESSION = STOCK_SESSION if ON_STOCK else "io.icebergcrypto.spark.EncryptedSessionCatalog"
-
-KMS_IMPL = "io.icebergcrypto.kms.KeystoreKmsClient"
+OURS = STOCK if ON_STOCK else SPARK_CATALOG
+OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
 
 # Uncompressed, so that the search for the marker in the bytes means something.
 UNCOMPRESSED = {
@@ -65,7 +65,10 @@ class World:
     def stock(self, kind: str) -> dict[str, str]:
         options = {**self.backend(kind), "cache-enabled": "false"}
         if kind == "hive":  # the one catalog where stock Iceberg encrypts
-            options |= {"encryption.kms-impl": KMS_IMPL, **self.keystore_options()}
+            options |= {
+                "encryption.kms-impl": IMPLEMENTATIONS["keystore"],
+                **self.keystore_options(),
+            }
         return options
 
     def session_conf(self, metastore: Path | None = None) -> dict[str, str]:

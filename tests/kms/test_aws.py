@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from servers.aws import ACCOUNT, REGION, AwsServer
 from doubles.faults import FaultProxy, Status
 from harness.jvm import ENVIRONMENT, Client, Jvm, start_jvm
+from servers.aws import ACCOUNT, REGION, AwsServer
 
 from pyspark_iceberg_crypto import errors
 

@@ -15,10 +15,10 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from servers.aws import REGION, AwsServer
 from doubles.faults import FaultProxy, Status, reset
 from harness.jvm import ENVIRONMENT, Client, Jvm
 from harness.tls import make_authority
+from servers.aws import REGION, AwsServer
 
 from pyspark_iceberg_crypto import errors
 

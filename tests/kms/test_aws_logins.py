@@ -11,9 +11,9 @@ from hashlib import sha1
 from pathlib import Path
 
 import pytest
-from servers.aws import ACCOUNT, REGION, AwsServer
 from doubles.faults import FaultProxy, Status
 from harness.jvm import Jvm, start_jvm
+from servers.aws import ACCOUNT, REGION, AwsServer
 
 from pyspark_iceberg_crypto import errors
 

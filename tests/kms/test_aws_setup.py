@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from servers.aws import ACCOUNT, REGION, AwsServer
 from doubles.faults import FaultProxy
 from harness.jvm import ENVIRONMENT, Jvm
+from servers.aws import ACCOUNT, REGION, AwsServer
 
 from pyspark_iceberg_crypto import AwsKms, errors
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.cluster import cluster_conf, spark_home
-from harness.jars import build_jars
 from harness.backends import KINDS, Backend, start
+from harness.jars import build_jars
 from harness.programs import run
+from servers.cluster import cluster_conf, spark_home
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.faulty_hsm import FaultyHsm
 from harness.jvm import ENVIRONMENT, Client, Jvm, start_jvm
 from harness.refused import refused as must_be_refused
-from servers.softhsm import PIN, FaultyHsm, SoftHsm, away, client_properties
+from servers.softhsm import PIN, SoftHsm, away, client_properties
 
 from pyspark_iceberg_crypto import (
     IcebergCryptoError,

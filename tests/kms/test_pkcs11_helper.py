@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.faulty_hsm import FaultyHsm
 from harness.jvm import Jvm, start_jvm
-from servers.softhsm import PIN, FaultyHsm, SoftHsm
+from servers.softhsm import PIN, SoftHsm
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,

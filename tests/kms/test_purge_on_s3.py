@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.aws import REGION, AwsServer, catalog_on_s3
+from harness.classes import CATALOG
 from harness.jvm import Jvm
+from servers.aws import REGION, AwsServer, catalog_on_s3
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto._jvm import typed_errors
@@ -90,7 +91,7 @@ class S3Lake:
 def lake(jvm: Jvm, moto: AwsServer, tmp_path: Path) -> S3Lake:
     bucket = f"lake-{uuid.uuid4().hex[:8]}"
     options = {
-        "catalog-impl": "io.icebergcrypto.catalog.EncryptedCatalog",
+        "catalog-impl": CATALOG,
         "encryption.catalog-type": "jdbc",
         "uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
         "jdbc.schema-version": "V1",

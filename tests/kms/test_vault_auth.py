@@ -8,9 +8,9 @@ from typing import Literal
 
 import pytest
 from doubles.faults import FaultProxy
+from doubles.service_accounts import Issuer, TokenReviews
 from harness.jvm import Jvm
 from harness.refused import explained
-from doubles.service_accounts import Issuer, TokenReviews
 from harness.tls import ClientCertificate, TestAuthority, make_authority, make_client_certificate
 from servers.vault import VaultServer, start_vault, write_secret
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.jvm import Jvm
 from doubles.service_accounts import Issuer, TokenReviews
+from harness.jvm import Jvm
 from harness.tls import make_authority, make_client_certificate
 from servers.vault import INSTALL_GO, VaultServer, find_go, start_vault, vault_binary, write_secret
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-
 from harness.jvm import ENVIRONMENT
 from harness.programs import wait_for_end
 

@@ -21,9 +21,7 @@ from queue import Empty, Queue
 from ssl import create_default_context
 from typing import Any
 
-from pyspark_iceberg_crypto.kms import Vault
 from doubles.faults import FaultProxy
-from harness.programs import wait_for_end
 from doubles.service_accounts import (
     ACCOUNT,
     AUDIENCE,
@@ -33,7 +31,10 @@ from doubles.service_accounts import (
     Issuer,
     TokenReviews,
 )
+from harness.programs import wait_for_end
 from harness.tls import ClientCertificate, TestAuthority
+
+from pyspark_iceberg_crypto.kms import Vault
 
 SOURCES = Path(__file__).with_name("vault")
 START_SECONDS = 60

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from harness.lake import Lake
 from harness.world import KINDS, ON_STOCK, World
+from pyspark.sql import SparkSession
 
 from tamper.attacks import ATTACKS, FLIP
 from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, replaced, scan
