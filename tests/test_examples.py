@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness import programs
 from harness.classes import SPARK_CATALOG
 from harness.files import files_below, magic
 from harness.jars import ROOT, SPARK_JARS, build_jars, our_jar
-from servers import programs
 from servers.rest import RestServer, start_rest_server
 
 from pyspark_iceberg_crypto import Keystore

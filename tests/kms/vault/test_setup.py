@@ -432,4 +432,4 @@ def test_without_go_the_tests_say_what_to_install(tmp_path: Path) -> None:
 
 
 def test_vault_is_built_outside_of_the_tree() -> None:
-    assert Path(__file__).parents[2] not in vault_binary().parents
+    assert Path(__file__).parents[3] not in vault_binary().parents
