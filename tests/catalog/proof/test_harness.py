@@ -30,6 +30,7 @@ def test_the_search_finds_a_plaintext_table(lake: Lake) -> None:
         lake.assert_encrypted()
 
 
+@pytest.mark.catalogs()
 def test_stock_iceberg_ignores_the_key_id(lake: Lake) -> None:
     """The gap that this project closes. When Iceberg closes it, this test says so."""
     if lake.kind == "hive":

@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
 
+pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
+
+@pytest.mark.catalogs()
 def test_an_encrypted_table_verifies(lake: Lake) -> None:
     table = lake.create(partition="part", write_delete_mode="merge-on-read")
     lake.insert(table, range(3))

@@ -44,6 +44,7 @@ BAD_TABLES = {
 }
 
 
+@pytest.mark.catalogs("rest")
 @pytest.mark.parametrize("case", BAD_TABLES)
 def test_bad_table(lake: Lake, case: str) -> None:
     bad = BAD_TABLES[case]
@@ -165,6 +166,7 @@ BAD_CATALOGS = {
 }
 
 
+@pytest.mark.catalogs("hive")
 @pytest.mark.parametrize("case", BAD_CATALOGS)
 def test_bad_catalog(lake: Lake, case: str, tmp_path: Path) -> None:
     bad = BAD_CATALOGS[case]

@@ -12,6 +12,8 @@ from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.catalogs("hive", "hadoop")
+
 
 @contextmanager
 def without_key(lake: Lake, folder: Path, has: str = "k1") -> Iterator[Lake]:
@@ -46,6 +48,7 @@ def names(lake: Lake) -> set[str]:
     return {row.tableName for row in lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")}
 
 
+@pytest.mark.catalogs()
 def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {lake.table()} WHERE id = 1")

@@ -65,6 +65,7 @@ def test_snapshot_into_an_encrypted_table_is_refused(lake: Lake, parquet_source:
     assert not lake.spark.catalog.tableExists(lake.table("new"))
 
 
+@pytest.mark.catalogs("hive")
 def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: str) -> None:
     """Only spark_catalog migrates; a lake other than Hive has nothing to migrate from."""
     if lake.kind != "hive":

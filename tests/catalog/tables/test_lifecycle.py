@@ -8,6 +8,7 @@ from harness.keystore import make_keystore
 from harness.lake import Lake
 
 
+@pytest.mark.catalogs()
 def test_rename(lake: Lake) -> None:
     table = lake.create()
     lake.insert(table, [1])
@@ -24,6 +25,7 @@ def test_rename(lake: Lake) -> None:
     } == {"renamed"}
 
 
+@pytest.mark.catalogs()
 def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
     dropped, purged = (
         lake.create("dropped"),
@@ -198,6 +200,7 @@ def test_session_catalog(hive: Lake) -> None:
     assert not list(files_below(folder))
 
 
+@pytest.mark.catalogs("hive", "hadoop")
 def test_purge_without_the_key_drops_nothing(lake: Lake, tmp_path: Path) -> None:
     if (
         lake.kind == "jdbc"

@@ -4,6 +4,8 @@ import pytest
 from harness.files import MARKER, magic
 from harness.lake import Lake
 
+pytestmark = pytest.mark.catalogs("hive", "hadoop")
+
 
 def mode_properties(mode: str) -> dict[str, str]:
     return {f"write_{statement}_mode": mode for statement in ("delete", "update", "merge")}

@@ -2,8 +2,11 @@
 
 import time
 
+import pytest
 from harness.files import MARKER
 from harness.lake import Lake
+
+pytestmark = pytest.mark.catalogs("hive", "hadoop")
 
 
 def current_snapshot(lake: Lake, table: str) -> int:

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 
+pytestmark = pytest.mark.catalogs("hive", "jdbc")
+
 PROCEDURES = ("compute_table_stats", "compute_partition_stats")
 COST = {"spark.sql.cbo.enabled": "true", "spark.sql.iceberg.report-column-stats": "true"}
 

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from harness.files import marker_in
 from harness.lake import Lake
+
+pytestmark = pytest.mark.catalogs("hive", "hadoop")
 
 
 def run_stream(lake: Lake, source: str, target: str, checkpoint: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 from harness.lake import Lake
 
 
+@pytest.mark.catalogs()
 def test_views(lake: Lake) -> None:
     table = lake.create()
     lake.insert(table, [1, 2, 3])

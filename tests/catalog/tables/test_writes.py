@@ -13,6 +13,7 @@ def select(ids: str) -> str:
     return f"SELECT id, concat('{MARKER}-', id) AS note, 'p' AS part FROM range({ids})"
 
 
+@pytest.mark.catalogs()
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_create_and_insert(lake: Lake, file_format: str) -> None:
     table = lake.create(partition="part", write_format_default=file_format)
@@ -38,6 +39,7 @@ def test_create_gets_format_version_3(lake: Lake) -> None:
     assert lake.ids(explicit) == [1]
 
 
+@pytest.mark.catalogs()
 def test_ctas_rtas_and_create_or_replace(lake: Lake) -> None:
     table = lake.table()
     lake.run(f"CREATE TABLE {table} USING iceberg {KEY} AS {select('3')}")
