@@ -8,9 +8,10 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-JVM_SOURCES := build.gradle settings.gradle LICENSE $(shell find jvm/src/main -type f)
+GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
+JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 TEST_JARS := jvm/build/.test-jars
@@ -96,15 +97,15 @@ $(JAR): $(JVM_SOURCES) | tools
 	@echo "building $(@F)"
 	@$(gradle) :$(ARTIFACT):jar
 	@mkdir -p $(@D)
-	@cp jvm/build/libs/$(@F) $@
+	@cp jvm/build/$(ARTIFACT)/libs/$(@F) $@
 
-$(TEST_JARS): build.gradle | tools
+$(TEST_JARS): $(GRADLE_FILES) | tools
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(INSTALLED): pyproject.toml hatch_build.py | tools $(JAR)
+$(INSTALLED): pyproject.toml gradle.properties hatch_build.py | tools $(JAR)
 	@echo "installing Python packages into $(VENV)"
 	@test -x $(VENV)/bin/python || "$(PYTHON)" -m venv $(VENV)
 	@$(find_java); $(VENV)/bin/pip install -q --disable-pip-version-check -e '.[demo,test,lint]'
