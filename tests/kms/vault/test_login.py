@@ -219,13 +219,13 @@ def test_renewable_token_outlives_its_time(
 def test_token_that_a_maintenance_page_kept_from_a_look_is_renewed_later(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:
-    login = vault.token_login(secret, policy, address=proxy.url, ttl="3s", period="3s")
+    login = vault.token_login(secret, policy, address=proxy.url, ttl="6s", period="6s")
     client = jvm.client(login, raw=True)
     proxy.only, proxy.mode = "lookup-self", ("status", 200, {}, PAGE)
     blob = client.wrap(DEK, key)
     proxy.mode = "pass"
     client.unwrap(blob, key)
-    wait_for(lambda: RENEWAL in proxy.requests, 3)
+    wait_for(lambda: RENEWAL in proxy.requests, 6)
     client.close()
 
 
