@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.testing.Fuzz;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Random;
@@ -63,7 +64,7 @@ class WrappedKeyTest {
   @Test
   void everythingElseIsRefused() {
     byte[] whole = new WrappedKey("vault", 1, BODY).encode().array();
-    Random random = new Random(20261121);
+    Random random = new Random(Fuzz.SEED);
     for (int i = 0; i < 20_000; i++) {
       byte[] bytes = whole.clone();
       if (i % 2 == 0) {
