@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms._gcp import GcpKms
+from pyspark_iceberg_crypto.kms.gcp import GcpKms
 
 DEK = b"0123456789abcdef"
 ENDPOINT = "encryption.kms.gcp.endpoint"

@@ -19,11 +19,11 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms import _url
+from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import headers_unshown, require_private
-from pyspark_iceberg_crypto.kms._vault_login import (
+from pyspark_iceberg_crypto.kms._secrets import headers_unshown, require_private
+from pyspark_iceberg_crypto.kms.vault._login import (
     SERVICE_ACCOUNT_TOKEN,
     check_login,
     login_of,
@@ -100,7 +100,7 @@ class Vault(Kms):
     defaults: ClassVar[Mapping[str, str]] = {"kubernetes-token-file": SERVICE_ACCOUNT_TOKEN}
 
     def __post_init__(self) -> None:
-        url = _url.split(self.address)
+        url = _address.split(self.address)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ConfigurationError(
                 f"{self.address!r} is not the URL of a Vault", "https://vault.example.com:8200"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
-from pyspark_iceberg_crypto.kms._pkcs11_tool import Pin, Token, TokenKey
+from pyspark_iceberg_crypto.kms.pkcs11._tool import Pin, Token, TokenKey
 
 
 @dataclass(frozen=True)

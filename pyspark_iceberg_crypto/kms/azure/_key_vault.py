@@ -10,11 +10,11 @@ from datetime import datetime, timezone
 from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
-from pyspark_iceberg_crypto.kms import _url
-from pyspark_iceberg_crypto.kms._azure_errors import headers_unlogged, typed_errors
-from pyspark_iceberg_crypto.kms._azure_policy import hsm_policy, vault_policy
+from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms.azure._errors import headers_unlogged, typed_errors
+from pyspark_iceberg_crypto.kms.azure._policy import hsm_policy, vault_policy
 
 ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
 RSA_BITS = (2048, 3072, 4096)
@@ -56,7 +56,7 @@ class AzureKeyVault(Kms):
     token_scope: str | None = None
 
     def __post_init__(self) -> None:
-        parts = _url.split(self.vault_url)
+        parts = _address.split(self.vault_url)
         if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
             raise ConfigurationError(
                 f"{self.vault_url!r} is not the https address of a vault",
@@ -190,11 +190,11 @@ class AzureKeyVault(Kms):
 
     @property
     def _is_hsm(self) -> bool:
-        return ".managedhsm." in (_url.split(self.vault_url).hostname or "")
+        return ".managedhsm." in (_address.split(self.vault_url).hostname or "")
 
     @property
     def _vault_name(self) -> str:
-        return (_url.split(self.vault_url).hostname or "").partition(".")[0]
+        return (_address.split(self.vault_url).hostname or "").partition(".")[0]
 
     def _kind(self, hardware: bool, key_bits: int | None) -> tuple[str, int]:
         if self.algorithm.startswith("RSA"):
@@ -308,5 +308,5 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def _origin(url: str) -> tuple[str, str | None, int]:
-    parts = _url.split(url)
+    parts = _address.split(url)
     return parts.scheme, parts.hostname, parts.port or 443

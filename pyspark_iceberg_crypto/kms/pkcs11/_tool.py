@@ -17,7 +17,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._private import missing, read_secret
+from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
 
 TIMEOUT_SECONDS = 60
 

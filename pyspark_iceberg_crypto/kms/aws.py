@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import headers_unshown
+from pyspark_iceberg_crypto.kms._secrets import headers_unshown
 
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
-from pyspark_iceberg_crypto.kms import _atomic, _keytool, _versions
+from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
-from pyspark_iceberg_crypto.kms._private import require_private
+from pyspark_iceberg_crypto.kms._secrets import require_private
+from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
 
 
 @dataclass(frozen=True)

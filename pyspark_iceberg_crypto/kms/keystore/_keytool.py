@@ -14,7 +14,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms._private import missing, read_secret
+from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
 
 MIN_PASSWORD = 6  # keytool's own limit
 TIMEOUT = 120  # seconds

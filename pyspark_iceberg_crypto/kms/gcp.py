@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import headers_unshown
+from pyspark_iceberg_crypto.kms._secrets import headers_unshown
 
 T = TypeVar("T")
 

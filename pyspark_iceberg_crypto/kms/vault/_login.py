@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
-from pyspark_iceberg_crypto.kms._private import read_text
+from pyspark_iceberg_crypto.kms._secrets import read_text
 
 if TYPE_CHECKING:
-    from pyspark_iceberg_crypto.kms._vault import Vault
+    from pyspark_iceberg_crypto.kms.vault import Vault
 
 _SENDABLE = re.compile(r"[\x21-\x7e]+")  # requests' own error for another header shows it
 

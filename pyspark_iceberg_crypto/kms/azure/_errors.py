@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto.errors import (
     NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._private import headers_unshown, shows_header
+from pyspark_iceberg_crypto.kms._secrets import headers_unshown, shows_header
 
 _UNUSABLE = {"KeyDisabled", "KeyExpired", "KeyNotYetValid"}
 _NETWORK = {"ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"}
