@@ -33,7 +33,7 @@ inside() {
   unshare --mount --pid --fork bash -euc '
     mount -t proc proc "$0/proc"
     mount --rbind /dev "$0/dev"
-    exec chroot --userspec="$1" "$0" env -i -C "$2" "${@:4}" HOME="$2" LANG=C.UTF-8 PATH="$PATH" bash -euc "$3"
+    exec chroot --userspec="$1" "$0" env -i -C "$2" "${@:4}" HOME="$2" LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -euc "$3"
   ' "$system" "$1" "$home" "cd iceberg-crypto 2> /dev/null || true; $2" "${environment[@]}"
 }
 
