@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `servers`, whatever import mode pytest runs in
-if java_home := os.environ.get("JAVA_HOME"):  # Spark's choice is then that of whoever looks for `java` on the PATH
+if java_home := os.environ.get(
+    "JAVA_HOME"
+):  # Spark's choice is then that of whoever looks for `java` on the PATH
     os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 
 from pyspark.sql import SparkSession

@@ -424,7 +424,9 @@ def test_without_a_vault_the_error_names_the_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/iceberg-crypto/vault-\w+: run `make vault`"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"{tmp_path}/iceberg-crypto/vault-\w+: run `make vault`"
+    ):
         vault_binary()
 
 

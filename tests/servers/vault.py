@@ -320,7 +320,9 @@ def vault_binary() -> Path:
     told = subprocess.run([BUILD, "path"], check=True, capture_output=True, text=True)
     program = Path(told.stdout.strip())
     if not program.exists():
-        raise FileNotFoundError(f"no Vault {program}: run `make vault`, which builds it once, in minutes")
+        raise FileNotFoundError(
+            f"no Vault {program}: run `make vault`, which builds it once, in minutes"
+        )
     return program
 
 
