@@ -8,9 +8,10 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-JVM_SOURCES := build.gradle settings.gradle LICENSE $(shell find jvm/src/main -type f)
+GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
+JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
 VENV := .venv
 # What is installed into it, by the extra of pyproject.toml.
 DEMO := $(VENV)/.demo
@@ -138,10 +139,10 @@ $(JAR): $(JVM_SOURCES)
 	@echo "building $(@F)"
 	@$(gradle) :$(ARTIFACT):jar
 	@mkdir -p $(@D)
-	@cp jvm/build/libs/$(@F) $@
+	@cp jvm/build/$(ARTIFACT)/libs/$(@F) $@
 
 # After the jar: two Gradles in one folder would wait for each other's locks.
-$(TEST_JARS): build.gradle | $(JAR)
+$(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
 	@touch $@
@@ -157,7 +158,7 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(LINT): $(VENV)/.%: pyproject.toml hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@

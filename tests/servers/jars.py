@@ -12,7 +12,7 @@ BUILD = ROOT / "jvm" / "build"
 
 def our_jar() -> Path:
     """The newer of the jar that the wheel carries and the one that Gradle has just built."""
-    folders = (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "libs")
+    folders = (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "iceberg-crypto-spark-4.1_2.13" / "libs")
     jars = [jar for folder in folders for jar in folder.glob("iceberg-crypto-spark-*.jar")]
     if not jars:
         raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
@@ -41,7 +41,7 @@ def spark_jar(pattern: str) -> Path:
 def compile_file_system(folder: Path) -> str:
     """Compiles Hadoop's local files without a process, chmod, for each, into `folder`; gives its name."""
     name = "io.icebergcrypto.testing.NoChmodFileSystem"
-    source = ROOT / "jvm" / "src" / "test" / "java" / f"{name.replace('.', '/')}.java"
+    source = ROOT / "jvm" / "core" / "src" / "test" / "java" / f"{name.replace('.', '/')}.java"
     hadoop = spark_jar("hadoop-client-api-*.jar")
     subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", hadoop, source], check=True)
     return name
