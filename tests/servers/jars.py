@@ -12,7 +12,10 @@ BUILD = ROOT / "jvm" / "build"
 
 def our_jar() -> Path:
     """The newer of the jar that the wheel carries and the one that Gradle has just built."""
-    folders = (ROOT / "pyspark_iceberg_crypto" / "jars", BUILD / "iceberg-crypto-spark-4.1_2.13" / "libs")
+    folders = (
+        ROOT / "pyspark_iceberg_crypto" / "jars",
+        BUILD / "iceberg-crypto-spark-4.1_2.13" / "libs",
+    )
     jars = [jar for folder in folders for jar in folder.glob("iceberg-crypto-spark-*.jar")]
     if not jars:
         raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")

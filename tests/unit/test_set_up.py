@@ -6,8 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-DEV = Path(__file__).resolve().parents[2] / "dev"
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # mypy and pytest bring it there
+
+ROOT = Path(__file__).resolve().parents[2]
+DEV = ROOT / "dev"
 
 
 @pytest.fixture
@@ -83,9 +91,26 @@ def test_without_a_new_go_vault_says_where_one_comes_from(bare: Path, tmp_path: 
     write_program(bare / "go", "echo go version go1.19.8 linux/amd64")
     tree = tmp_path / "tree"
     for part in ("dev", "tests/servers/vault"):
-        shutil.copytree(DEV.parent / part, tree / part)
+        shutil.copytree(ROOT / part, tree / part)
     done = run(bare, tree / "dev" / "vault.sh", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "is built with Go 1.21 or newer, and there is none" in done.stderr
     assert "hint: make vault;" in done.stderr
     assert [file.name for file in (tmp_path / "cache/iceberg-crypto").iterdir()] == ["vault.lock"]
+
+
+def test_the_lock_has_a_version_of_each_package_that_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        named += extra
+    locked: dict[str, list[str]] = {}
+    for line in (ROOT / "dev" / "constraints.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition(" ;")[0].partition("==")
+            locked.setdefault(name, []).append(version)
+    for requirement in map(Requirement, named):
+        if requirement.name != project["project"]["name"]:
+            versions = locked.get(canonicalize_name(requirement.name), [])
+            assert versions, f"run `make lock`: there is no version of {requirement.name}"
+            assert all(requirement.specifier.contains(version) for version in versions), requirement
