@@ -38,9 +38,10 @@ spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(py
 help: ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-# Makes files, two at a time, once the system has what that takes; says how long it took if there was something to do.
-# $(call ready,FILES[,TOOLS]), as the first line of a recipe
-ready = @$(MAKE) -s $(or $(2),tools); $(MAKE) -qs $(1) || { $(MAKE) -s -j2 $(1); echo "set up in $$SECONDS seconds"; }
+# $(call ready,FILES[,TOOLS]), first in a recipe: makes sure of the system's tools, and makes the files, two at a time.
+# Says how long that took if there was a file to make.
+ready = @TIMEFORMAT="set-up took %0R s (CPU: %0U s, system %0S s)"; tools="$(MAKE) -s $(or $(2),tools)"; \
+    if $(MAKE) -qs $(1); then $$tools; else time { $$tools; $(MAKE) -s -j2 $(1); }; fi
 
 .PHONY: setup
 setup: ## Install everything: system packages (as root), .venv, the jar, the tests' servers
