@@ -3,6 +3,7 @@
 And which tests `make test` leaves to `make nightly`, and which share a worker.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
+if java_home := os.environ.get("JAVA_HOME"):
+    # Spark's choice is then that of whoever looks for `java` on the PATH.
+    os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 
 from harness.lake import Lake
 from harness.world import KINDS, World, make_world
