@@ -72,8 +72,9 @@ TIMES := jvm/build/test-times
 took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 
 .PHONY: test-jvm
-test-jvm: setup-test ## Run the Java tests (JUNIT="FormatFuzzTest|Json" chooses classes)
-	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); $(call took,Java) | tee -a $(TIMES)
+test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes)
+	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
+	    $(call took,Java) | tee -a $(TIMES)
 
 .PHONY: test-py
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
