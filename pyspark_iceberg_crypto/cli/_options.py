@@ -146,16 +146,17 @@ def _option(field: dataclasses.Field[Any], help: str) -> click.Option:  # noqa: 
         flags = f"--{flag}/--no-{flag}" if field.default else f"--{flag}"
         return click.Option([field.name, flags], is_flag=True, default=field.default, help=help)
     is_map = field.default_factory is dict
-    is_required = field.default is dataclasses.MISSING and not is_map
+    has_default = not is_map and field.default is not dataclasses.MISSING
+    default: dict[str, Any] = {"default": field.default} if has_default else {}
     return click.Option(
         [field.name, f"--{flag}"],
         type=type(field.default) if isinstance(field.default, int) else str,
-        required=is_required,
-        default=None if is_required or is_map else field.default,
-        show_default=True,
+        required=not is_map and not has_default,
         multiple=is_map,
         metavar="NAME=VALUE" if is_map else None,
+        show_default=True,
         help=help,
+        **default,
     )
 
 
