@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-JAR = "iceberg-crypto-spark-4.1_2.13-0.1.0.jar"
+ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
 INSTALL = "apt-get install -y gradle openjdk-17-jdk-headless"
 
 
@@ -30,9 +30,9 @@ class JarBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         root = Path(self.root)
-        jar = root / "pyspark_iceberg_crypto" / "jars" / JAR
+        jar = root / "pyspark_iceberg_crypto" / "jars" / f"{ARTIFACT}-{self.metadata.version}.jar"
         if not is_current(jar, root):
-            self.app.display_info(f"building {JAR} with Gradle")
+            self.app.display_info(f"building {jar.name} with Gradle")
             build(jar, root)
 
 
@@ -40,8 +40,9 @@ def is_current(jar: Path, root: Path) -> bool:
     """Tell whether the jar exists and is no older than any file it is made from."""
     if not jar.is_file():
         return False
-    sources = [root / "build.gradle", root / "settings.gradle"]
-    sources += [path for path in (root / "jvm" / "src" / "main").rglob("*") if path.is_file()]
+    sources = [*root.glob("*.gradle"), *root.glob("gradle.properties")]
+    for folder in ("core", "spark"):
+        sources += [path for path in (root / "jvm" / folder).rglob("*") if path.is_file()]
     return jar.stat().st_mtime >= max(path.stat().st_mtime for path in sources)
 
 
@@ -53,7 +54,7 @@ def build(jar: Path, root: Path) -> None:
     environment = dict(os.environ, JAVA_HOME=str(java_home()))
     # Not our choice of words on the command line: gradle is the program found above.
     done = subprocess.run(  # noqa: S603
-        [gradle, "--no-daemon", "-q", ":iceberg-crypto-spark-4.1_2.13:jar"],
+        [gradle, "--no-daemon", "-q", f":{ARTIFACT}:jar"],
         cwd=root,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -63,7 +64,7 @@ def build(jar: Path, root: Path) -> None:
     if done.returncode != 0:
         raise RuntimeError(f"Gradle could not build the jar:\n{done.stdout}{done.stderr}")
     jar.parent.mkdir(exist_ok=True)
-    shutil.copyfile(root / "jvm" / "build" / "libs" / JAR, jar)
+    shutil.copyfile(root / "jvm" / "build" / ARTIFACT / "libs" / jar.name, jar)
 
 
 def java_home() -> Path:

@@ -11,6 +11,8 @@
 >>> print(verify_table(spark, "lake.db.t"))
 """
 
+from importlib.metadata import version
+
 from pyspark_iceberg_crypto._jvm import typed_errors
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -50,7 +52,7 @@ from pyspark_iceberg_crypto.verify import (
     verify_table,
 )
 
-__version__ = "0.1.0"
+__version__ = version("pyspark-iceberg-crypto")
 
 __all__ = [
     "AccessDeniedError",

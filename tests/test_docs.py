@@ -11,7 +11,6 @@ import pyspark_iceberg_crypto
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-JAVA = ROOT / "jvm" / "src"
 
 
 @pytest.fixture(params=DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -19,20 +18,27 @@ def document(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
-def java_sources(folder: str) -> str:
-    return "\n".join(path.read_text() for path in sorted((JAVA / folder).rglob("*.java")))
+def java_files(kind: str, name: str = "*") -> list[Path]:
+    """Java files of all modules, of `main` or `test`."""
+    return sorted((ROOT / "jvm").glob(f"**/src/{kind}/java/**/{name}.java"))
+
+
+def java_sources() -> str:
+    return "\n".join(path.read_text() for path in java_files("main"))
 
 
 def test_named_tests_exist(document: Path) -> None:
     for file, name in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", document.read_text()):
-        folders = [ROOT / "tests", ROOT / "tests" / "catalog", ROOT / "tests" / "kms"]
-        path = next(folder / file for folder in folders if (folder / file).exists())
+        paths = [path for path in (ROOT / "tests").rglob(Path(file).name) if path.match(file)]
         defined = {
-            node.name for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "name")
+            node.name
+            for path in paths
+            for node in ast.walk(ast.parse(path.read_text()))
+            if hasattr(node, "name")
         }
         assert name in defined, f"{file} has no {name}"
     for file, name in re.findall(r"`(\w+Test)\.(\w+)`", document.read_text()):
-        (path,) = (JAVA / "test").rglob(f"{file}.java")
+        (path,) = java_files("test", file)
         assert f"void {name}(" in path.read_text(), f"{file} has no {name}"
 
 
@@ -71,7 +77,7 @@ def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) 
 def test_every_property_of_the_code_is_documented() -> None:
     """Those that stand as text in the Java sources; the ids of objects handed over within a JVM aside."""
     reference = (ROOT / "docs" / "properties.md").read_text()
-    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+\w)"', java_sources("main")))
+    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+\w)"', java_sources()))
     internal = {name for name in found if name.endswith(".shared-id")}
     assert found - internal
     missing = {name for name in found - internal if f"`{name}`" not in reference}
@@ -80,10 +86,11 @@ def test_every_property_of_the_code_is_documented() -> None:
 
 def test_every_property_has_a_known_name() -> None:
     """Names that PropertyNames does not know are refused: a new property must be there."""
-    catalog = java_sources("main/java/io/icebergcrypto/catalog")
-    declared = set(re.findall(r'static final String (\w+) =\s*"encryption\.[a-z-]+"', catalog))
-    known = (JAVA / "main/java/io/icebergcrypto/catalog/PropertyNames.java").read_text()
-    named = set(re.findall(r"\w\.([A-Z_]+)\b", known))
+    declared = set(
+        re.findall(r'static final String (\w+) =\s*"encryption\.[a-z-]+"', java_sources())
+    )
+    (known,) = java_files("main", "PropertyNames")
+    named = set(re.findall(r"\w\.([A-Z_]+)\b", known.read_text()))
     assert declared
     assert declared <= named, declared - named
 
@@ -97,15 +104,14 @@ def test_every_documented_property_is_in_the_code() -> None:
         "encryption.data-key-length",
     }
     named = set(re.findall(r"`(encryption\.[a-z][\w.-]*[a-z])`", reference))
-    code = java_sources("main")
+    code = java_sources()
     assert {name for name in named - iceberg if f'"{name}"' not in code} == set()
 
 
 def test_every_error_is_documented() -> None:
     reference = (ROOT / "docs" / "errors.md").read_text()
     python = {name for name in pyspark_iceberg_crypto.__all__ if name.endswith("Error")}
-    package = JAVA / "main" / "java" / "io" / "icebergcrypto"
-    java = {path.stem for path in package.glob("*Exception.java")}
+    java = {path.stem for path in java_files("main", "*Exception")}
     assert {name for name in python | java if f"`{name}`" not in reference} == set()
 
 

@@ -68,12 +68,16 @@ def test_the_sdist_holds_what_the_jar_is_built_from(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {
         "build.gradle",
+        "gradle.properties",
         "settings.gradle",
+        "jvm/test-servers.gradle",
+        "jvm/core/build.gradle",
+        "jvm/spark/v4.1/build.gradle",
         "hatch_build.py",
         "LICENSE",
         "pyproject.toml",
     } <= names
-    assert "jvm/src/main/java/io/icebergcrypto/python/PythonApi.java" in names
+    assert "jvm/spark/common/src/main/java/io/icebergcrypto/python/PythonApi.java" in names
     assert not [name for name in names if name.endswith((".jar", ".class"))]
 
 

@@ -7,6 +7,9 @@ from types import ModuleType
 
 import pytest
 
+import pyspark_iceberg_crypto
+from pyspark_iceberg_crypto import AwsKms, session
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -21,10 +24,10 @@ def hook() -> ModuleType:
 
 def tree(root: Path, jar_age: int | None) -> Path:
     """A source tree whose files are from second 1000, and a jar so many seconds older."""
-    source = root / "jvm" / "src" / "main" / "java" / "A.java"
+    source = root / "jvm" / "core" / "src" / "main" / "java" / "A.java"
     source.parent.mkdir(parents=True)
     jar = root / "a.jar"
-    for path in (source, root / "build.gradle", root / "settings.gradle"):
+    for path in (source, root / "build.gradle", root / "gradle.properties"):
         path.touch()
         os.utime(path, (1000, 1000))
     if jar_age is not None:
@@ -64,3 +67,13 @@ def test_an_old_jdk(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RuntimeError, match="is older"):
         hook.java_home()
+
+
+def test_one_place_for_versions() -> None:
+    lines = (ROOT / "gradle.properties").read_text().splitlines()
+    versions = dict(line.split("=") for line in lines if "=" in line and line[0] != "#")
+    assert pyspark_iceberg_crypto.__version__ == versions["version"]
+    assert session.ICEBERG_COORDINATE.endswith(f":{versions['icebergVersion']}")
+    assert AwsKms.packages == (
+        f"org.apache.iceberg:iceberg-aws-bundle:{versions['icebergVersion']}",
+    )

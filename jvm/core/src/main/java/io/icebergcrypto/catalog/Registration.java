@@ -1,0 +1,220 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.commit.CommitGuard;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.integrity.MetadataFile;
+import io.icebergcrypto.io.KeylessFileIO;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.io.FileIO;
+
+/** A table that is registered by its metadata file, which may be anybody's. */
+final class Registration {
+  private final EncryptedCatalog catalog;
+  private final TableIdentifier identifier;
+  private final String metadataFile;
+
+  Registration(EncryptedCatalog catalog, TableIdentifier identifier, String metadataFile) {
+    this.catalog = catalog;
+    this.identifier = identifier;
+    this.metadataFile = metadataFile;
+  }
+
+  /**
+   * Registers the table with the catalog behind, after a look at its metadata and at the table that
+   * it is to replace.
+   *
+   * @throws InvalidConfigurationException when encryption is required and it has no key id, when it
+   *     has properties of encryption that no table may have, or when it is to replace an encrypted
+   *     table and cannot be read; nothing was registered
+   * @throws NotSupportedException when it would replace an encrypted table by another one, or by
+   *     one with another key id or none; nothing was registered
+   * @throws AccessDeniedException when the catalog does not allow its key id; nothing was
+   *     registered
+   * @throws TamperedException when its metadata is not genuine; nothing was registered, unless the
+   *     file was exchanged just now: the table is then refused at each load
+   */
+  Table register(boolean overwrite) {
+    BaseTable target = overwrite ? encryptedTarget() : null;
+    TableMetadata replaced = target == null ? null : target.operations().current();
+    check(target);
+    Catalog delegate = catalog.delegate();
+    Table table =
+        overwrite // as a catalog does by default, which knows no other
+            ? delegate.registerTable(identifier, metadataFile, true)
+            : delegate.registerTable(identifier, metadataFile);
+    if (replaced != null && table instanceof BaseTable base) {
+      checkRegistered(replaced, base.operations().current());
+    }
+
+    if (catalog.authenticatesMetadata() && table instanceof BaseTable base) {
+      catalog.operations(base.operations(), base.name()).checkRegistered(metadataFile);
+    }
+
+    return catalog.decorate(table, identifier);
+  }
+
+  /** The file may have been exchanged before the catalog behind read it. */
+  private void checkRegistered(TableMetadata replaced, TableMetadata registered) {
+    try {
+      checkReplaces(replaced, registered);
+      checkProperties(registered);
+    } catch (IcebergCryptoException e) {
+      throw new TamperedException(
+              String.format(
+                  "metadata file %s was exchanged while it was registered, and the table is now"
+                      + " what it says: %s",
+                  metadataFile, e.problem()),
+              String.format(
+                  "Find out who did that, and let nobody write to the table. Its metadata file was"
+                      + " %s: drop the table without PURGE, and register that one.",
+                  replaced.metadataFileLocation()))
+          .inTable(catalog.fullName(identifier));
+    }
+  }
+
+  /** The encrypted table that is to be replaced, as the catalog behind has it; null for none. */
+  private BaseTable encryptedTarget() {
+    try {
+      Table target = catalog.delegate().loadTable(identifier);
+      return target instanceof BaseTable base && wasEncrypted(base.operations().current())
+          ? base
+          : null;
+    } catch (NoSuchTableException e) {
+      return null;
+    }
+  }
+
+  /** Whether it is encrypted, also when a client without this catalog removed the key id. */
+  private static boolean wasEncrypted(TableMetadata metadata) {
+    Snapshot current = metadata.currentSnapshot();
+    return EncryptionProperties.keyId(metadata.properties()) != null
+        || EncryptionProperties.masterKeyId(metadata) != null
+        || current != null && current.keyId() != null;
+  }
+
+  private void check(BaseTable target) {
+    boolean required =
+        target != null
+            || catalog.encryptionRequired()
+            || catalog.authenticatesMetadata()
+            || catalog.allowedKeyIds().limited();
+    MetadataFile file;
+    TableMetadata metadata;
+    try {
+      file = read(target);
+      metadata = file.metadata();
+    } catch (RuntimeException | LinkageError e) {
+      if (required) {
+        throw unreadable(target != null, e);
+      }
+
+      return; // only the catalog's server may read it: tables are checked when they are used
+    }
+
+    if (target != null) {
+      checkReplaces(target.operations().current(), metadata);
+    }
+
+    checkProperties(metadata);
+    catalog.checkMetadata(identifier, file);
+  }
+
+  /** Reads the file, with a server's credentials where a table has some. */
+  private MetadataFile read(BaseTable target) {
+    if (target != null) {
+      return MetadataFile.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
+    }
+
+    try (FileIO io = catalog.newFileIO()) {
+      return MetadataFile.read(io, metadataFile);
+    }
+  }
+
+  private void checkReplaces(TableMetadata target, TableMetadata metadata) {
+    String name = catalog.fullName(identifier);
+    if (!Objects.equals(target.uuid(), metadata.uuid())) {
+      throw new NotSupportedException(
+              String.format(
+                  "metadata file %s is another table's (UUID %s): registering it would replace an"
+                      + " encrypted table (UUID %s)",
+                  metadataFile, metadata.uuid(), target.uuid()),
+              String.format(
+                  "Register it under another name. Or, to give the encrypted table up, DROP TABLE"
+                      + " %s first.",
+                  name))
+          .inTable(name);
+    }
+
+    String keyId = EncryptionProperties.keyId(target.properties());
+    String known = keyId != null ? keyId : EncryptionProperties.masterKeyId(target);
+    if (known != null) {
+      Map<String, String> before = Map.of(EncryptionProperties.KEY_ID, known);
+      CommitGuard.checkKeyId(name, true, before, metadata.properties());
+    }
+  }
+
+  private void checkProperties(TableMetadata metadata) {
+    String name = catalog.fullName(identifier);
+    Map<String, String> properties = metadata.properties();
+    PropertyNames.checkTable(name, Map.of(), properties);
+    if (EncryptionProperties.keyId(properties) != null) {
+      try {
+        EncryptionProperties.check(name, Map.of(), properties);
+      } catch (IcebergCryptoException e) {
+        throw e.withHint("Nothing was registered: an earlier metadata file may be right.");
+      }
+    } else if (wasEncrypted(metadata)) {
+      throw new TamperedException(
+              String.format(
+                  "metadata file %s has keys and no %s (it was '%s'): a client without encryption,"
+                      + " or somebody with access to the metadata, removed it",
+                  metadataFile,
+                  EncryptionProperties.KEY_ID,
+                  EncryptionProperties.masterKeyId(metadata)),
+              "Nothing was registered. Register an earlier metadata file of the table, which still"
+                  + " has it.")
+          .inTable(name);
+    } else if (catalog.encryptionRequired()) {
+      throw EncryptionProperties.required(
+              "Register it in a catalog without this property, and make an encrypted copy with"
+                  + " CREATE TABLE ... AS SELECT.")
+          .inTable(name);
+    }
+  }
+
+  private IcebergCryptoException unreadable(boolean replaces, Throwable e) {
+    return new InvalidConfigurationException(
+            String.format(
+                "metadata file %s cannot be read, and the catalog looks at it before %s",
+                metadataFile,
+                replaces ? "an encrypted table is replaced" : "a table is registered"),
+            String.format(
+                "Check the path, and that this client may read it (%s, credentials).%s",
+                CatalogProperties.FILE_IO_IMPL,
+                replaces
+                    ? ""
+                    : " Where only the catalog's server may, register the table with a catalog that"
+                        + " has no "
+                        + EncryptionProperties.REQUIRED
+                        + " and no "
+                        + EncryptionProperties.ALLOWED_KEY_IDS
+                        + "."),
+            e)
+        .inTable(catalog.fullName(identifier));
+  }
+}

@@ -1,0 +1,58 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.kms.call.KmsCaller;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * A catalog's KMS client as one table's encryption manager has it: each call tells the table's
+ * UUID, on executors too. What is made of that is the KMS client's matter: see {@link
+ * TableBinding}.
+ */
+public final class BoundKmsClient implements KeyManagementClient {
+  private static final long serialVersionUID = 1L;
+
+  private final String tableUuid;
+  private final KeyManagementClient kms;
+
+  /**
+   * Binds a client that was initialized.
+   *
+   * @param tableUuid the table's UUID; null: not known
+   */
+  public BoundKmsClient(String tableUuid, KeyManagementClient kms) {
+    this.tableUuid = tableUuid;
+    this.kms = kms;
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // the shared client was initialized with the catalog
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    return KmsCaller.boundTo(tableUuid, () -> kms.wrapKey(key, wrappingKeyId));
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return KmsCaller.boundTo(tableUuid, () -> kms.unwrapKey(wrappedKey, wrappingKeyId));
+  }
+
+  @Override
+  public boolean supportsKeyGeneration() {
+    return kms.supportsKeyGeneration();
+  }
+
+  @Override
+  public KeyGenerationResult generateKey(String wrappingKeyId) {
+    return KmsCaller.boundTo(tableUuid, () -> kms.generateKey(wrappingKeyId));
+  }
+
+  @Override
+  public String toString() {
+    return kms.toString();
+  }
+}

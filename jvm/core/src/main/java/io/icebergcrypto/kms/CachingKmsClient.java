@@ -1,0 +1,276 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.KmsMetrics;
+import io.icebergcrypto.kms.call.Resilience;
+import io.icebergcrypto.kms.http.HeaderValues;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.security.SecureRandom;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
+import java.util.function.Supplier;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The decorator that every KMS client goes through: a cache of unwrapped keys, calls again when the
+ * KMS was unavailable ({@link Resilience}), and counters. There is one per catalog, shared by all
+ * its tables.
+ *
+ * <p>It travels to executors with a table. What travels is the client below (which carries
+ * references to its credentials, never the credentials) and an id; keys and counters stay. All
+ * copies of one id in one JVM share one client and one cache, so an executor logs in once and asks
+ * the KMS once per key, not once per task.
+ */
+public final class CachingKmsClient
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
+  private static final long serialVersionUID = 1L;
+
+  private static final Logger LOG = LoggerFactory.getLogger(CachingKmsClient.class);
+
+  private final KeyManagementClient client;
+  private final long ttlMs;
+  private final Resilience.Limits limits;
+  private final boolean authenticatedWrapping;
+  private final String application;
+  private final String id;
+
+  private transient volatile LocalKms local;
+
+  CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
+    this(client, ttlMs, limits, false, null);
+  }
+
+  /**
+   * Puts the decorator in front of a client.
+   *
+   * @param authenticatedWrapping what the user says of a client that does not say it itself
+   * @param application the id that requests tell; null: none
+   */
+  CachingKmsClient(
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      boolean authenticatedWrapping,
+      String application) {
+    this.client = client;
+    this.authenticatedWrapping = authenticatedWrapping;
+    this.ttlMs = ttlMs;
+    this.limits = limits;
+    this.application = application;
+    this.id = UUID.randomUUID().toString();
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // the client below was initialized before it was given to this one
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    ByteBuffer wrapped = callWrap(key, wrappingKeyId);
+    local().cache().put(wrappingKeyId, wrapped, key);
+    return wrapped;
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    LocalKms here = local();
+    return here.cache()
+        .get(
+            wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
+  }
+
+  /** The client's own word; else the user's, and without that no. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return client instanceof AuthenticatedWrapping knows
+        ? knows.authenticatesWrapping(wrappingKeyId)
+        : authenticatedWrapping;
+  }
+
+  /** The client's own word; one that says nothing does not. */
+  @Override
+  public boolean bindsTable() {
+    return client instanceof TableBinding binding && binding.bindsTable();
+  }
+
+  @Override
+  public boolean supportsKeyGeneration() {
+    return client.supportsKeyGeneration();
+  }
+
+  @Override
+  public KeyGenerationResult generateKey(String wrappingKeyId) {
+    KeyGenerationResult result =
+        call(
+            () -> local().client().generateKey(wrappingKeyId),
+            "make a key under",
+            wrappingKeyId,
+            local().metrics()::wrapped);
+    local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
+    return result;
+  }
+
+  /**
+   * Proves that a master key can be used: wraps a random key and unwraps it again, past the cache.
+   *
+   * @param wrappingKeyId the master key's id
+   * @throws IcebergCryptoException the KMS's own typed error when it cannot
+   */
+  public void check(String wrappingKeyId) {
+    KmsCaller.boundTo(
+        KmsCaller.NO_TABLE,
+        () -> {
+          tryKey(wrappingKeyId);
+          return null;
+        });
+  }
+
+  private void tryKey(String wrappingKeyId) {
+    byte[] probe = new byte[16];
+    new SecureRandom().nextBytes(probe);
+    ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
+    if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
+      throw new TamperedException(
+          String.format(
+              "%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
+          "Do not use this KMS client: data written with it could not be read.");
+    }
+  }
+
+  /** The counters of this JVM. */
+  public KmsMetrics metrics() {
+    return local().metrics();
+  }
+
+  /** The counters of this JVM by name, with the KMS and the number of keys in memory. */
+  public Map<String, Object> snapshot() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("kms", client.toString());
+    values.putAll(metrics().snapshot());
+    values.put("cached_keys", local().cache().size());
+    values.put("circuit", local().resilience().circuit());
+    values.put("keys_left_alone", local().resilience().keysLeftAlone());
+    return values;
+  }
+
+  /** Forgets and overwrites the keys in this JVM's memory and closes the client below. */
+  @Override
+  public void close() {
+    local().close();
+  }
+
+  @Override
+  public String toString() {
+    return client.toString();
+  }
+
+  public LocalKms local() {
+    LocalKms here = local;
+    if (here == null || here.isClosed()) {
+      KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();
+      here = LocalKms.of(id, client, ttlMs, limits, metrics);
+      this.local = here;
+    }
+
+    return here.use();
+  }
+
+  private ByteBuffer callWrap(ByteBuffer key, String wrappingKeyId) {
+    return call(
+        () -> local().client().wrapKey(key.duplicate(), wrappingKeyId),
+        "wrap with",
+        wrappingKeyId,
+        local().metrics()::wrapped);
+  }
+
+  private ByteBuffer callUnwrap(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return call(
+        () -> local().client().unwrapKey(wrappedKey.duplicate(), wrappingKeyId),
+        "unwrap with",
+        wrappingKeyId,
+        local().metrics()::unwrapped);
+  }
+
+  /** Calls the KMS; each attempt counts as a call, with its time. */
+  private <T> T call(
+      Supplier<T> operation, String what, String wrappingKeyId, LongConsumer countCall) {
+    LocalKms here = local();
+    Supplier<T> attempt =
+        () -> {
+          long start = System.nanoTime();
+          String outcome = "ok";
+          try {
+            return KmsCaller.as(application, operation);
+          } catch (RuntimeException | LinkageError e) {
+            here.metrics().failed();
+            LinkageError library = KmsClients.linkageError(e);
+            IcebergCryptoException typed =
+                library == null
+                    ? typed((RuntimeException) e, what, wrappingKeyId)
+                    : KmsClients.missingLibrary(client.getClass().getName(), library);
+            outcome = typed.getClass().getSimpleName();
+            throw typed;
+          } finally {
+            long nanos = System.nanoTime() - start;
+            countCall.accept(nanos);
+            log(what, wrappingKeyId, nanos, outcome);
+          }
+        };
+    return here.resilience().call(attempt, toString(), wrappingKeyId);
+  }
+
+  /** One line a call, without what went over. Key ids and names may be anybody's text. */
+  private void log(String what, String wrappingKeyId, long nanos, String outcome) {
+    if (LOG.isDebugEnabled()) {
+      LOG.debug(
+          "{}: {} key '{}' for table {}, {} ms: {}",
+          client,
+          what,
+          onOneLine(wrappingKeyId),
+          onOneLine(Objects.requireNonNullElse(KmsCaller.table(), "(none)")),
+          TimeUnit.NANOSECONDS.toMillis(nanos),
+          outcome);
+    }
+  }
+
+  private static String onOneLine(String text) {
+    return text.replaceAll("\\p{Cntrl}", "?");
+  }
+
+  /** The error of a client that does not throw ours: a user's own, or one of Iceberg's. */
+  private IcebergCryptoException typed(RuntimeException error, String what, String wrappingKeyId) {
+    if (error instanceof IcebergCryptoException typed) {
+      return typed;
+    }
+
+    if (HeaderValues.areQuotedBy(error)) {
+      return HeaderValues.refused(client + ", for key '" + wrappingKeyId + "'");
+    }
+
+    String problem =
+        String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
+    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+      if (cause instanceof IOException || cause instanceof UncheckedIOException) {
+        return new KmsUnavailableException(
+            problem, "Check that the KMS runs and can be reached from this host.", error);
+      }
+    }
+
+    return new IcebergCryptoException(
+        problem,
+        "Check that the key exists and is enabled, and that this login may use it.",
+        error);
+  }
+}

@@ -1,0 +1,134 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsMetrics;
+import io.icebergcrypto.kms.call.Later;
+import io.icebergcrypto.kms.call.Resilience;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * What all copies of one catalog's client share in this JVM: the client, with its login and
+ * connections; the cache, the counters and the circuit breakers.
+ *
+ * <p>Spark closes no catalog, and executors are told of no end. So what was not used for as long as
+ * keys may be kept, and ten minutes at least, is closed and forgotten; who comes back to it makes
+ * it anew.
+ */
+public final class LocalKms {
+  private static final long IDLE_MIN_MS = 600_000L;
+  private static final ConcurrentMap<String, LocalKms> BY_ID = new ConcurrentHashMap<>();
+
+  private final String id;
+  private final KeyManagementClient client;
+  private final KeyCache cache;
+  private final KmsMetrics metrics;
+  private final Resilience resilience;
+  private volatile long usedNanos = System.nanoTime();
+  private volatile boolean closed = false;
+
+  private LocalKms(
+      String id,
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      KmsMetrics metrics) {
+    this.id = id;
+    this.client = client;
+    this.cache = new KeyCache(ttlMs);
+    this.metrics = metrics;
+    this.resilience = new Resilience(limits, metrics);
+  }
+
+  /**
+   * The one of an id in this JVM, made from the given where there is none.
+   *
+   * @param metrics go on from a predecessor that was closed
+   */
+  static LocalKms of(
+      String id,
+      KeyManagementClient client,
+      long ttlMs,
+      Resilience.Limits limits,
+      KmsMetrics metrics) {
+    return BY_ID.computeIfAbsent(
+        id,
+        ignored -> {
+          LocalKms made = new LocalKms(id, client, ttlMs, limits, metrics);
+          made.closeWhenIdle(Math.max(ttlMs, IDLE_MIN_MS));
+          return made;
+        });
+  }
+
+  /** How many there are in this JVM. */
+  public static int count() {
+    return BY_ID.size();
+  }
+
+  KeyManagementClient client() {
+    return client;
+  }
+
+  KeyCache cache() {
+    return cache;
+  }
+
+  KmsMetrics metrics() {
+    return metrics;
+  }
+
+  Resilience resilience() {
+    return resilience;
+  }
+
+  public boolean isClosed() {
+    return closed;
+  }
+
+  LocalKms use() {
+    this.usedNanos = System.nanoTime();
+    return this;
+  }
+
+  /** Overwrites the keys, closes the client, and makes way for another of this id. */
+  void close() {
+    forget();
+    client.close();
+  }
+
+  /** What happens by itself after a while: closes this if it was not used for so long. */
+  public void closeIfIdle(long idleMs) {
+    if (closed) {
+      return;
+    }
+
+    if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - usedNanos) < idleMs) {
+      closeWhenIdle(idleMs);
+    } else if (startsAgain()) {
+      close();
+    } else {
+      forget();
+    }
+  }
+
+  private void closeWhenIdle(long idleMs) {
+    Later.after(idleMs, () -> closeIfIdle(idleMs));
+  }
+
+  private void forget() {
+    this.closed = true;
+    BY_ID.remove(id, this);
+    cache.close();
+  }
+
+  /**
+   * Whether a closed client works when it is used again. Ours do; but Vault's keeps its token alive
+   * for as long as somebody holds it, and would lose it. Of a user's own class nobody knows.
+   */
+  private boolean startsAgain() {
+    return client.getClass().getPackageName().equals(LocalKms.class.getPackageName())
+        && !(client instanceof VaultKmsClient);
+  }
+}

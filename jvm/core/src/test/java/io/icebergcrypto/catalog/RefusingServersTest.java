@@ -1,0 +1,162 @@
+package io.icebergcrypto.catalog;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.AlreadyExistsException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** REST servers that do not create a table in a transaction, and that take no keys. */
+@ParameterizedClass
+@EnumSource(names = "REST")
+class RefusingServersTest extends LakeFixture {
+  /** What such servers answer: Glue's, others', and some that would not be reached by a header. */
+  private static final List<String> ANSWERS =
+      List.of(
+          "400 InvalidInputException",
+          "400 IllegalArgumentException",
+          "406 UnsupportedOperationException",
+          "405 MethodNotAllowed",
+          "404 NotFound",
+          "422 UnprocessableEntityException",
+          "501 NotImplemented");
+
+  /** A catalog on a server that refuses this. */
+  private EncryptedCatalog refusing(String what) throws IOException {
+    return lake.open(Map.of("header.X-Refuse", what));
+  }
+
+  private static int keys(Table table) {
+    return TestLake.metadata(table).encryptionKeys().size();
+  }
+
+  private Set<Path> written() throws IOException {
+    Path warehouse = // of the server that all tests share
+        TestLake.path(TestLake.createTable(catalog, "where", Map.of()).location()).getParent();
+    catalog.dropTable(TableIdentifier.of(TestLake.DB, "where"), true);
+    try (Stream<Path> all = Files.walk(warehouse)) {
+      return all.filter(Files::isRegularFile).collect(Collectors.toSet());
+    }
+  }
+
+  @Test
+  void aServerThatStagesNoTablesGetsThemOneByOne() throws IOException {
+    for (String answer : ANSWERS) {
+      EncryptedCatalog server = refusing("stage-create " + answer);
+      Table table = TestLake.createTable(server, "t", Map.of());
+      assertThat(keys(table)).as(answer).isEqualTo(1);
+      TestLake.append(table, 1);
+      assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+          .isInstanceOf(AlreadyExistsException.class);
+      assertThat(server.dropTable(T, true)).isTrue();
+    }
+  }
+
+  /**
+   * As Spark does when a CREATE ... AS SELECT fails there: the table object has gone on meanwhile.
+   */
+  @Test
+  void aTableIsTakenBackUnlessSomebodyHasUsedIt() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TableMetadata made = TestLake.metadata(table);
+    TestLake.append(table, 1);
+    catalog.takeBack(T, made);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+    catalog.dropTable(T, true);
+
+    TableMetadata empty = TestLake.metadata(TestLake.createTable(catalog, "t", Map.of()));
+    catalog.takeBack(T, made); // another table of that name
+    assertThat(catalog.tableExists(T)).isTrue();
+    catalog.takeBack(T, empty);
+    assertThat(catalog.tableExists(T)).isFalse();
+  }
+
+  @Test
+  void anAnswerThatLeavesItOpenIsNotTriedAgain() throws IOException {
+    for (String answer : List.of("500 E", "502 E", "503 E", "504 E", "403 E", "401 E", "409 E")) {
+      EncryptedCatalog server = refusing("stage-create " + answer);
+      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of())).as(answer).isNotNull();
+      assertThat(catalog.tableExists(T)).as(answer).isFalse();
+    }
+
+    EncryptedCatalog server = refusing("stage-create 404 NoSuchNamespaceException");
+    assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+        .isInstanceOf(NoSuchNamespaceException.class);
+  }
+
+  @Test
+  void aTransactionNeedsAServerThatStagesTables() throws IOException {
+    EncryptedCatalog server = refusing("stage-create 400 InvalidInputException");
+    Catalog.TableBuilder builder =
+        server.buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
+    for (Runnable begin :
+        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+      assertThatThrownBy(begin::run)
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", "stage-create", "CREATE TABLE first, then INSERT");
+    }
+
+    assertThat(catalog.tableExists(T)).isFalse();
+  }
+
+  @Test
+  void aServerThatTakesNoKeysGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    for (String answer : List.of("400 BadRequestException", "422 E", "501 E")) {
+      EncryptedCatalog server = refusing("add-encryption-key " + answer);
+      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", "refused a commit that adds a key", "hint:");
+      assertThat(catalog.tableExists(T)).as(answer).isFalse();
+      assertThat(written()).as(answer).isEqualTo(before);
+    }
+  }
+
+  /** Neither this nor that: the table is made, and taken back. */
+  @Test
+  void aTableIsTakenBackWhoseKeyIsRefused() throws IOException {
+    Set<Path> before = written();
+    for (String answer : List.of("400 BadRequestException", "406 E", "403 E")) {
+      EncryptedCatalog server = refusing("both " + answer);
+      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of())).isNotNull();
+      assertThat(catalog.tableExists(T)).as(answer).isFalse();
+      assertThat(written()).as(answer).isEqualTo(before);
+    }
+  }
+
+  @Test
+  void aTableStaysWhoseKeyMayBeThere() throws IOException {
+    EncryptedCatalog server = refusing("key 503 E");
+    assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+        .isInstanceOf(CommitStateUnknownException.class);
+    Table table = catalog.loadTable(T);
+    assertThat(table.properties()).containsEntry("encryption.key-id", "k1");
+    assertThat(keys(table)).isZero();
+    table.updateProperties().set("a", "b").commit();
+    assertThat(keys(table)).as("the next commit adds it").isEqualTo(1);
+    lake.openStock().loadTable(T).updateProperties().remove("encryption.key-id").commit();
+    assertThatThrownBy(() -> TestLake.append(lake.open(Map.of()).loadTable(T), 1))
+        .isInstanceOf(TamperedException.class);
+  }
+}

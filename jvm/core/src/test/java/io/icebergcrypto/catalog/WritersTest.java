@@ -1,0 +1,133 @@
+package io.icebergcrypto.catalog;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TableProcess;
+import io.icebergcrypto.testing.TestLake;
+import java.io.BufferedReader;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import org.apache.iceberg.Table;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** No row and no key is lost, whoever else writes and however a writer ends. */
+@ParameterizedClass
+@EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
+class WritersTest extends LakeFixture {
+  private static final int WRITERS = 4;
+  private static final int COMMITS = 20;
+  private static final int KILLS = Integer.getInteger("iceberg.crypto.kills", 3);
+
+  @Test
+  void fourWritersOfTwentyCommitsEachLoseNothing() throws Exception {
+    TestLake.createTable(catalog, "t", Map.of());
+    ExecutorService threads = Executors.newFixedThreadPool(WRITERS);
+    List<Future<?>> writers = new ArrayList<>();
+    for (int i = 0; i < WRITERS; i++) {
+      long first = i * COMMITS;
+      writers.add(
+          threads.submit(
+              () -> {
+                // a catalog and a KMS client of its own
+                Table table = lake.open(Map.of()).loadTable(T);
+                for (long id = first; id < first + COMMITS; id++) {
+                  TestLake.append(table, id);
+                }
+                return null;
+              }));
+    }
+    for (Future<?> writer : writers) {
+      writer.get();
+    }
+    threads.shutdown();
+
+    Table table = lake.open(Map.of()).loadTable(T);
+    assertThat(TestLake.ids(table))
+        .containsExactlyElementsOf(LongStream.range(0, WRITERS * COMMITS).boxed().toList());
+    assertThat(table.snapshots()).hasSize(WRITERS * COMMITS);
+    TableProcess.checkReachable(table);
+    assertThat(TestLake.files(table))
+        .allSatisfy(file -> assertThat(TestLake.magic(file).encrypted()).isTrue());
+    lake.open(Map.of()).dropTable(T, true);
+  }
+
+  @Test
+  void aKilledWriterLeavesATableThatReads() throws Exception {
+    Random random = new Random(Fuzz.SEED);
+    Set<String> committed = new HashSet<>();
+    for (int kill = 0; kill < KILLS; kill++) {
+      List<String> output = killed(kill * 1_000_000L, random.nextInt(400));
+      // what was reported as committed is there; the last one may be there without a report
+      assertThat(ids("ROW ", output)).containsAll(committed);
+      committed.addAll(ids("COMMITTED ", output));
+    }
+    assertThat(ids("ROW ", check())).containsAll(committed);
+  }
+
+  private static Set<String> ids(String word, List<String> output) {
+    return output.stream()
+        .filter(line -> line.startsWith(word))
+        .map(line -> line.substring(word.length()))
+        .collect(Collectors.toSet());
+  }
+
+  private List<String> check() throws Exception {
+    Process process = start("check");
+    List<String> output = process.inputReader().lines().toList();
+    assertThat(process.waitFor()).as(String.join("\n", output)).isZero();
+    return output;
+  }
+
+  /** Starts a writer and kills it -9 so many milliseconds after it is ready; gives what it said. */
+  private List<String> killed(long firstId, int afterMs) throws Exception {
+    Process process = start("write", String.valueOf(firstId));
+    List<String> output = new ArrayList<>();
+    try (BufferedReader out = process.inputReader()) {
+      for (String line = out.readLine(); line != null; line = out.readLine()) {
+        output.add(line);
+        if (line.equals("READY")) {
+          // not Process.destroyForcibly, which closes the stream that is read here
+          CompletableFuture.delayedExecutor(afterMs, TimeUnit.MILLISECONDS)
+              .execute(process.toHandle()::destroyForcibly);
+        }
+      }
+    }
+
+    assertThat(process.waitFor()).as(String.join("\n", output)).isEqualTo(128 + 9);
+    assertThat(output).contains("READY");
+    return output;
+  }
+
+  private Process start(String what, String... more) throws Exception {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1"));
+    command.add("-D" + Backend.METASTORE + "=" + folder.resolve("metastore"));
+    if (backend == Backend.REST) {
+      command.add("-D" + Backend.REST_URI + "=" + Backend.restUri());
+    }
+
+    command.add("-cp");
+    command.add(System.getProperty("java.class.path"));
+    command.addAll(List.of(TableProcess.class.getName(), what, backend.name(), folder.toString()));
+    command.addAll(List.of(more));
+    return new ProcessBuilder(command).redirectErrorStream(true).start();
+  }
+}

@@ -1,0 +1,110 @@
+package io.icebergcrypto.python;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.Json;
+import io.icebergcrypto.spark.EncryptedSessionCatalog;
+import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyResult;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import scala.Option;
+
+/**
+ * All that the Python package calls, and nothing else calls it. Arguments and answers are strings
+ * and numbers; structures are JSON.
+ */
+public final class PythonApi {
+  private PythonApi() {}
+
+  /** The version of this jar. */
+  public static String version() {
+    String version = PythonApi.class.getPackage().getImplementationVersion();
+    return version == null ? "unknown" : version;
+  }
+
+  /**
+   * Tells what a file is, from its bytes, without a key.
+   *
+   * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://,
+   *     abfs://, hdfs://
+   * @return {@link io.icebergcrypto.format.FileInspection#toJson()}
+   */
+  public static String inspectFile(SparkSession spark, String path) {
+    try (ResolvingFileIO io = new ResolvingFileIO()) {
+      io.setConf(spark.sessionState().newHadoopConf());
+      io.initialize(Map.of());
+      return FileInspector.inspect(io.newInputFile(path)).toJson();
+    }
+  }
+
+  /** See {@link TableVerifier#verify(SparkSession, String, boolean)}. */
+  public static VerifyResult verifyTable(
+      SparkSession spark, String table, boolean deep, boolean allSnapshots) {
+    if (deep) {
+      throw new NotSupportedException(
+          "Verification of whole files (deep) is not in this version",
+          "Leave deep out: the first bytes of every file are checked.");
+    }
+
+    return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
+  }
+
+  /**
+   * The KMS counters of a catalog in the driver's JVM.
+   *
+   * @return {@link io.icebergcrypto.kms.CachingKmsClient#snapshot()} as JSON
+   */
+  public static String kmsMetrics(SparkSession spark, String catalog) {
+    return in(spark, () -> Json.object(catalog(spark, catalog).kms().snapshot()));
+  }
+
+  /**
+   * Proves that a master key can wrap and unwrap.
+   *
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error when it cannot
+   */
+  public static void checkKey(SparkSession spark, String catalog, String keyId) {
+    in(
+        spark,
+        () -> {
+          catalog(spark, catalog).kms().check(keyId);
+          return keyId;
+        });
+  }
+
+  /** Spark looks for catalogs in the active session's settings, whichever session is asked. */
+  private static <T> T in(SparkSession spark, Supplier<T> work) {
+    Option<SparkSession> before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(spark);
+    try {
+      return work.get();
+    } finally {
+      if (before.isDefined()) {
+        SparkSession.setActiveSession(before.get());
+      } else {
+        SparkSession.clearActiveSession();
+      }
+    }
+  }
+
+  private static EncryptedCatalog catalog(SparkSession spark, String name) {
+    CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
+    if (plugin instanceof EncryptedSparkCatalog catalog) {
+      return catalog.encryptedCatalog();
+    }
+
+    if (plugin instanceof EncryptedSessionCatalog<?> catalog) {
+      return catalog.encryptedSparkCatalog().encryptedCatalog();
+    }
+
+    throw new NotSupportedException(
+        String.format("Catalog %s is not an encrypting one: %s", name, plugin.getClass().getName()),
+        "Set spark.sql.catalog." + name + "=" + EncryptedSparkCatalog.class.getName() + ".");
+  }
+}

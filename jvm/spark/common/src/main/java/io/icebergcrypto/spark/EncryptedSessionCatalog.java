@@ -1,0 +1,79 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.catalog.NamespaceKeys;
+import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.spark.SparkSessionCatalog;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.ViewCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Iceberg's SparkSessionCatalog with encryption, for {@code spark.sql.catalog.spark_catalog}:
+ * Iceberg tables go through {@link EncryptedSparkCatalog}, all others to Spark's own catalog.
+ *
+ * @param <T> Spark's session catalog
+ */
+public class EncryptedSessionCatalog<
+        T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
+    extends SparkSessionCatalog<T> {
+
+  private EncryptedSparkCatalog iceberg;
+
+  /** Spark makes one by this constructor and then initializes it. */
+  public EncryptedSessionCatalog() {}
+
+  /** The catalog of the Iceberg tables. */
+  public EncryptedSparkCatalog encryptedSparkCatalog() {
+    return iceberg;
+  }
+
+  @Override
+  protected TableCatalog buildSparkCatalog(String name, CaseInsensitiveStringMap options) {
+    this.iceberg = new EncryptedSparkCatalog();
+    iceberg.initialize(name, options);
+    return iceberg;
+  }
+
+  /**
+   * Namespaces are Spark's own catalog's; with a metastore, the Iceberg tables' catalog has them.
+   */
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> metadata)
+      throws NamespaceAlreadyExistsException {
+    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    keys.check(Namespace.of(namespace), metadata);
+    super.createNamespace(namespace, metadata);
+    keys.checkKept(Namespace.of(namespace), metadata);
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes)
+      throws NoSuchNamespaceException {
+    Map<String, String> set = new HashMap<>();
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty property) {
+        set.put(property.property(), property.value());
+      }
+    }
+
+    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    keys.check(Namespace.of(namespace), set);
+    super.alterNamespace(namespace, changes);
+    keys.checkKept(Namespace.of(namespace), set);
+  }
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return GuardedProcedure.load(ident, super::loadProcedure, this, iceberg.encryptedCatalog());
+  }
+}

@@ -1,0 +1,206 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.spark.metadata.MetadataTableWithoutKeys;
+import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.spark.PathIdentifier;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.iceberg.spark.SparkCatalogProperties;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Iceberg's SparkCatalog with encryption: swap the class and keep every option.
+ *
+ * <pre>
+ * spark.sql.catalog.lake                                     io.icebergcrypto.spark.EncryptedSparkCatalog
+ * spark.sql.catalog.lake.type                                hive | rest | jdbc | hadoop | glue | nessie
+ * spark.sql.catalog.lake.encryption.kms-type                 keystore
+ * spark.sql.catalog.lake.encryption.kms.keystore.path        /etc/spark/keys.p12
+ * spark.sql.catalog.lake.encryption.kms.keystore.password-env KEYSTORE_PASSWORD
+ * </pre>
+ *
+ * <p>A table by its path ({@code format("iceberg").load("/path")}) comes to the catalog {@code
+ * default_iceberg}. When that is one of this class, such tables are encrypted as all others.
+ */
+// Spark 4.1 calls the forms with a TableInfo, and so do Iceberg's deprecated ones
+public class EncryptedSparkCatalog extends SparkCatalog {
+  private EncryptedCatalog encrypted;
+  private CaseInsensitiveStringMap options;
+  private PathTables lazyByPath;
+
+  /** Spark makes one by this constructor and then initializes it. */
+  public EncryptedSparkCatalog() {}
+
+  /** The encrypting Iceberg catalog, without Spark's table cache in front. */
+  public EncryptedCatalog encryptedCatalog() {
+    return encrypted;
+  }
+
+  @Override
+  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    if (options.getBoolean(SparkCatalogProperties.REST_CATALOG_PURGE, false)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
+                  + " cannot read",
+              name, SparkCatalogProperties.REST_CATALOG_PURGE),
+          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
+    }
+
+    Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    wrapped.putAll(options.asCaseSensitiveMap());
+    String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    String impl = wrapped.put(CatalogProperties.CATALOG_IMPL, EncryptedCatalog.class.getName());
+    if (impl != null) {
+      wrapped.put(EncryptedCatalog.CATALOG_IMPL, impl);
+    }
+
+    // Spark's own default is Hive
+    if (type != null || impl == null) {
+      wrapped.put(
+          EncryptedCatalog.CATALOG_TYPE,
+          type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
+    }
+
+    wrapped.putIfAbsent(
+        KmsProperties.APPLICATION_ID,
+        KmsCaller.applicationId(SparkSession.active().sparkContext().applicationId()));
+    this.options = options;
+    this.encrypted = open(name, new CaseInsensitiveStringMap(wrapped));
+    return encrypted;
+  }
+
+  /** The encrypting Iceberg catalog. */
+  EncryptedCatalog open(String name, CaseInsensitiveStringMap properties) {
+    return (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
+  }
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return GuardedProcedure.load(ident, super::loadProcedure, this, encrypted);
+  }
+
+  @Override
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path))
+        : forUser(super.loadTable(ident));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), version)
+        : forUser(super.loadTable(ident, version));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), timestamp)
+        : forUser(super.loadTable(ident, timestamp));
+  }
+
+  @Override
+  public boolean tableExists(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().tableExists(PathTables.identifier(path))
+        : super.tableExists(ident);
+  }
+
+  @Override
+  public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException {
+    return ident instanceof PathIdentifier path
+        ? byPath().createTable(PathTables.identifier(path), info)
+        : super.createTable(ident, info);
+  }
+
+  @Override
+  public StagedTable stageCreate(Identifier ident, TableInfo info)
+      throws TableAlreadyExistsException {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().stageCreate(PathTables.identifier(path), info);
+    }
+
+    try {
+      return super.stageCreate(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.create(this, ident, info, e);
+    }
+  }
+
+  @Override
+  public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().stageReplace(PathTables.identifier(path), info)
+        : super.stageReplace(ident, info);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().stageCreateOrReplace(PathTables.identifier(path), info);
+    }
+
+    try {
+      return super.stageCreateOrReplace(ident, info);
+    } catch (NotSupportedException e) {
+      return UnstagedTable.createOrReplace(this, ident, info, e);
+    }
+  }
+
+  @Override
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().alterTable(PathTables.identifier(path), changes)
+        : super.alterTable(ident, changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().dropTable(PathTables.identifier(path))
+        : super.dropTable(ident);
+  }
+
+  @Override
+  public boolean purgeTable(Identifier ident) {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().purgeTable(PathTables.identifier(path));
+    }
+
+    encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
+    return super.purgeTable(ident);
+  }
+
+  /** A loaded table as Spark's users get it. */
+  private Table forUser(Table table) {
+    return encrypted.exposesKeyMetadata() ? table : MetadataTableWithoutKeys.hide(table);
+  }
+
+  private synchronized PathTables byPath() {
+    if (lazyByPath == null) {
+      this.lazyByPath = new PathTables(encrypted, name(), options);
+    }
+
+    return lazyByPath;
+  }
+}
