@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_iceberg_crypto.kms import _keytool
+from pyspark_iceberg_crypto.kms.keystore import _keytool
 
 _QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
 KEY_BITS = {"k1": 256, "k2": 256, "k-128": 128, "k-192": 192, "k-256": 256}

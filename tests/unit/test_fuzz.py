@@ -16,7 +16,10 @@ import pytest
 
 from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, Vault, _jvm
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
-from pyspark_iceberg_crypto.kms import _keytool, _pkcs11_tool, _vault, _versions
+from pyspark_iceberg_crypto.kms import _versions
+from pyspark_iceberg_crypto.kms.keystore import _keytool
+from pyspark_iceberg_crypto.kms.pkcs11 import _tool as _pkcs11_tool
+from pyspark_iceberg_crypto.kms.vault import _vault
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "0"))
 ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000"))

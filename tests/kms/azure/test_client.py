@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto.errors import (
     KeyDisabledError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 
 DEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.azure."

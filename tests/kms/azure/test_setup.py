@@ -28,7 +28,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 
 HSM_SCOPE = "https://managedhsm.azure.net/.default"
 

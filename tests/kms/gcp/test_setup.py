@@ -25,7 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._gcp import GcpKms
+from pyspark_iceberg_crypto.kms.gcp import GcpKms
 
 DEK = b"0123456789abcdef"
 DRIVER = "driver@test-project.iam.gserviceaccount.com"

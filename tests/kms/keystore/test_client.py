@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms import _keytool
+from pyspark_iceberg_crypto.kms.keystore import _keytool
 
 KEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.keystore"

@@ -21,7 +21,7 @@ from pyspark_iceberg_crypto import (
     NotSupportedError,
     Pkcs11,
 )
-from pyspark_iceberg_crypto.kms import _pkcs11_tool
+from pyspark_iceberg_crypto.kms.pkcs11 import _tool as _pkcs11_tool
 
 TOKENS = ("a token", "more", "stocked")
 

@@ -4,9 +4,21 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.manager.KeylessFileIO;
-import io.icebergcrypto.manager.TableEncryptionManager;
-import io.icebergcrypto.manager.TableFileIO;
+import io.icebergcrypto.cleanup.CleanupFileIO;
+import io.icebergcrypto.commit.CommitGuard;
+import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.TableKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.MetadataAuthentication;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
+import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import java.util.Map;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -28,7 +40,7 @@ import org.apache.iceberg.util.Tasks;
  * own instance, as some catalogs compare by identity. For a table without a key id all is the
  * delegate's.
  */
-final class EncryptedTableOperations implements TableOperations {
+public final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
   private final TableKeys keys;
   private final CommitGuard guard;
@@ -271,7 +283,7 @@ final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(MetadataFileIO.below(delegate.io()), e);
+        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;
@@ -295,7 +307,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   @Override
   public String metadataFileLocation(String fileName) {
-    return MetadataFolder.above(delegate.metadataFileLocation(fileName));
+    return AuthenticatedFolder.above(delegate.metadataFileLocation(fileName));
   }
 
   @Override
@@ -340,10 +352,10 @@ final class EncryptedTableOperations implements TableOperations {
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
     if (manager == null) {
-      return MetadataFileIO.below(plain.io());
+      return FailFastFileIO.below(plain.io());
     }
 
-    FileIO storage = KeylessFileIO.storageBelow(MetadataFileIO.below(plain.io()));
+    FileIO storage = KeylessFileIO.storageBelow(FailFastFileIO.below(plain.io()));
     return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 
@@ -393,7 +405,7 @@ final class EncryptedTableOperations implements TableOperations {
 
     @Override
     public String metadataFileLocation(String fileName) {
-      return MetadataFolder.above(temp.metadataFileLocation(fileName));
+      return AuthenticatedFolder.above(temp.metadataFileLocation(fileName));
     }
 
     @Override

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
 import java.io.BufferedReader;
