@@ -68,7 +68,7 @@ def test_snapshot_into_an_encrypted_table_is_refused(lake: Lake, parquet_source:
 def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: str) -> None:
     """Only spark_catalog migrates; a lake other than Hive has nothing to migrate from."""
     if lake.kind != "hive":
-        with pytest.raises(Exception, match="(?i)migrate"):
+        with pytest.raises(Exception, match="zzz"):
             lake.sql(f"CALL {lake.catalog}.system.migrate(table => '{lake.namespace}.t')")
         return
     key = "map('encryption.key-id', 'k1', 'format-version', '3')"
