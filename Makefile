@@ -36,26 +36,35 @@ demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back
 	@$(VENV)/bin/iceberg-crypto demo
 
 .PHONY: test
-test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, in two halves side by side
-	@$(MAKE) --no-print-directory -j2 test-tables test-the-rest
+test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, Java's and Python's side by side, and say how long each took
+	@rm -f $(TIMES); $(MAKE) --no-print-directory -j2 test-jvm test-py; cat $(TIMES); $(call took,all tests)
 
-.PHONY: test-tables test-the-rest
-test-tables:
-	$(VENV)/bin/pytest --ignore tests/kms --ignore tests/unit $(ARGS)
-
-test-the-rest: test-jvm
-	$(VENV)/bin/pytest tests/kms tests/unit $(ARGS)
+# A few of the workers of Python's tests wait at any time: for a timeout, a server, or the one Spark session.
+POOL := -n 3 --dist loadgroup
+TIMES := jvm/build/test-times
+took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 
 .PHONY: test-jvm
 test-jvm: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Java tests
-	$(gradle) junit -PsparkJars="$(spark_jars)"
+	@$(gradle) junit -PsparkJars="$(spark_jars)"; $(call took,Java) | tee -a $(TIMES)
 
 .PHONY: test-py
 test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (ARGS="-k name" chooses some)
-	$(VENV)/bin/pytest $(ARGS)
+	@$(VENV)/bin/pytest $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
+
+# Random tests repeat by their seed; without one they are the same in every run.
+DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
+nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
+
+.PHONY: nightly
+nightly: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests on all catalogs, then soak; with a new seed (SEED=n repeats one)
+	@echo "SEED=$(DRAWN)"
+	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)'
+	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak
 soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long
+	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|MetadataHashTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py

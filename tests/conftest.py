@@ -1,4 +1,7 @@
-"""Fixtures: one Spark session for the whole run, with every catalog in it, ours and stock Iceberg's."""
+"""Fixtures: one Spark session for the whole run, with every catalog in it, ours and stock Iceberg's.
+
+And which tests `make test` leaves to `make nightly`, and which share a worker.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -6,11 +9,41 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `servers`, whatever import mode pytest runs in
+sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
 
+from harness.lake import Lake
+from harness.world import KINDS, World, make_world
 from pyspark.sql import SparkSession
-from servers.lake import Lake
-from servers.world import KINDS, World, make_world
+
+# One catalog whose metadata is signed and one that has a server: what all share is proved on these two.
+BY_DAY = ("jdbc", "rest")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        leave_to_the_night(item)
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+
+
+def leave_to_the_night(item: pytest.Item) -> None:
+    """A test of `lake` runs by day on the catalogs of BY_DAY, or of its mark: none named is all."""
+    mark = item.get_closest_marker("catalogs")
+    by_day = (mark.args or KINDS) if mark else BY_DAY
+    kind = item.callspec.params.get("lake") if hasattr(item, "callspec") else None
+    if kind is not None and kind not in by_day:
+        item.add_marker(pytest.mark.nightly)
+
+
+def group(item: pytest.Item) -> str:
+    """Tests that share a server, which one of pytest-xdist's workers runs, so that there is one server.
+
+    They are all that use the Spark session, those of a folder (a KMS), or those of a module.
+    """
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
+    module = item.path.relative_to(Path(__file__).parent)
+    return str(module.parent if len(module.parts) > 2 else module)
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import programs
-from servers.files import files_below, magic
-from servers.jars import ROOT, SPARK_JARS, build_jars, our_jar
+from harness import programs
+from harness.classes import SPARK_CATALOG
+from harness.files import files_below, magic
+from harness.jars import ROOT, SPARK_JARS, build_jars, our_jar
 from servers.rest import RestServer, start_rest_server
 
 from pyspark_iceberg_crypto import Keystore
@@ -113,7 +114,7 @@ def sql(place: Path) -> str:
     """What the SQL example prints."""
     settings = {
         "spark.sql.extensions": EXTENSION,
-        "spark.sql.catalog.lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+        "spark.sql.catalog.lake": SPARK_CATALOG,
     }
     for key, value in properties(place, type="hadoop", warehouse="warehouse").items():
         settings[f"spark.sql.catalog.lake.{key}"] = value

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from servers.jars import ROOT, SPARK_JARS
-from servers.programs import run
+from harness.classes import SPARK_CATALOG
+from harness.jars import ROOT, SPARK_JARS
+from harness.programs import run
 
 from pyspark_iceberg_crypto import Keystore
 
@@ -89,7 +90,7 @@ def test_spark_sql(place: Path, packages: list[str]) -> None:
     script.write_text(SQL)
     settings = {
         "spark.sql.extensions": EXTENSION,
-        "spark.sql.catalog.lake": "io.icebergcrypto.spark.EncryptedSparkCatalog",
+        "spark.sql.catalog.lake": SPARK_CATALOG,
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(place / "warehouse"),
         "spark.sql.catalog.lake.encryption.kms-type": "keystore",

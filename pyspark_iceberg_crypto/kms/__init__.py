@@ -3,14 +3,14 @@
 Importing this needs no KMS's client library: each is loaded when a method first needs it.
 """
 
-from pyspark_iceberg_crypto.kms._aws import AwsKms
-from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
 from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms, KmsSettings
-from pyspark_iceberg_crypto.kms._gcp import GcpKms
-from pyspark_iceberg_crypto.kms._keystore import Keystore
 from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
-from pyspark_iceberg_crypto.kms._pkcs11 import Pkcs11
-from pyspark_iceberg_crypto.kms._vault import Vault
+from pyspark_iceberg_crypto.kms.aws import AwsKms
+from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms.gcp import GcpKms
+from pyspark_iceberg_crypto.kms.keystore import Keystore
+from pyspark_iceberg_crypto.kms.pkcs11 import Pkcs11
+from pyspark_iceberg_crypto.kms.vault import Vault
 
 __all__ = [
     "BY_TYPE",

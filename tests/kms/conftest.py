@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from servers.faults import FaultProxy
-from servers.jvm import Jvm, start_jvm
+from doubles.faults import FaultProxy
+from harness.jvm import Jvm, start_jvm
 
 if TYPE_CHECKING:
     from servers.aws import AwsServer
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """A JVM without Spark: `jvm.client(properties)` is a client behind cache and retries, as catalogs have it.
 
-    Its environment has the variables of servers.jvm.ENVIRONMENT, for properties that name a variable:
+    Its environment has the variables of harness.jvm.ENVIRONMENT, for properties that name a variable:
     ICEBERG_CRYPTO_TEST_TOKEN, ICEBERG_CRYPTO_TEST_PASSWORD, ICEBERG_CRYPTO_TEST_PIN, a wrong secret in
     ICEBERG_CRYPTO_TEST_WRONG, a login for AWS in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and
     SOFTHSM2_CONF, a file that nobody has written yet. `jvm.environment` has their values. It knows two hosts by
     name, localhost and active.vault.test, and both are this one.
 
     A module whose JVM must be started in another way (a trust store, a hosts file) overrides this fixture
-    with one of its own, made with servers.jvm.start_jvm.
+    with one of its own, made with harness.jvm.start_jvm.
     """
     folder = tmp_path_factory.mktemp("jvm")
     (folder / "hosts").write_text("127.0.0.1 localhost active.vault.test\n")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.backends import KINDS, Backend, start
+from harness.jars import build_jars
+from harness.programs import run
 from servers.cluster import cluster_conf, spark_home
-from servers.jars import build_jars
-from servers.kms import KINDS, Backend, start
-from servers.programs import run
 
 pytestmark = pytest.mark.slow
 

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from servers.jvm import Client, Jvm
+from harness.jvm import Client, Jvm
 from vectors.write_keys import HERE, KEK, TABLE, WAYS, kms_clients
 
 from pyspark_iceberg_crypto import BadWrappedKeyError

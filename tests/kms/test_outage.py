@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.faults import FaultProxy
-from servers.files import everything_below
-from servers.lake import COLUMNS, Lake
+from doubles.faults import FaultProxy
+from harness.files import everything_below
+from harness.lake import COLUMNS, Lake
 from servers.vault import VaultServer
 
 QUICK = {

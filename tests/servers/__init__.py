@@ -1,1 +1,1 @@
-"""What the tests start or build: the REST server, a keystore, Spark's configuration, a look at files on disk."""
+"""Real servers, each in a process of its own, on 127.0.0.1."""

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-
-from servers.jvm import ENVIRONMENT
-from servers.programs import wait_for_end
+from harness.jvm import ENVIRONMENT
+from harness.programs import wait_for_end
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from servers.jars import SPARK_JARS, build_jars, our_jar
+from harness.jars import SPARK_JARS, build_jars, our_jar
 
 
 def spark_home(folder: Path) -> Path:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 
-from servers.jars import build_jars, spark_jar
-from servers.programs import wait_for_end
+from harness.jars import build_jars, spark_jar
+from harness.programs import wait_for_end
 
 START_SECONDS = 60
 

@@ -21,10 +21,8 @@ from queue import Empty, Queue
 from ssl import create_default_context
 from typing import Any
 
-from pyspark_iceberg_crypto.kms import Vault
-from servers.faults import FaultProxy
-from servers.programs import wait_for_end
-from servers.service_accounts import (
+from doubles.faults import FaultProxy
+from doubles.service_accounts import (
     ACCOUNT,
     AUDIENCE,
     ISSUER,
@@ -33,7 +31,10 @@ from servers.service_accounts import (
     Issuer,
     TokenReviews,
 )
-from servers.tls import ClientCertificate, TestAuthority
+from harness.programs import wait_for_end
+from harness.tls import ClientCertificate, TestAuthority
+
+from pyspark_iceberg_crypto.kms import Vault
 
 SOURCES = Path(__file__).with_name("vault")
 START_SECONDS = 60

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.files import files_below, plaintext_problem
+from harness.keystore import make_keystore
+from harness.lake import Lake
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from servers.files import files_below, plaintext_problem
-from servers.keystore import make_keystore
-from servers.lake import Lake
 
 from tamper.metadata_attacks import Changes, Finds
 from tamper.victim import NOTICED

@@ -6,9 +6,9 @@ What a catalog cannot notice stands there, too: rows of an older state, or what 
 import random
 
 import pytest
+from harness.lake import Lake
+from harness.world import ON_STOCK, World
 from pyspark.sql import SparkSession
-from servers.lake import Lake
-from servers.world import ON_STOCK, World
 
 from tamper.metadata_attacks import (
     METADATA_ATTACKS,

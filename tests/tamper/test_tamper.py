@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
+from harness.lake import Lake
+from harness.world import KINDS, ON_STOCK, World
 from pyspark.sql import SparkSession
-from servers.lake import Lake
-from servers.world import KINDS, ON_STOCK, World
 
 from tamper.attacks import ATTACKS, FLIP
 from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, replaced, scan

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from harness.files import files_below
+from harness.lake import Lake
 from py4j.protocol import Py4JNetworkError
-from servers.files import files_below
-from servers.lake import Lake
 
 from tamper.attacks import ATTACKS, Attack, Sources
 

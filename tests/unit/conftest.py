@@ -1,14 +1,10 @@
 """No test in this folder starts a JVM for Spark."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `doubles`
 
 
 @pytest.fixture(autouse=True)

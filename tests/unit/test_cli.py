@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles import broken_json, verify_json
+from doubles.in_process import broken_json, verify_json
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import FileInspection, KeyNotFoundError, VerifyReport, cli

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
-from doubles import DoubleKms
+from doubles.in_process import DoubleKms
 
 from pyspark_iceberg_crypto import cli, errors
 from pyspark_iceberg_crypto.kms import BY_TYPE

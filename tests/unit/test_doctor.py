@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles import DoubleKms, JavaThrowable, metrics
+from doubles.in_process import DoubleKms, JavaThrowable, metrics
 from py4j.protocol import Py4JJavaError
 
 from pyspark_iceberg_crypto import cli, doctor, errors

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from doubles import JavaThrowable
+from doubles.in_process import JavaThrowable
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import AnalysisException

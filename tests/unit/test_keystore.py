@@ -21,7 +21,7 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms import _atomic, _keytool
+from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
 
 SECRET = "correct horse battery"
 LONG = "a password of a program, 32 bytes of it or more. " * 100 + "~"
@@ -397,7 +397,7 @@ def test_a_failure_leaves_the_old_file(
 KILLED_BEFORE_REPLACE = """
     import os, signal, sys
     from pyspark_iceberg_crypto import Keystore
-    from pyspark_iceberg_crypto.kms import _atomic
+    from pyspark_iceberg_crypto.kms.keystore import _atomic
     _atomic.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     Keystore(sys.argv[1], password_env="STORE_PASSWORD").rotate_key("k1")
 """

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import DoubleKms
+from doubles.in_process import DoubleKms
 
 import pyspark_iceberg_crypto
 from pyspark_iceberg_crypto import (

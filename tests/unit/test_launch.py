@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from doubles import DoubleKms
+from doubles.in_process import DoubleKms
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import (

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from doubles import VerifyResult, broken_json, verify_json
+from doubles.in_process import VerifyResult, broken_json, verify_json
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,

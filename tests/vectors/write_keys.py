@@ -16,19 +16,19 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from pyspark_iceberg_crypto import ConfigurationError
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # for `servers`
+sys.path.insert(0, str(HERE.parent))  # for harness, servers and doubles
 
-from servers.azure import HSM, AzureDouble
-from servers.azure_keys import Key, Version
-from servers.azure_world import start_azure
-from servers.gcp import GcpKmsDouble
-from servers.jvm import Jvm, start_jvm
-from servers.softhsm import PIN, SoftHsm, client_properties
+from doubles.azure import HSM, AzureDouble
+from doubles.azure_keys import Key, Version
+from doubles.azure_world import start_azure
+from doubles.gcp import GcpKmsDouble
+from harness.jvm import Jvm, start_jvm
+from servers.softhsm import SoftHsm, client_properties
 from servers.vault import VaultServer, start_vault
-
 from vectors.write_tables import copy_keys
 
 MASTER_KEYS = HERE / "master-keys.json"

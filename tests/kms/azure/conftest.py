@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from servers.azure import AzureDouble
-from servers.azure_keys import Key
-from servers.azure_world import AzureWorld, start_azure
-from servers.faults import FaultProxy
-from servers.jvm import Client, Jvm, start_jvm
+from doubles.azure import AzureDouble
+from doubles.azure_keys import Key
+from doubles.azure_world import AzureWorld, start_azure
+from doubles.faults import FaultProxy
+from harness.jvm import Client, Jvm, start_jvm
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,16 @@
-"""The Azure client against the double in servers/azure.py: blobs, key ids, versions, and the vault's refusals."""
+"""The Azure client against the double in doubles/azure.py: blobs, key ids, versions, and the vault's refusals."""
 
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 from cryptography.hazmat.primitives.hashes import SHA256
-from servers.azure import HSM, VAULT, AzureDouble
-from servers.azure_keys import Key
-from servers.azure_login import CLIENT_SECRET
-from servers.azure_world import SCOPE, AzureWorld, asked, flipped
-from servers.jvm import Client, Jvm, start_jvm
-from servers.refused import problem_of
+from doubles.azure import HSM, VAULT, AzureDouble
+from doubles.azure_keys import Key
+from doubles.azure_login import CLIENT_SECRET
+from doubles.azure_world import SCOPE, AzureWorld, asked, flipped
+from harness.jvm import Client, Jvm, start_jvm
+from harness.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto.errors import (
     KeyDisabledError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 
 DEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.azure."

@@ -1,4 +1,4 @@
-"""The Azure client when the vault, the network or the login fails; against the double in servers/azure.py."""
+"""The Azure client when the vault, the network or the login fails; against the double in doubles/azure.py."""
 
 import re
 import time
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.azure import AzureDouble
-from servers.azure_keys import Key
-from servers.azure_login import IDENTITY_HEADER
-from servers.azure_world import AzureWorld
-from servers.faults import FaultProxy
-from servers.jvm import Client, Jvm, start_jvm
-from servers.refused import problem_of
-from servers.tls import self_signed
+from doubles.azure import AzureDouble
+from doubles.azure_keys import Key
+from doubles.azure_login import IDENTITY_HEADER
+from doubles.azure_world import AzureWorld
+from doubles.faults import FaultProxy
+from harness.jvm import Client, Jvm, start_jvm
+from harness.refused import problem_of
+from harness.tls import self_signed
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
@@ -294,7 +294,10 @@ class TestLogin:
         ("refusal", "hint"),
         [
             (("AADSTS7000215", "Invalid client secret provided."), "AZURE_CLIENT_ID"),
-            (("AADSTS7000222", "The provided client secret keys for app '1' are expired."), "new one"),
+            (
+                ("AADSTS7000222", "The provided client secret keys for app '1' are expired."),
+                "new one",
+            ),
             (
                 ("AADSTS700024", "Client assertion is not within its valid time range."),
                 "clock",

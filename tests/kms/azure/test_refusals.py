@@ -1,13 +1,13 @@
-"""What the Azure client makes of bad blobs, refusals, and wrong properties; against the double in servers/azure.py."""
+"""What the Azure client makes of bad blobs, refusals, and wrong properties; against the double in doubles/azure.py."""
 
 import time
 
 import pytest
-from servers.azure import AzureDouble
-from servers.azure_keys import DAY, Key
-from servers.azure_world import AzureWorld, asked, flipped
-from servers.jvm import Client, Jvm
-from servers.refused import problem_of
+from doubles.azure import AzureDouble
+from doubles.azure_keys import DAY, Key
+from doubles.azure_world import AzureWorld, asked, flipped
+from harness.jvm import Client, Jvm
+from harness.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,

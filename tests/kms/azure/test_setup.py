@@ -1,4 +1,4 @@
-"""AzureKeyVault, the set-up helper, through Microsoft's own client library against the double in servers/azure.py."""
+"""AzureKeyVault, the set-up helper, through Microsoft's own client library against the double in doubles/azure.py."""
 
 import json
 import logging
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from azure.core.pipeline.transport import RequestsTransport
-from servers.azure import HSM, VAULT, AzureDouble
-from servers.azure_keys import DAY
-from servers.azure_world import SCOPE, AzureWorld
-from servers.faults import FaultProxy
-from servers.refused import problem_of
+from doubles.azure import HSM, VAULT, AzureDouble
+from doubles.azure_keys import DAY
+from doubles.azure_world import SCOPE, AzureWorld
+from doubles.faults import FaultProxy
+from harness.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -28,7 +28,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._azure import AzureKeyVault
+from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 
 HSM_SCOPE = "https://managedhsm.azure.net/.default"
 

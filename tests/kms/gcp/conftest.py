@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.gcp import GcpKmsDouble
-from servers.jvm import Jvm, start_jvm
-from servers.tls import TestAuthority, make_authority
+from doubles.gcp import GcpKmsDouble
+from harness.jvm import Jvm, start_jvm
+from harness.tls import TestAuthority, make_authority
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The Google Cloud KMS client, against the double in servers/gcp.py: keys, blobs and Cloud KMS's refusals."""
+"""The Google Cloud KMS client, against the double in doubles/gcp.py: keys, blobs and Cloud KMS's refusals."""
 
 import json
 import time
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from servers.faults import FaultProxy
-from servers.gcp import RING, GcpKmsDouble
-from servers.gcp_keys import crc32c
-from servers.gcp_login import OWNER
-from servers.jvm import Client, Jvm
-from servers.refused import problem_of
+from doubles.faults import FaultProxy
+from doubles.gcp import RING, GcpKmsDouble
+from doubles.gcp_keys import crc32c
+from doubles.gcp_login import OWNER
+from harness.jvm import Client, Jvm
+from harness.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,

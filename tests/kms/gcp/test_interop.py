@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doubles.gcp import GcpKmsDouble
+from doubles.gcp_grpc import HOST, GcpGrpcDouble
+from harness.jvm import Jvm, start_jvm
+from harness.tls import make_authority
 from py4j.protocol import Py4JJavaError
-from servers.gcp import GcpKmsDouble
-from servers.gcp_grpc import HOST, GcpGrpcDouble
-from servers.jvm import Jvm, start_jvm
-from servers.tls import make_authority
 
 DEK = b"0123456789abcdef"
 STOCK = {"encryption.kms-impl": "org.apache.iceberg.gcp.GcpKeyManagementClient"}

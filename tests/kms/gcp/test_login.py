@@ -7,19 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from servers.faults import FaultProxy
-from servers.gcp import GcpKmsDouble
-from servers.gcp_login import OWNER, REFRESH_TOKEN, SUBJECT_TOKEN
-from servers.jvm import Jvm, start_jvm
-from servers.refused import problem_of
-from servers.tls import TestAuthority, make_authority
+from doubles.faults import FaultProxy
+from doubles.gcp import GcpKmsDouble
+from doubles.gcp_login import OWNER, REFRESH_TOKEN, SUBJECT_TOKEN
+from harness.jvm import Jvm, start_jvm
+from harness.refused import problem_of
+from harness.tls import TestAuthority, make_authority
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms._gcp import GcpKms
+from pyspark_iceberg_crypto.kms.gcp import GcpKms
 
 DEK = b"0123456789abcdef"
 ENDPOINT = "encryption.kms.gcp.endpoint"

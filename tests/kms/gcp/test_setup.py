@@ -1,4 +1,4 @@
-"""GcpKms, the set-up helper, through Google's own client library against the double in servers/gcp.py."""
+"""GcpKms, the set-up helper, through Google's own client library against the double in doubles/gcp.py."""
 
 import re
 import sys
@@ -11,10 +11,10 @@ from typing import Any
 import google.auth.credentials
 import pytest
 import requests
-from servers.faults import FaultProxy
-from servers.gcp import PROJECT, RING, GcpKmsDouble
-from servers.gcp_login import OWNER
-from servers.jvm import Jvm
+from doubles.faults import FaultProxy
+from doubles.gcp import PROJECT, RING, GcpKmsDouble
+from doubles.gcp_login import OWNER
+from harness.jvm import Jvm
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -25,7 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._gcp import GcpKms
+from pyspark_iceberg_crypto.kms.gcp import GcpKms
 
 DEK = b"0123456789abcdef"
 DRIVER = "driver@test-project.iam.gserviceaccount.com"

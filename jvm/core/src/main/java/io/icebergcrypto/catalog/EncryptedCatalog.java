@@ -3,10 +3,22 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.cleanup.Purge;
+import io.icebergcrypto.cleanup.PurgedFiles;
+import io.icebergcrypto.commit.CommitGuard;
+import io.icebergcrypto.commit.TableKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.CatalogSettings;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.MetadataAuthentication;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.integrity.MetadataFile;
+import io.icebergcrypto.integrity.MetadataHash;
+import io.icebergcrypto.integrity.SigningKeys;
+import io.icebergcrypto.io.EncryptionManagerFactory;
+import io.icebergcrypto.io.StatisticsPolicy;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.manager.EncryptionManagerFactory;
-import io.icebergcrypto.manager.StatisticsPolicy;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
@@ -201,12 +213,12 @@ public final class EncryptedCatalog
   }
 
   /** Whether the catalog names a KMS. */
-  boolean hasKms() {
+  public boolean hasKms() {
     return kms != null;
   }
 
   /** The name that this catalog was given. */
-  String catalogName() {
+  public String catalogName() {
     return catalogName;
   }
 
@@ -216,7 +228,7 @@ public final class EncryptedCatalog
   }
 
   /** The catalog behind. */
-  Catalog delegate() {
+  public Catalog delegate() {
     return delegate;
   }
 
@@ -242,7 +254,7 @@ public final class EncryptedCatalog
     return delegate instanceof RESTCatalog rest ? rest.properties() : properties;
   }
 
-  String fullName(TableIdentifier identifier) {
+  public String fullName(TableIdentifier identifier) {
     return CatalogUtil.fullTableName(catalogName, identifier);
   }
 
@@ -259,7 +271,7 @@ public final class EncryptedCatalog
   }
 
   /** Storage of this catalog's own, of the class that the catalog behind would take. */
-  FileIO newFileIO() {
+  public FileIO newFileIO() {
     Map<String, String> all = propertiesInForce();
     boolean onHadoop =
         delegate instanceof JdbcCatalog

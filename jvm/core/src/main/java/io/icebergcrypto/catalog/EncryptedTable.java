@@ -1,6 +1,8 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
+import io.icebergcrypto.config.MetadataAuthentication;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.BatchScan;
@@ -13,7 +15,7 @@ import org.apache.iceberg.Transaction;
  * A table of an encrypting catalog. A table without a key id behaves as the delegate's own, but for
  * the guard on its commits.
  */
-final class EncryptedTable extends BaseTable {
+public final class EncryptedTable extends BaseTable {
   private static final long serialVersionUID = 1L;
 
   private final transient EncryptedTableOperations ops;
@@ -26,7 +28,7 @@ final class EncryptedTable extends BaseTable {
   }
 
   /** Whether the table has a key id. */
-  boolean encrypted() {
+  public boolean encrypted() {
     return ops.encrypted();
   }
 

@@ -4,9 +4,21 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.manager.KeylessFileIO;
-import io.icebergcrypto.manager.TableEncryptionManager;
-import io.icebergcrypto.manager.TableFileIO;
+import io.icebergcrypto.cleanup.CleanupFileIO;
+import io.icebergcrypto.commit.CommitGuard;
+import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.TableKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.MetadataAuthentication;
+import io.icebergcrypto.integrity.LoadedMetadata;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.integrity.MetadataFile;
+import io.icebergcrypto.integrity.MetadataFileIO;
+import io.icebergcrypto.integrity.MetadataFolder;
+import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.TableFileIO;
 import java.util.Map;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -28,7 +40,7 @@ import org.apache.iceberg.util.Tasks;
  * own instance, as some catalogs compare by identity. For a table without a key id all is the
  * delegate's.
  */
-final class EncryptedTableOperations implements TableOperations {
+public final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
   private final TableKeys keys;
   private final CommitGuard guard;

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.AppendFiles;

@@ -4,6 +4,8 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.PropertyNames;
 import java.util.Arrays;
 import java.util.Map;
 import org.apache.iceberg.CatalogProperties;

@@ -1,6 +1,6 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.kms.KmsProperties;
+import io.icebergcrypto.kms.config.KmsProperties;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;

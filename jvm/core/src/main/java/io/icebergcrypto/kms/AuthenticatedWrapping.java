@@ -1,5 +1,7 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.kms.config.KmsProperties;
+
 /**
  * A KMS client that knows whether the keys it wraps are authenticated. Iceberg's contract does not
  * say so: a KMS with an asymmetric master key unwraps what anybody wrapped with its public half.

@@ -2,6 +2,11 @@ package io.icebergcrypto.kms;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.aws.AwsKmsCalls;
+import io.icebergcrypto.kms.aws.AwsKmsErrors;
+import io.icebergcrypto.kms.aws.AwsKmsSettings;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.config.SecretSource;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.function.Function;

@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;

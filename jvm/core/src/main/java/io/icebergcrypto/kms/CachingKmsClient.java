@@ -3,6 +3,10 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.KmsMetrics;
+import io.icebergcrypto.kms.call.Resilience;
+import io.icebergcrypto.kms.http.HeaderValues;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -172,7 +176,7 @@ public final class CachingKmsClient
     return client.toString();
   }
 
-  LocalKms local() {
+  public LocalKms local() {
     LocalKms here = local;
     if (here == null || here.isClosed()) {
       KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();

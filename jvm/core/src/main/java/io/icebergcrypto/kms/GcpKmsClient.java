@@ -5,6 +5,15 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.gcp.GcpCredentials;
+import io.icebergcrypto.kms.gcp.GcpErrors;
+import io.icebergcrypto.kms.gcp.GcpKeyName;
+import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -40,9 +49,9 @@ public final class GcpKmsClient
     implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
   private static final long serialVersionUID = 1L;
 
-  static final String ENDPOINT = "encryption.kms.gcp.endpoint";
+  public static final String ENDPOINT = "encryption.kms.gcp.endpoint";
   static final String CREDENTIALS_FILE = "encryption.kms.gcp.credentials-file";
-  static final String AAD = "encryption.kms.gcp.additional-authenticated-data";
+  public static final String AAD = "encryption.kms.gcp.additional-authenticated-data";
 
   private static final String TYPE = "gcp";
   private static final String DEFAULT_ENDPOINT = "https://cloudkms.googleapis.com";

@@ -2,6 +2,11 @@ package io.icebergcrypto.kms;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.Resilience;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.http.HeaderValues;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;

@@ -1,5 +1,9 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsMetrics;
+import io.icebergcrypto.kms.call.Later;
+import io.icebergcrypto.kms.call.Resilience;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
@@ -13,7 +17,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * keys may be kept, and ten minutes at least, is closed and forgotten; who comes back to it makes
  * it anew.
  */
-final class LocalKms {
+public final class LocalKms {
   private static final long IDLE_MIN_MS = 600_000L;
   private static final ConcurrentMap<String, LocalKms> BY_ID = new ConcurrentHashMap<>();
 
@@ -59,7 +63,7 @@ final class LocalKms {
   }
 
   /** How many there are in this JVM. */
-  static int count() {
+  public static int count() {
     return BY_ID.size();
   }
 
@@ -79,7 +83,7 @@ final class LocalKms {
     return resilience;
   }
 
-  boolean isClosed() {
+  public boolean isClosed() {
     return closed;
   }
 
@@ -95,7 +99,7 @@ final class LocalKms {
   }
 
   /** What happens by itself after a while: closes this if it was not used for so long. */
-  void closeIfIdle(long idleMs) {
+  public void closeIfIdle(long idleMs) {
     if (closed) {
       return;
     }

@@ -4,7 +4,19 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.kms.Pkcs11Session.SessionEndedException;
+import io.icebergcrypto.kms.blob.GcmBody;
+import io.icebergcrypto.kms.blob.KeyVersions;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Calls;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Errors;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Library;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Session;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Session.SessionEndedException;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Token;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
@@ -39,9 +51,9 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class Pkcs11KmsClient implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
-  static final String LIBRARY = "encryption.kms.pkcs11.library";
-  static final String SLOT = "encryption.kms.pkcs11.slot";
-  static final String TOKEN_LABEL = "encryption.kms.pkcs11.token-label";
+  public static final String LIBRARY = "encryption.kms.pkcs11.library";
+  public static final String SLOT = "encryption.kms.pkcs11.slot";
+  public static final String TOKEN_LABEL = "encryption.kms.pkcs11.token-label";
   private static final String PIN_ENV = "encryption.kms.pkcs11.pin-env";
   private static final String PIN_FILE = "encryption.kms.pkcs11.pin-file";
 

@@ -9,6 +9,13 @@ import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.http.JsonHttp;
+import io.icebergcrypto.kms.vault.VaultConfig;
+import io.icebergcrypto.kms.vault.VaultErrors;
+import io.icebergcrypto.kms.vault.VaultHttp;
+import io.icebergcrypto.kms.vault.VaultLogin;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -38,7 +45,7 @@ public final class VaultKmsClient implements KeyManagementClient, AuthenticatedW
   private static final long serialVersionUID = 1L;
 
   static final String ENCRYPT = "encrypt";
-  static final String DECRYPT = "decrypt";
+  public static final String DECRYPT = "decrypt";
 
   /**
    * The type of the key that encrypt would create: one that cannot encrypt, so that Vault refuses
@@ -47,7 +54,7 @@ public final class VaultKmsClient implements KeyManagementClient, AuthenticatedW
   private static final String NEVER_CREATE = "ecdsa-p256";
 
   /** What Vault then says. */
-  static final String NEVER_CREATE_WORDS = "key type " + NEVER_CREATE + " not supported";
+  public static final String NEVER_CREATE_WORDS = "key type " + NEVER_CREATE + " not supported";
 
   /** A ciphertext that no key decrypts. */
   private static final String PROBE = "vault:v1:probe";

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.integrity.MetadataAuthenticationTest;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.util.Map;

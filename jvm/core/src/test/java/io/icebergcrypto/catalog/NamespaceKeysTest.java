@@ -7,6 +7,8 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.util.HashMap;

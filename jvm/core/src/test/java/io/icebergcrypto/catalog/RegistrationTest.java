@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -43,7 +45,7 @@ class RegistrationTest extends LakeFixture {
   private static final String KEY_ID = "encryption.key-id";
 
   @Override
-  Map<String, String> properties() {
+  protected Map<String, String> properties() {
     return backend == Backend.REST
         ? Map.of()
         : Map.of(EncryptionProperties.METADATA_AUTHENTICATION, "off");

@@ -7,7 +7,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.MetadataAuthenticationTest;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -35,7 +38,7 @@ class StockWritersTest extends LakeFixture {
   private static final Map<String, String> REQUIRED = Map.of("encryption.required", "true");
 
   @Override
-  Map<String, String> properties() {
+  protected Map<String, String> properties() {
     return backend == Backend.REST
         ? Map.of()
         : Map.of(EncryptionProperties.METADATA_AUTHENTICATION, "off");

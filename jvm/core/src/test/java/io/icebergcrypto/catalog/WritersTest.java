@@ -3,6 +3,8 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
 import java.io.BufferedReader;
@@ -68,7 +70,7 @@ class WritersTest extends LakeFixture {
 
   @Test
   void aKilledWriterLeavesATableThatReads() throws Exception {
-    Random random = new Random(7);
+    Random random = new Random(Fuzz.SEED);
     Set<String> committed = new HashSet<>();
     for (int kill = 0; kill < KILLS; kill++) {
       // the first one has committed by then, so there is something to lose

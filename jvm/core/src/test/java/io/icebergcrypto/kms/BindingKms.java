@@ -1,6 +1,8 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;

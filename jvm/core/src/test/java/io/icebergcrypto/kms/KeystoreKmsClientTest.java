@@ -8,6 +8,8 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;

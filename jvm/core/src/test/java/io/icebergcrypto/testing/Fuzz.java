@@ -14,15 +14,19 @@ import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * One round of a fuzz target: hostile input, from a seed that is the round's number, so that a
- * failure repeats. A target parses it and may give a value or throw an {@link
- * IcebergCryptoException} with a hint, nothing else; it takes seconds and megabytes at most,
- * whatever the input says.
+ * One round of a fuzz target: hostile input, from a seed of its own, so that a failure repeats. A
+ * target parses it and may give a value or throw an {@link IcebergCryptoException} with a hint,
+ * nothing else; it takes seconds and megabytes at most, whatever the input says.
  *
  * <p>{@code -Diceberg.crypto.fuzz=N} sets the number of rounds of every target; {@code make soak}
- * asks for many.
+ * asks for many. The seeds of the rounds go up from {@link #SEED}: with the seed of a failure as
+ * {@code ICEBERG_CRYPTO_SEED}, the first round fails.
  */
 public final class Fuzz {
+  /** Where the random tests of a run begin: the environment's ICEBERG_CRYPTO_SEED, or 0. */
+  public static final int SEED =
+      Integer.parseInt(System.getenv().getOrDefault("ICEBERG_CRYPTO_SEED", "0"));
+
   private static final int ROUNDS = Integer.getInteger("iceberg.crypto.fuzz", 5_000);
   private static final long MOST_MS = 20_000; // a busy machine's pauses included
   private static final long MOST_BYTES = 64L << 20;
@@ -112,7 +116,7 @@ public final class Fuzz {
             () -> {
               try {
                 for (int round = 0; round < rounds; round++) {
-                  state[1] += new Fuzz(round).runOnce(target) ? 1 : 0;
+                  state[1] += new Fuzz(SEED + round).runOnce(target) ? 1 : 0;
                   synchronized (state) {
                     state[0] = round + 1;
                   }
@@ -151,7 +155,7 @@ public final class Fuzz {
       }
 
       if (now == seen && runner.isAlive()) {
-        AssertionError endless = new AssertionError("round " + now + " does not end");
+        AssertionError endless = new AssertionError("seed " + (SEED + now) + " does not end");
         endless.setStackTrace(runner.getStackTrace());
         throw endless;
       }

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.NamespaceKeys;
+import io.icebergcrypto.spark.procedures.GuardedProcedure;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.manager.OpenFile;
+import io.icebergcrypto.io.OpenFile;
 import java.security.GeneralSecurityException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskFailureListener;

@@ -1,0 +1,88 @@
+package io.icebergcrypto.cleanup;
+
+import io.icebergcrypto.IcebergCryptoException;
+import java.io.IOException;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.util.Tasks;
+
+/**
+ * The files that snapshots reach, read with decryption. A file that cannot be read is an error: who
+ * deletes must know all. It is an {@link IcebergCryptoException}, of no table yet; of no subclass
+ * when it is the storage's.
+ */
+final class ReachableFiles {
+  private final FileIO io;
+  private final Map<Integer, PartitionSpec> specs;
+  private final ExecutorService executor;
+
+  /**
+   * Says how to read.
+   *
+   * @param io the table's FileIO, which decrypts
+   * @param specs the table's partition specs by id
+   * @param executor reads files side by side
+   */
+  ReachableFiles(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorService executor) {
+    this.io = io;
+    this.specs = specs;
+    this.executor = executor;
+  }
+
+  /** All manifests of snapshots, by path. */
+  Map<String, ManifestFile> manifests(Collection<Snapshot> snapshots) {
+    Map<String, ManifestFile> byPath = new ConcurrentHashMap<>();
+    Tasks.foreach(snapshots)
+        .executeWith(executor)
+        .stopOnFailure()
+        .throwFailureWhenFinished()
+        .run(
+            snapshot -> {
+              try {
+                snapshot.allManifests(io).forEach(m -> byPath.put(m.path(), m));
+              } catch (RuntimeException e) {
+                throw unreadable("manifest list", snapshot.manifestListLocation(), e);
+              }
+            });
+    return new HashMap<>(byPath);
+  }
+
+  /** The paths of the data and delete files that are live in manifests. */
+  Set<String> contentFiles(Collection<ManifestFile> manifests) {
+    Set<String> paths = ConcurrentHashMap.newKeySet();
+    Tasks.foreach(manifests)
+        .executeWith(executor)
+        .stopOnFailure()
+        .throwFailureWhenFinished()
+        .run(
+            manifest -> {
+              try (CloseableIterable<String> live = ManifestFiles.readPaths(manifest, io, specs)) {
+                live.forEach(paths::add);
+              } catch (IOException | RuntimeException e) {
+                throw unreadable("manifest", manifest.path(), e);
+              }
+            });
+    return new HashSet<>(paths);
+  }
+
+  /** An error of the storage says little; one of ours is left as it is. */
+  private static IcebergCryptoException unreadable(String what, String path, Exception e) {
+    return e instanceof IcebergCryptoException ours
+        ? ours
+        : new IcebergCryptoException(
+            String.format("%s %s cannot be read: %s", what, path, e.getMessage()),
+            "Check that it is there, and that this client may read it.",
+            e);
+  }
+}

@@ -1,0 +1,166 @@
+package io.icebergcrypto.commit;
+
+import io.icebergcrypto.io.TableEncryptionManager;
+import java.time.Duration;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Supplier;
+import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * The {@code encryption-keys} that a commit leaves in the metadata: those that something needs, and
+ * no others. Iceberg adds a key with each snapshot and removes none.
+ *
+ * <p>Needed are the key of the manifest list of each snapshot that the metadata has (of a branch, a
+ * tag, staged or in the history alone), those of the statistics files that it lists, and the KEKs
+ * that encrypt these. A KEK that encrypts nothing stays as long as a commit may take it: on a REST
+ * catalog a commit that began before this one sends no KEK that was in the metadata then, and is no
+ * conflict. So it goes when it is {@link #RETIRED}, and never if it is the newest: by it the table
+ * is known to be encrypted. What cannot be told stays.
+ *
+ * <p>All snapshots are at hand: Iceberg's {@link TableMetadata.Builder} has loaded those that a
+ * REST catalog loads late.
+ */
+public final class CommittedKeys {
+  /**
+   * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
+   * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
+   * clocks that differ.
+   */
+  static final Duration RETIRED = Duration.ofMillis(NewKek.LIFE_MS).plusDays(30);
+
+  // in order: Iceberg removes the first of a long list fastest
+  private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();
+
+  private CommittedKeys(TableMetadata metadata) {
+    metadata.encryptionKeys().forEach(key -> keys.put(key.keyId(), key));
+  }
+
+  /**
+   * Adds what is missing to metadata that is about to be committed, and removes what nothing needs.
+   *
+   * @param manager the table's; asked for only when a key may be missing
+   * @return the same metadata when its keys are those needed
+   */
+  public static TableMetadata complete(
+      TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
+    TableMetadata whole = withMissing(metadata, manager);
+    TableMetadata pruned = pruned(whole, manager, System.currentTimeMillis());
+    if (pruned != whole) {
+      manager.get(); // learns what goes: older metadata is still read, by expire_snapshots for one
+    }
+
+    return pruned;
+  }
+
+  /** The keys of new snapshots and of statistics files are there, whoever made the metadata. */
+  private static TableMetadata withMissing(
+      TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
+    Map<String, EncryptedKey> present = new CommittedKeys(metadata).keys;
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    for (MetadataUpdate change : metadata.changes()) {
+      if (change instanceof MetadataUpdate.AddSnapshot added) {
+        String id = added.snapshot().keyId();
+        EncryptedKey key = present.get(id);
+        if (id != null && (key == null || !present.containsKey(key.encryptedById()))) {
+          add(builder, manager.get().key(id), manager.get());
+        }
+      }
+    }
+
+    for (String path : StatisticsPaths.of(metadata)) {
+      add(builder, manager.get().statisticsKey(path), manager.get());
+    }
+
+    return builder.build();
+  }
+
+  private static void add(
+      TableMetadata.Builder builder, EncryptedKey key, TableEncryptionManager manager) {
+    if (key != null) {
+      EncryptedKey kek = manager.key(key.encryptedById());
+      if (kek != null) {
+        builder.addEncryptionKey(kek);
+      }
+
+      builder.addEncryptionKey(key);
+    }
+  }
+
+  /**
+   * Removes what nothing needs.
+   *
+   * @param now the time in milliseconds since the epoch, which tells how old a KEK is
+   */
+  public static TableMetadata pruned(
+      TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
+    CommittedKeys all = new CommittedKeys(metadata);
+    Set<String> needed = all.needed(metadata, manager, now);
+    if (needed.containsAll(all.keys.keySet())) {
+      return metadata;
+    }
+
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    all.keys.keySet().stream()
+        .filter(id -> !needed.contains(id))
+        .forEach(builder::removeEncryptionKey);
+    return builder.build();
+  }
+
+  private Set<String> needed(
+      TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
+    Set<String> needed = new HashSet<>();
+    metadata.snapshots().stream().map(Snapshot::keyId).forEach(id -> need(id, needed));
+    Set<String> statistics = StatisticsPaths.of(metadata);
+    for (EncryptedKey key : keys.values()) {
+      String path = TableEncryptionManager.statisticsPath(key);
+      boolean listed = path != null && statistics.contains(path);
+      if (listed && !replaced(key, manager.get().statisticsKey(path)) || isOfAnother(key, path)) {
+        need(key.keyId(), needed);
+      }
+    }
+
+    List<EncryptedKey> keks = keys.values().stream().filter(this::isKek).toList();
+    keks.stream().filter(kek -> !isRetired(kek, now)).forEach(kek -> needed.add(kek.keyId()));
+    keks.stream()
+        .max(Comparator.comparingLong(NewKek::madeAt))
+        .ifPresent(newest -> needed.add(newest.keyId()));
+    return needed;
+  }
+
+  /** A key, and what encrypts it. */
+  private void need(String id, Set<String> needed) {
+    EncryptedKey key = keys.get(id);
+    while (key != null && needed.add(key.keyId())) {
+      key = keys.get(key.encryptedById());
+    }
+  }
+
+  /** Whether a statistics file was written again, under another key. */
+  private static boolean replaced(EncryptedKey key, EncryptedKey last) {
+    return last != null && !last.keyId().equals(key.keyId());
+  }
+
+  /** Whether a key is one of a kind that neither Iceberg nor this catalog makes. */
+  private boolean isOfAnother(EncryptedKey key, String statisticsPath) {
+    boolean hasProperties = key.properties() != null && !key.properties().isEmpty();
+    return !isKek(key) && statisticsPath == null && hasProperties;
+  }
+
+  /** No other key encrypts a KEK: the KMS does. */
+  private boolean isKek(EncryptedKey key) {
+    return !keys.containsKey(key.encryptedById());
+  }
+
+  private static boolean isRetired(EncryptedKey kek, long now) {
+    long made = NewKek.madeAt(kek);
+    return made > 0 && now - made > RETIRED.toMillis();
+  }
+}

@@ -1,0 +1,180 @@
+package io.icebergcrypto.config;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.iceberg.TableMetadata;
+
+/**
+ * The master keys that tables of a catalog may name: the catalog property {@code
+ * encryption.allowed-key-ids}. Who can write a table's metadata could otherwise have data encrypted
+ * with a key of his own.
+ *
+ * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
+ * id, in which {@code *} stands for any characters or none (slashes, colons and dots, too) and
+ * {@code ?} for exactly one. A backslash takes the meaning from the {@code *}, {@code ?}, comma or
+ * backslash after it. Case counts. Names are compared, not keys: of a key with two names each name
+ * must be in the list.
+ */
+public final class AllowedKeyIds {
+  /** Any key. */
+  static final AllowedKeyIds ALL = new AllowedKeyIds(null, List.of());
+
+  // in a pattern; code points are never below 0
+  private static final int ANY_CHARACTERS = -1;
+  private static final int ONE_CHARACTER = -2;
+
+  private final String list;
+  private final List<int[]> patterns;
+
+  private AllowedKeyIds(String list, List<int[]> patterns) {
+    this.list = list;
+    this.patterns = patterns;
+  }
+
+  /**
+   * Reads the property.
+   *
+   * @param list null: any key is allowed
+   * @throws InvalidConfigurationException when it has no entry, or one that is empty or cannot be
+   *     understood
+   */
+  static AllowedKeyIds parse(String list) {
+    return list == null ? ALL : new AllowedKeyIds(list, patterns(list));
+  }
+
+  private static List<int[]> patterns(String list) {
+    List<int[]> patterns = new ArrayList<>();
+    StringBuilder entry = new StringBuilder();
+    for (int i = 0; i < list.length(); i++) {
+      char c = list.charAt(i);
+      if (c == ',') {
+        patterns.add(pattern(entry.toString(), list));
+        entry.setLength(0);
+      } else {
+        entry.append(c);
+        if (c == '\\' && i + 1 < list.length()) {
+          entry.append(list.charAt(++i));
+        }
+      }
+    }
+
+    patterns.add(pattern(entry.toString(), list));
+    return patterns;
+  }
+
+  private static int[] pattern(String entry, String list) {
+    int[] characters = entry.strip().codePoints().toArray();
+    if (characters.length == 0) {
+      throw wrong(list, "has an empty entry");
+    }
+
+    int[] pattern = new int[characters.length];
+    int length = 0;
+    for (int i = 0; i < characters.length; i++) {
+      int c = characters[i];
+      if (c == '\\') {
+        if (i + 1 == characters.length || "*?,\\".indexOf(characters[i + 1]) < 0) {
+          throw wrong(list, "has a backslash before something else than * ? , or \\");
+        }
+
+        pattern[length++] = characters[++i];
+      } else {
+        pattern[length++] = c == '*' ? ANY_CHARACTERS : c == '?' ? ONE_CHARACTER : c;
+      }
+    }
+
+    return Arrays.copyOf(pattern, length);
+  }
+
+  private static InvalidConfigurationException wrong(String list, String problem) {
+    return new InvalidConfigurationException(
+        String.format("Property %s %s: '%s'", EncryptionProperties.ALLOWED_KEY_IDS, problem, list),
+        "Give the key ids that tables may have, with commas between them, such as sales,hr-*; or"
+            + " leave the property out, which allows every key.");
+  }
+
+  /** Whether there is a key that is not allowed, perhaps. */
+  public boolean limited() {
+    return list != null;
+  }
+
+  /** Whether tables may have this key id. */
+  public boolean allows(String keyId) {
+    int[] characters = keyId.codePoints().toArray();
+    return !limited() || patterns.stream().anyMatch(pattern -> matches(pattern, characters));
+  }
+
+  /** Goes back to the last * only: key ids may be anybody's, and must not cost much. */
+  private static boolean matches(int[] pattern, int[] text) {
+    int p = 0;
+    int afterStar = -1;
+    int taken = 0; // by the last *, up to here
+    for (int t = 0; t < text.length; ) {
+      if (p < pattern.length && pattern[p] == ANY_CHARACTERS) {
+        afterStar = ++p;
+        taken = t;
+      } else if (p < pattern.length && (pattern[p] == ONE_CHARACTER || pattern[p] == text[t])) {
+        p++;
+        t++;
+      } else if (afterStar >= 0) {
+        p = afterStar;
+        t = ++taken;
+      } else {
+        return false;
+      }
+    }
+
+    while (p < pattern.length && pattern[p] == ANY_CHARACTERS) {
+      p++;
+    }
+
+    return p == pattern.length;
+  }
+
+  /**
+   * Checks the key id that a new table would get.
+   *
+   * @param keyId null: none
+   * @throws AccessDeniedException when it is not allowed
+   */
+  public void checkNew(String tableName, String keyId) {
+    if (keyId != null && !allows(keyId)) {
+      throw refused(keyId, "Use one of these, or have this one added where the catalog is set up.")
+          .inTable(tableName);
+    }
+  }
+
+  /**
+   * Checks the key id of a table that exists, before anybody asks the KMS for that key.
+   *
+   * @param metadata null: there is no table
+   * @throws AccessDeniedException when it is not allowed
+   */
+  public void check(String tableName, TableMetadata metadata) {
+    String keyId = metadata == null ? null : EncryptionProperties.keyId(metadata.properties());
+    if (keyId != null && !allows(keyId)) {
+      throw refused(
+              keyId,
+              "If the table was made with this key, have it added where the catalog is set up. If"
+                  + " not, somebody changed the table's metadata: find out who. Nothing was read"
+                  + " or written.")
+          .inTable(tableName);
+    }
+  }
+
+  private AccessDeniedException refused(String keyId, String hint) {
+    return new AccessDeniedException(
+        String.format(
+            "%s is '%s', and the catalog allows only %s (%s)",
+            EncryptionProperties.KEY_ID, keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
+        hint);
+  }
+
+  /** The refusal of a key id that a namespace or the catalog itself would give to new tables. */
+  public AccessDeniedException refused(String keyId) {
+    return refused(keyId, "Use one of these, or add this one to the list.");
+  }
+}

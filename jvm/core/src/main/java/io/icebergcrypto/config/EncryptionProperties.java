@@ -1,0 +1,204 @@
+package io.icebergcrypto.config;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * The properties of catalogs and tables that concern encryption, and what values they may have.
+ * Table properties are Iceberg's; a table is encrypted when it has {@link #KEY_ID}.
+ */
+public final class EncryptionProperties {
+  /** Table property: the id of the master key in the KMS. */
+  public static final String KEY_ID = TableProperties.ENCRYPTION_TABLE_KEY;
+
+  /** Table property: the length of DEKs and KEKs in bytes: 16 (default), 24 or 32. */
+  static final String DATA_KEY_LENGTH = TableProperties.ENCRYPTION_DEK_LENGTH;
+
+  /** The table properties of encryption. */
+  public static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
+
+  /** Catalog property: true refuses to create a table without a key id. */
+  public static final String REQUIRED = "encryption.required";
+
+  /** Catalog property: the master keys that tables may name, a list of ids and globs. */
+  public static final String ALLOWED_KEY_IDS = "encryption.allowed-key-ids";
+
+  /** Catalog property: the class of an EncryptionManagerFactory. */
+  static final String MANAGER_IMPL = "encryption.manager-impl";
+
+  /** Catalog property: refuse (default), encrypt or plaintext. */
+  public static final String STATISTICS = "encryption.statistics";
+
+  /** Catalog property: refuse (default) or allow. */
+  static final String PLAINTEXT_FILES = "encryption.plaintext-files";
+
+  /** Catalog property: allow (default) or refuse. */
+  public static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
+
+  /** Catalog property: true shows data keys to whoever reads metadata tables. */
+  static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
+
+  /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
+  public static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
+
+  /** Table property of this catalog's own making: the code that authenticates the metadata. */
+  public static final String METADATA_MAC = "encryption.metadata-mac";
+
+  private static final int MIN_FORMAT_VERSION = 3;
+
+  private EncryptionProperties() {}
+
+  /** The key id that a table has, or null for a table that is not encrypted. */
+  public static String keyId(Map<String, String> tableProperties) {
+    return tableProperties.get(KEY_ID);
+  }
+
+  /**
+   * The id of the master key that wrapped a table's KEKs, whatever its properties say. A KEK is a
+   * key that no other key of the table encrypts.
+   *
+   * @return null when the table has no keys, as before its first snapshot
+   */
+  public static String masterKeyId(TableMetadata metadata) {
+    Set<String> ids =
+        metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    return metadata.encryptionKeys().stream()
+        .map(EncryptedKey::encryptedById)
+        .filter(id -> id != null && !ids.contains(id))
+        .findFirst()
+        .orElse(null);
+  }
+
+  /** The refusal of a plaintext table where the catalog allows encrypted ones only. */
+  public static InvalidConfigurationException required(String hint) {
+    return new InvalidConfigurationException(
+        String.format("it has no %s and the catalog has %s=true", KEY_ID, REQUIRED), hint);
+  }
+
+  /**
+   * The properties that a new table gets: the catalog's defaults, the statement's own and the
+   * catalog's overrides, in Iceberg's order.
+   */
+  public static Map<String, String> ofNewTable(
+      Map<String, String> catalogProperties, Map<String, String> own) {
+    Map<String, String> all = new HashMap<>();
+    putPrefixed(catalogProperties, CatalogProperties.TABLE_DEFAULT_PREFIX, all);
+    all.putAll(own);
+    putPrefixed(catalogProperties, CatalogProperties.TABLE_OVERRIDE_PREFIX, all);
+    return all;
+  }
+
+  private static void putPrefixed(
+      Map<String, String> from, String prefix, Map<String, String> into) {
+    from.forEach(
+        (key, value) -> {
+          if (key.startsWith(prefix)) {
+            into.put(key.substring(prefix.length()), value);
+          }
+        });
+  }
+
+  /**
+   * The length of a table's DEKs.
+   *
+   * @return 16, 24 or 32 bytes
+   * @throws InvalidConfigurationException for any other value
+   */
+  public static int dataKeyLength(String tableName, Map<String, String> tableProperties) {
+    String value = tableProperties.get(DATA_KEY_LENGTH);
+    if (value == null) {
+      return TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT;
+    }
+
+    return switch (value.trim()) {
+      case "16" -> 16;
+      case "24" -> 24;
+      case "32" -> 32;
+      default ->
+          throw new InvalidConfigurationException(
+                  String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
+                  String.format(
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16'). On"
+                          + " Hive, first set the parameter in the Hive metastore, with Hive's own"
+                          + " ALTER TABLE.",
+                      tableName, DATA_KEY_LENGTH))
+              .inTable(tableName);
+    };
+  }
+
+  /**
+   * Checks what an encrypted table's properties say.
+   *
+   * @param before the properties that are in force, empty for a new table; what does not change is
+   *     not checked, so that a table with an old mistake can be mended
+   */
+  public static void check(
+      String tableName, Map<String, String> before, Map<String, String> after) {
+    if (changed(KEY_ID, before, after) && keyId(after).isBlank()) {
+      throw new InvalidConfigurationException(
+              String.format("%s is empty", KEY_ID),
+              "Give the id of a master key in the KMS, or leave the property out for a table that"
+                  + " is not encrypted.")
+          .inTable(tableName);
+    }
+
+    if (changed(DATA_KEY_LENGTH, before, after)) {
+      dataKeyLength(tableName, after);
+    }
+
+    for (String property :
+        new String[] {
+          TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT
+        }) {
+      String format = after.getOrDefault(property, "").toLowerCase(Locale.ROOT);
+      if (changed(property, before, after) && format.equals("orc")) {
+        throw new NotSupportedException(
+                String.format("%s=orc, and Iceberg cannot encrypt ORC files", property),
+                "Use parquet or avro for an encrypted table.")
+            .inTable(tableName);
+      }
+    }
+  }
+
+  /**
+   * Checks the format version of a new encrypted table.
+   *
+   * @return true when none is given and {@code format-version} must be set to 3
+   */
+  public static boolean needsFormatVersion(String tableName, Map<String, String> properties) {
+    String version = properties.get(TableProperties.FORMAT_VERSION);
+    if (version == null) {
+      return true;
+    }
+
+    if (version.matches("[12]")) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "%s=%s, and Iceberg encrypts from format version %d on",
+                  TableProperties.FORMAT_VERSION, version, MIN_FORMAT_VERSION),
+              String.format(
+                  "Leave %s out, or set it to %d.",
+                  TableProperties.FORMAT_VERSION, MIN_FORMAT_VERSION))
+          .inTable(tableName);
+    }
+
+    return false;
+  }
+
+  private static boolean changed(
+      String property, Map<String, String> before, Map<String, String> after) {
+    return after.containsKey(property)
+        && !Objects.equals(before.get(property), after.get(property));
+  }
+}

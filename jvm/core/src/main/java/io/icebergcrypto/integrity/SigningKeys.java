@@ -1,0 +1,146 @@
+package io.icebergcrypto.integrity;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.commit.NewKek;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * The keys of a table's {@link MetadataCode}s, derived from its KEKs. The newest KEK signs while it
+ * lives; an older one, or one past its life, vouches for nothing. All of it rests on the KMS: who
+ * may not use the master key must not be able to make a KEK that it unwraps.
+ */
+public final class SigningKeys {
+  private static final Comparator<EncryptedKey> BY_AGE = Comparator.comparingLong(NewKek::madeAt);
+
+  private final String tableName;
+  private final Supplier<? extends KeyManagementClient> kms;
+
+  // by KEK; derived ones, which encrypt nothing
+  private final Map<String, SecretKeySpec> keys = new ConcurrentHashMap<>();
+
+  SigningKeys(String tableName, Supplier<? extends KeyManagementClient> kms) {
+    this.tableName = tableName;
+    this.kms = kms;
+  }
+
+  /**
+   * Refuses a master key for which others can wrap.
+   *
+   * @throws InvalidConfigurationException before anything is asked of the KMS
+   */
+  public void requireAuthenticatedWrapping(String keyId) {
+    requireAuthenticatedWrapping(tableName, keyId, kms.get());
+  }
+
+  /** The same, of a table that is yet to be. */
+  public static void requireAuthenticatedWrapping(
+      String tableName, String keyId, KeyManagementClient kms) {
+    if (kms instanceof AuthenticatedWrapping client && client.authenticatesWrapping(keyId)) {
+      return;
+    }
+
+    throw new InvalidConfigurationException(
+            String.format(
+                "its metadata cannot be authenticated: %s does not tell who wrapped a key with"
+                    + " master key '%s' (as with RSA, whose public half wraps), so anybody could"
+                    + " make the key of a code",
+                kms, keyId),
+            String.format(
+                "Use a symmetric master key; or set the catalog property %s=off, and"
+                    + " whoever writes to the storage can change the metadata. For a KMS client of"
+                    + " your own that only who may use the key can wrap with, set %s=true.",
+                EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
+        .inTable(tableName);
+  }
+
+  /** The KEK that signs; empty when none lives, and a new one is to be made. */
+  public static Optional<EncryptedKey> live(TableMetadata metadata, String keyId) {
+    long now = Math.max(System.currentTimeMillis(), metadata.lastUpdatedMillis());
+    return newest(metadata, keyId).filter(kek -> NewKek.lives(kek, now));
+  }
+
+  /** Makes a KEK, as Iceberg's manager would with the next snapshot; it is then used for that. */
+  EncryptedKey make(TableMetadata metadata, String keyId) {
+    return NewKek.make(tableName, metadata, keyId, kms.get());
+  }
+
+  /** The KEK of an id. */
+  public static Optional<EncryptedKey> find(TableMetadata metadata, String keyId, String kekId) {
+    return metadata.encryptionKeys().stream()
+        .filter(key -> key.keyId().equals(kekId) && Objects.equals(key.encryptedById(), keyId))
+        .findFirst();
+  }
+
+  /** Why a KEK may not have signed metadata, or null. */
+  static String retired(TableMetadata metadata, EncryptedKey kek) {
+    EncryptedKey newest = newest(metadata, kek.encryptedById()).orElse(kek);
+    if (BY_AGE.compare(kek, newest) < 0) {
+      return String.format(
+          "its code was made with KEK %s, which %s has replaced", kek.keyId(), newest.keyId());
+    }
+
+    return NewKek.lives(kek, metadata.lastUpdatedMillis())
+        ? null
+        : String.format("its code was made with KEK %s, after that one's life", kek.keyId());
+  }
+
+  private static Optional<EncryptedKey> newest(TableMetadata metadata, String keyId) {
+    return metadata.encryptionKeys().stream()
+        .filter(key -> keyId.equals(key.encryptedById()))
+        .max(BY_AGE);
+  }
+
+  /** The key of codes of a format, from a KEK; one call of the KMS where that is not in memory. */
+  SecretKeySpec keyOf(MetadataCode.Format format, TableMetadata metadata, EncryptedKey kek) {
+    // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
+    String name =
+        format
+            + metadata.uuid()
+            + kek.encryptedById()
+            + encoded(kek.encryptedKeyMetadata().duplicate());
+    SecretKeySpec known = keys.get(name);
+    if (known != null) {
+      return known;
+    }
+
+    try {
+      ByteBuffer bytes =
+          KmsCaller.forTable(
+              tableName,
+              metadata.uuid(),
+              () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
+      SecretKeySpec key = MetadataCode.key(format, bytes, metadata.uuid());
+      if (bytes.hasArray()) {
+        Arrays.fill(bytes.array(), (byte) 0); // a copy
+      }
+
+      keys.put(name, key);
+      return key;
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+  }
+
+  private static String encoded(ByteBuffer bytes) {
+    byte[] copy = new byte[bytes.remaining()];
+    bytes.get(copy);
+    return Base64.getEncoder().encodeToString(copy);
+  }
+}

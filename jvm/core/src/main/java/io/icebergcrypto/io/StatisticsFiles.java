@@ -1,0 +1,219 @@
+package io.icebergcrypto.io;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.regex.Pattern;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptionKeyMetadata;
+import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * Encrypts and decrypts statistics files, which Iceberg opens by path alone: each is one AES GCM
+ * stream, whatever its content. The Iceberg specification keeps the key metadata of such a file in
+ * its entry of the table metadata, which Iceberg 1.12 neither reads nor writes. So it is where that
+ * of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the path as a
+ * property of the entry. Other readers do not look at it.
+ */
+final class StatisticsFiles {
+  /** The property of a key entry that says which file it belongs to. */
+  static final String PATH = "statistics-path";
+
+  // Iceberg's names: <snapshot id>-<UUID>.stats, partition-stats-<snapshot id>-<UUID>.parquet
+  private static final Pattern NAME =
+      Pattern.compile("(.*/)?([^/]+\\.stats|partition-stats-[^/]+)");
+
+  private final TableEncryptionManager manager;
+
+  StatisticsFiles(TableEncryptionManager manager) {
+    this.manager = manager;
+  }
+
+  /** Whether a file is one of statistics, by its name. */
+  static boolean isNamed(String path) {
+    return NAME.matcher(path).matches();
+  }
+
+  /** The refusal where the manager, which has the keys, is not at hand. */
+  static IcebergCryptoException onDriverOnly(String tableName, String path) {
+    return new NotSupportedException(
+            String.format("statistics file %s is opened on an executor", path),
+            "Encrypted statistics are written and read on the driver only.")
+        .inTable(tableName);
+  }
+
+  /** The refusal to write any. */
+  static IcebergCryptoException refused(String tableName, String path) {
+    return new NotSupportedException(
+            String.format("statistics file %s would hold column values in plaintext", path),
+            "Set the catalog property encryption.statistics=encrypt, which encrypts them: clients"
+                + " without this catalog then plan without them.")
+        .inTable(tableName);
+  }
+
+  /**
+   * A new statistics file. Its key is known to the manager once it is closed, and is committed with
+   * the file.
+   *
+   * @param stored the file in the table's storage
+   */
+  OutputFile encrypted(OutputFile stored) {
+    return new Encrypted(manager, stored);
+  }
+
+  /**
+   * A statistics file, decrypted.
+   *
+   * @param path its path in the table's metadata
+   * @param stored the file in the table's storage
+   * @return null when the table has no key for it
+   */
+  InputFile decrypted(String path, InputFile stored) {
+    EncryptedKey key = manager.statisticsKey(path);
+    return key == null ? null : new Decrypted(manager, stored, key.keyId());
+  }
+
+  private record Encrypted(TableEncryptionManager manager, OutputFile stored)
+      implements OutputFile {
+    @Override
+    public PositionOutputStream create() {
+      NativeEncryptionOutputFile file = manager.encrypt(stored);
+      return new EncryptedStream(manager, file, file.encryptingOutputFile().create());
+    }
+
+    @Override
+    public PositionOutputStream createOrOverwrite() {
+      NativeEncryptionOutputFile file = manager.encrypt(stored);
+      return new EncryptedStream(manager, file, file.encryptingOutputFile().createOrOverwrite());
+    }
+
+    @Override
+    public String location() {
+      return stored.location();
+    }
+
+    /** The file as stored: whoever has just written it asks for its size, which is that one. */
+    @Override
+    public InputFile toInputFile() {
+      return stored.toInputFile();
+    }
+  }
+
+  private static final class EncryptedStream extends PositionOutputStream {
+    private final TableEncryptionManager manager;
+    private final NativeEncryptionOutputFile file;
+    private final PositionOutputStream stream;
+    private boolean closed = false;
+
+    private EncryptedStream(
+        TableEncryptionManager manager,
+        NativeEncryptionOutputFile file,
+        PositionOutputStream stream) {
+      this.manager = manager;
+      this.file = file;
+      this.stream = stream;
+    }
+
+    @Override
+    public void write(int b) throws IOException {
+      stream.write(b);
+    }
+
+    @Override
+    public void write(byte[] bytes, int offset, int length) throws IOException {
+      stream.write(bytes, offset, length);
+    }
+
+    @Override
+    public void flush() throws IOException {
+      stream.flush();
+    }
+
+    @Override
+    public long getPos() throws IOException {
+      return stream.getPos();
+    }
+
+    @Override
+    public long storedLength() throws IOException {
+      return stream.storedLength();
+    }
+
+    @Override
+    public void close() throws IOException {
+      if (!closed) { // Parquet closes twice, and a stream's last block is written once
+        this.closed = true;
+        stream.close();
+        manager.registerStatistics(
+            file.location(), file.keyMetadata().copyWithLength(stream.storedLength()));
+      }
+    }
+  }
+
+  /**
+   * Not a {@link org.apache.iceberg.encryption.NativeEncryptionInputFile}: Parquet would look for
+   * its own encryption, which is not in there.
+   */
+  private record Decrypted(TableEncryptionManager manager, InputFile stored, String keyId)
+      implements InputFile {
+    @Override
+    public long getLength() {
+      return decrypted().getLength();
+    }
+
+    @Override
+    public SeekableInputStream newStream() {
+      return decrypted().newStream();
+    }
+
+    @Override
+    public String location() {
+      return stored.location();
+    }
+
+    @Override
+    public boolean exists() {
+      return stored.exists();
+    }
+
+    private InputFile decrypted() {
+      ByteBuffer keyMetadata;
+      try {
+        keyMetadata = manager.decryptKeyMetadata(new KeyEntry(location(), keyId));
+      } catch (IcebergCryptoException e) {
+        throw e;
+      } catch (RuntimeException e) {
+        throw new FileInTable(manager.tableName(), location(), null).unreadableKeyMetadata(e);
+      }
+
+      return manager.decrypt(new WithKey(stored, new KeyMetadata(keyMetadata)));
+    }
+  }
+
+  private record WithKey(InputFile encryptedInputFile, EncryptionKeyMetadata keyMetadata)
+      implements EncryptedInputFile {}
+
+  private record KeyMetadata(ByteBuffer buffer) implements EncryptionKeyMetadata {
+    @Override
+    public EncryptionKeyMetadata copy() {
+      return new KeyMetadata(buffer.duplicate());
+    }
+  }
+
+  /** Iceberg decrypts the entries of manifest lists; one of a statistics file is the same. */
+  private record KeyEntry(String location, String encryptionKeyID) implements ManifestListFile {
+    @Override
+    public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
+      return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
+    }
+  }
+}

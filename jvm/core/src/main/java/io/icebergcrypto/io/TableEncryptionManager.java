@@ -1,0 +1,299 @@
+package io.icebergcrypto.io;
+
+import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.serializers.JavaSerializer;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.stream.StreamSupport;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.NativeEncryptionInputFile;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+
+/**
+ * A table's encryption manager that many threads may use, and that learns the keys of later commits
+ * as long as the table's operations live. Iceberg's own is made anew at every refresh: whoever kept
+ * an older one, or its FileIO, then meets manifest lists whose keys it does not know.
+ *
+ * <p>The keys are in a map of the superclass that is not made for threads. Whatever reads it takes
+ * the read lock, as {@link TableFileIO} and {@link StatisticsFiles} do by {@link
+ * #decryptKeyMetadata}; whatever adds or removes keys takes the write lock. A KEK is asked of the
+ * KMS under the lock, when it is first needed: readers do not wait for each other then, and who
+ * learns or registers keys waits for a KEK that it needs next.
+ *
+ * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
+ * needs the same annotation.
+ */
+@DefaultSerializer(JavaSerializer.class)
+public class TableEncryptionManager extends StandardEncryptionManager {
+  /**
+   * How long a key is known once the table's metadata has it no more: for who reads or commits on
+   * older metadata, as expire_snapshots does when it looks for the files to delete.
+   */
+  static final Duration REMEMBERED = Duration.ofHours(1);
+
+  private final String tableName;
+  private final String tableKeyId;
+  private final KeyManagementClient kms;
+  private final int firstDataKeyLength; // the superclass's
+  private volatile int dataKeyLength;
+  // transient: what travels to executors is Serialized
+  private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
+  private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
+  private final transient Map<String, EncryptedKey> statistics = new ConcurrentHashMap<>();
+
+  /** See {@link EncryptionManagerFactory#create}. */
+  public TableEncryptionManager(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms) {
+    super(keys, tableKeyId, dataKeyLength, new TableKmsClient(tableName, kms));
+    this.tableName = tableName;
+    this.tableKeyId = tableKeyId;
+    this.kms = kms;
+    this.firstDataKeyLength = dataKeyLength;
+    this.dataKeyLength = dataKeyLength;
+    keys.forEach(this::learnStatistics);
+  }
+
+  /** The table's full name. */
+  public String tableName() {
+    return tableName;
+  }
+
+  /** The id of the master key. */
+  public String tableKeyId() {
+    return tableKeyId;
+  }
+
+  /** The length of new DEKs and KEKs in bytes. */
+  public int dataKeyLength() {
+    return dataKeyLength;
+  }
+
+  /**
+   * Learns from newer table metadata, and forgets keys that were in none for an hour.
+   *
+   * @param keys all keys of the metadata; those already known stay as they are
+   * @param newDataKeyLength the length of new DEKs and KEKs in bytes: 16, 24 or 32
+   */
+  public final void learn(Collection<EncryptedKey> keys, int newDataKeyLength) {
+    learn(keys, newDataKeyLength, System.currentTimeMillis());
+  }
+
+  final void learn(Collection<EncryptedKey> keys, int newDataKeyLength, long now) {
+    lock.writeLock().lock();
+    try {
+      this.dataKeyLength = newDataKeyLength;
+      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      Set<String> inMetadata = new HashSet<>();
+      for (EncryptedKey key : keys) {
+        inMetadata.add(key.keyId());
+        if (!known.containsKey(key.keyId())) {
+          known.put(key.keyId(), copyOf(key));
+          learnStatistics(key);
+        }
+      }
+
+      missingSince.keySet().removeAll(inMetadata);
+      known.keySet().removeIf(id -> !inMetadata.contains(id) && isForgotten(id, now));
+      statistics.values().removeIf(key -> !known.containsKey(key.keyId()));
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  private boolean isForgotten(String missingId, long now) {
+    long since = missingSince.computeIfAbsent(missingId, id -> now);
+    return now - since > REMEMBERED.toMillis() && missingSince.remove(missingId, since);
+  }
+
+  /**
+   * Makes the key entry of a statistics file that was written.
+   *
+   * @param path the file's location, as the table's metadata will have it
+   * @param metadata its key metadata, with its length
+   */
+  final void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
+    lock.writeLock().lock();
+    try {
+      EncryptedKey key = registerKeyMetadata(metadata).fileKey();
+      EncryptedKey entry =
+          new BaseEncryptedKey(
+              key.keyId(),
+              key.encryptedKeyMetadata(),
+              key.encryptedById(),
+              Map.of(StatisticsFiles.PATH, path));
+      EncryptionUtil.encryptionKeys(this).put(key.keyId(), entry);
+      statistics.put(path, entry);
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /**
+   * Decrypts the key metadata of a manifest list, or of what has its key where these have theirs.
+   *
+   * @throws RuntimeException of Iceberg's, when its key is not known or does not decrypt
+   */
+  final ByteBuffer decryptKeyMetadata(ManifestListFile list) {
+    lock.readLock().lock();
+    try {
+      return list.decryptKeyMetadata(this);
+    } finally {
+      lock.readLock().unlock();
+    }
+  }
+
+  /**
+   * The key entry of a statistics file, of one that is not committed yet, too.
+   *
+   * @return null when the file is not encrypted, or not one of the table
+   */
+  public EncryptedKey statisticsKey(String path) {
+    return statistics.get(path);
+  }
+
+  /** The path of the statistics file that a key entry is for; null for any other entry. */
+  public static String statisticsPath(EncryptedKey key) {
+    return key.properties() == null ? null : key.properties().get(StatisticsFiles.PATH);
+  }
+
+  private void learnStatistics(EncryptedKey key) {
+    String path = statisticsPath(key);
+    if (path != null) {
+      statistics.put(path, key); // newer metadata may have the file written anew
+    }
+  }
+
+  /** One of the keys that this manager knows, by its id; null when it does not know it. */
+  public EncryptedKey key(String keyId) {
+    lock.readLock().lock();
+    try {
+      return EncryptionUtil.encryptionKeys(this).get(keyId);
+    } finally {
+      lock.readLock().unlock();
+    }
+  }
+
+  /** The file is going to be encrypted: it is taken out of {@link KeylessFileIO}'s guard. */
+  @Override
+  public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
+    OutputFile output = KeylessOutputFile.encrypted(plainOutput);
+    int length = dataKeyLength;
+    return length == firstDataKeyLength
+        ? super.encrypt(output)
+        : ofLength(length, List.of()).encrypt(output);
+  }
+
+  /**
+   * The file as an AES GCM stream or, for Parquet, as it is stored. Reading throws {@link
+   * io.icebergcrypto.TamperedException}, which names table and file, where storage has fewer or
+   * more bytes than the table's metadata says, or others. No request is made for it.
+   */
+  @Override
+  public NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted) {
+    return decrypt(encrypted, new OpenFile());
+  }
+
+  @Override
+  public Iterable<InputFile> decrypt(Iterable<EncryptedInputFile> encrypted) {
+    OpenFile openFile = new OpenFile(); // a reader asks for all of its files at once
+    return () ->
+        StreamSupport.stream(encrypted.spliterator(), false)
+            .map(file -> (InputFile) decrypt(file, openFile))
+            .iterator();
+  }
+
+  private NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted, OpenFile openFile) {
+    return encrypted instanceof NativeEncryptionInputFile decrypted
+        ? decrypted
+        : new DecryptedInputFile(
+            tableName, KeylessInputFile.withKey(encrypted), super::decrypt, openFile);
+  }
+
+  /** All keys that this manager knows, those of uncommitted manifest lists included. */
+  public List<EncryptedKey> keys() {
+    lock.readLock().lock();
+    try {
+      return List.copyOf(EncryptionUtil.encryptionKeys(this).values());
+    } finally {
+      lock.readLock().unlock();
+    }
+  }
+
+  @Override
+  public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
+    lock.writeLock().lock();
+    try {
+      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      int length = dataKeyLength;
+      FileEncryptionKeys keys =
+          length == firstDataKeyLength
+              ? super.registerKeyMetadata(metadata)
+              : ofLength(length, keks(known)).registerKeyMetadata(metadata);
+      for (EncryptedKey key : List.of(keys.keyEncryptionKey(), keys.fileKey())) {
+        known.put(key.keyId(), key);
+      }
+
+      return keys;
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  /** Iceberg's own manager, for the length that the superclass was not made with. */
+  private StandardEncryptionManager ofLength(int length, List<EncryptedKey> keks) {
+    return new StandardEncryptionManager(
+        keks, tableKeyId, length, new TableKmsClient(tableName, kms));
+  }
+
+  private List<EncryptedKey> keks(Map<String, EncryptedKey> known) {
+    return known.values().stream().filter(key -> tableKeyId.equals(key.encryptedById())).toList();
+  }
+
+  /**
+   * Serialization walks the key map: it gets a copy that no other thread changes. A subclass with
+   * state or behaviour of its own overrides this.
+   */
+  protected Object writeReplace() {
+    return new Serialized(tableName, keys(), tableKeyId, dataKeyLength, kms);
+  }
+
+  /** What travels to executors: wrapped keys and the KMS client's references. */
+  private record Serialized(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms)
+      implements java.io.Serializable {
+    private Object readResolve() {
+      return new TableEncryptionManager(tableName, keys, tableKeyId, dataKeyLength, kms);
+    }
+  }
+
+  private static EncryptedKey copyOf(EncryptedKey key) {
+    return new BaseEncryptedKey(
+        key.keyId(), key.encryptedKeyMetadata(), key.encryptedById(), key.properties());
+  }
+}

@@ -1,0 +1,206 @@
+package io.icebergcrypto.io;
+
+import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.serializers.JavaSerializer;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import java.security.GeneralSecurityException;
+import java.util.Map;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptingFileIO;
+import org.apache.iceberg.io.DelegateFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+
+/**
+ * An encrypted table's FileIO: Iceberg's, which decrypts, but for manifest lists. Their keys are in
+ * the metadata's {@code encryption-keys}, which the table's manager learns while others read: it
+ * decrypts them under its lock. Iceberg meets a key that somebody removed or exchanged with a
+ * NullPointerException or a bare "GCM tag check failed"; here the error says what is wrong.
+ *
+ * <p>Kryo, where Spark uses it, is told to leave this class to Java's serialization, which it would
+ * not know to replace. Without Kryo on the class path the annotation is not there.
+ */
+@DefaultSerializer(JavaSerializer.class)
+public class TableFileIO implements FileIO {
+  private static final long serialVersionUID = 1L;
+
+  private final EncryptingFileIO io;
+
+  private TableFileIO(EncryptingFileIO io) {
+    this.io = io;
+  }
+
+  /**
+   * Makes the FileIO of a table.
+   *
+   * @param storage gives stored bytes; whole folders and many files at once are its business
+   * @param guarded the storage for single files, which may refuse those without a key
+   */
+  public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
+    EncryptingFileIO io = EncryptingFileIO.combine(guarded, manager);
+    if (storage instanceof DelegateFileIO delegate) {
+      return new WithDelegate(io, delegate);
+    }
+
+    return storage instanceof SupportsPrefixOperations prefixes
+        ? new WithPrefix(io, prefixes)
+        : new TableFileIO(io);
+  }
+
+  /**
+   * Opens a manifest list.
+   *
+   * @throws TamperedException when the metadata has no key for it, or another one
+   */
+  @Override
+  public InputFile newInputFile(ManifestListFile list) {
+    if (list.encryptionKeyID() == null) {
+      return io.newInputFile(list);
+    }
+
+    try {
+      return io.newDecryptingInputFile(list.location(), manager().decryptKeyMetadata(list));
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      if (knows(list) && !isOfCipher(e)) {
+        throw e; // the storage's
+      }
+
+      throw new TamperedException(
+              String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
+              "The table's metadata is not what was committed: encryption-keys was edited or"
+                  + " exchanged, in the storage, by the catalog's server or by another client. No"
+                  + " row was returned. Restore the metadata from a backup or an object version, or"
+                  + " roll the table back to a snapshot that can be read.",
+              e)
+          .inTable(manager().tableName());
+    }
+  }
+
+  private boolean knows(ManifestListFile list) {
+    EncryptedKey key = key(list.encryptionKeyID());
+    return key != null && key(key.encryptedById()) != null;
+  }
+
+  private static boolean isOfCipher(Throwable e) {
+    return e.getCause() instanceof GeneralSecurityException
+        || e instanceof IllegalArgumentException
+        || e instanceof IllegalStateException;
+  }
+
+  private String problem(ManifestListFile list) {
+    EncryptedKey key = key(list.encryptionKeyID());
+    if (key == null) {
+      return String.format("its key %s is not in encryption-keys", list.encryptionKeyID());
+    }
+
+    return key(key.encryptedById()) == null
+        ? String.format(
+            "the KEK %s of its key %s is not in encryption-keys", key.encryptedById(), key.keyId())
+        : String.format(
+            "its key %s in encryption-keys does not decrypt with KEK %s: one of them was changed",
+            key.keyId(), key.encryptedById());
+  }
+
+  private EncryptedKey key(String id) {
+    return manager().key(id);
+  }
+
+  /** The one that the FileIO has: a field of its own would travel to executors a second time. */
+  private TableEncryptionManager manager() {
+    return (TableEncryptionManager) io.encryptionManager();
+  }
+
+  @Override
+  public InputFile newInputFile(String path) {
+    return io.newInputFile(path);
+  }
+
+  @Override
+  public InputFile newInputFile(String path, long length) {
+    return io.newInputFile(path, length);
+  }
+
+  @Override
+  public InputFile newInputFile(DataFile file) {
+    return io.newInputFile(file);
+  }
+
+  @Override
+  public InputFile newInputFile(DeleteFile file) {
+    return io.newInputFile(file);
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestFile manifest) {
+    return io.newInputFile(manifest);
+  }
+
+  @Override
+  public OutputFile newOutputFile(String path) {
+    return io.newOutputFile(path);
+  }
+
+  @Override
+  public void deleteFile(String path) {
+    io.deleteFile(path);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return io.properties();
+  }
+
+  @Override
+  public void close() {
+    io.close();
+  }
+
+  @DefaultSerializer(JavaSerializer.class)
+  private static class WithPrefix extends TableFileIO implements SupportsPrefixOperations {
+    private static final long serialVersionUID = 1L;
+
+    private final SupportsPrefixOperations prefixes;
+
+    private WithPrefix(EncryptingFileIO io, SupportsPrefixOperations prefixes) {
+      super(io);
+      this.prefixes = prefixes;
+    }
+
+    @Override
+    public Iterable<FileInfo> listPrefix(String prefix) {
+      return prefixes.listPrefix(prefix);
+    }
+
+    @Override
+    public void deletePrefix(String prefix) {
+      prefixes.deletePrefix(prefix);
+    }
+  }
+
+  @DefaultSerializer(JavaSerializer.class)
+  private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
+    private static final long serialVersionUID = 1L;
+
+    private final DelegateFileIO bulk;
+
+    private WithDelegate(EncryptingFileIO io, DelegateFileIO bulk) {
+      super(io, bulk);
+      this.bulk = bulk;
+    }
+
+    @Override
+    public void deleteFiles(Iterable<String> paths) {
+      bulk.deleteFiles(paths);
+    }
+  }
+}

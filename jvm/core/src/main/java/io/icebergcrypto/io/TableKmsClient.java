@@ -1,0 +1,49 @@
+package io.icebergcrypto.io;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/** The catalog's KMS client as one table uses it: its errors and its log name the table. */
+final class TableKmsClient implements KeyManagementClient {
+  private static final long serialVersionUID = 1L;
+
+  private final String tableName;
+  private final KeyManagementClient kms;
+
+  TableKmsClient(String tableName, KeyManagementClient kms) {
+    this.tableName = tableName;
+    this.kms = kms;
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // the shared client was initialized with the catalog
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    return named(() -> kms.wrapKey(key, wrappingKeyId));
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return named(() -> kms.unwrapKey(wrappedKey, wrappingKeyId));
+  }
+
+  @Override
+  public String toString() {
+    return kms.toString();
+  }
+
+  private ByteBuffer named(Supplier<ByteBuffer> operation) {
+    try {
+      return KmsCaller.forTable(tableName, operation);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+  }
+}

@@ -1,0 +1,232 @@
+package io.icebergcrypto.kms.aws;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.Settings;
+import java.io.Serializable;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+
+/**
+ * What a catalog's properties say of AWS KMS; travels to executors. Of all the catalog's properties
+ * it keeps Iceberg's own for AWS clients and for KMS, and no secret.
+ *
+ * @param region null: the SDK finds it, in AWS_REGION, a profile or the instance's metadata
+ * @param endpoint null: AWS's own of the region
+ * @param algorithm the key's algorithm; SYMMETRIC_DEFAULT but for RSA and SM2 keys
+ * @param context the encryption context; empty: none, as Iceberg's own client has none; {@link
+ *     #TABLE_UUID} as a value stands for the table's UUID
+ * @param timeoutMs how long a call may take
+ * @param properties Iceberg's, for its AwsClientProperties and AwsProperties
+ */
+public record AwsKmsSettings(
+    String region,
+    String endpoint,
+    String algorithm,
+    Map<String, String> context,
+    long timeoutMs,
+    Map<String, String> properties)
+    implements Serializable {
+
+  static final String REGION = "encryption.kms.aws.region";
+  static final String ENDPOINT = "encryption.kms.aws.endpoint";
+  static final String CONTEXT = "encryption.kms.aws.encryption-context.";
+  static final String TABLE_UUID = "{table-uuid}";
+  static final String ALGORITHM = "kms.encryption-algorithm-spec";
+  public static final String SYMMETRIC = "SYMMETRIC_DEFAULT";
+  static final String FACTORY = "client.factory";
+
+  private static final Pattern PLACEHOLDER = Pattern.compile("\\{[A-Za-z_-]*}");
+  private static final String OURS = "encryption.kms.aws.";
+  private static final String ICEBERG_REGION = "client.region";
+  private static final String ICEBERG_ENDPOINT = "kms.endpoint";
+  private static final String PROXY = "http-client.proxy-endpoint";
+  private static final String ROLE_TAGS = "client.assume-role.tags.";
+  private static final List<String> ICEBERGS = List.of("client.", "http-client.", "kms.");
+
+  /**
+   * Reads the properties.
+   *
+   * @throws InvalidConfigurationException when one is wrong, unknown, contradicts another, or would
+   *     hold a secret
+   */
+  public static AwsKmsSettings of(Map<String, String> properties) {
+    Settings settings = new Settings(properties);
+    Map<String, String> kept = new TreeMap<>();
+    properties.forEach(
+        (name, value) -> {
+          if (ICEBERGS.stream().anyMatch(name::startsWith)) {
+            if (!name.startsWith(ROLE_TAGS)) {
+              settings.refuseIfCalledAsASecret(name);
+            }
+
+            kept.put(name, value);
+          }
+        });
+
+    refuseUnknown(settings);
+    String region = settings.either(REGION, ICEBERG_REGION);
+    String endpoint = settings.either(ENDPOINT, ICEBERG_ENDPOINT);
+    if (region != null) {
+      kept.put(ICEBERG_REGION, region);
+    }
+
+    if (endpoint != null) {
+      String property = settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT;
+      requireEncrypted(property, endpoint, requireUrl(property, endpoint));
+      kept.put(ICEBERG_ENDPOINT, endpoint);
+    }
+
+    if (kept.containsKey(PROXY)) {
+      requireUrl(PROXY, kept.get(PROXY));
+    }
+
+    String algorithm = settings.optional(ALGORITHM, SYMMETRIC);
+    return new AwsKmsSettings(
+        region,
+        endpoint,
+        algorithm,
+        context(settings, algorithm),
+        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        kept);
+  }
+
+  /** How errors name the KMS. */
+  public String kms() {
+    if (endpoint != null) {
+      return "AWS KMS at " + endpoint;
+    }
+
+    return region == null ? "AWS KMS" : "AWS KMS in " + region;
+  }
+
+  /** Whether another class than the SDK's chain gives the credentials. */
+  public boolean hasCredentialsProvider() {
+    return properties.containsKey("client.credentials-provider");
+  }
+
+  /** Whether another class than ours makes the SDK's client. */
+  boolean hasFactory() {
+    return properties.containsKey(FACTORY);
+  }
+
+  /** Whether the table's UUID is in the encryption context. */
+  public boolean bindsTable() {
+    return context.containsValue(TABLE_UUID);
+  }
+
+  /**
+   * The encryption context of this thread's call; null: none.
+   *
+   * @throws InvalidConfigurationException when the table's UUID is in it, and nobody told that
+   */
+  Map<String, String> contextOfCall() {
+    Map<String, String> filled = new TreeMap<>(context);
+    filled.replaceAll(
+        (name, value) ->
+            value.equals(TABLE_UUID)
+                ? KmsCaller.requireTableUuid(CONTEXT + name + "=" + TABLE_UUID)
+                : value);
+    return filled.isEmpty() ? null : filled;
+  }
+
+  private static Map<String, String> context(Settings settings, String algorithm) {
+    Map<String, String> context = new TreeMap<>(settings.withPrefix(CONTEXT));
+    context.forEach(
+        (name, value) -> {
+          if (value.isBlank()) {
+            throw new InvalidConfigurationException(
+                "Property " + CONTEXT + name + " is empty", "Give it a value, or leave it out.");
+          }
+
+          if (name.toLowerCase(Locale.ROOT).startsWith("aws:")) {
+            throw new InvalidConfigurationException(
+                "Property " + CONTEXT + name + ": names that start with aws: are AWS's own",
+                "Choose another name for this part of the encryption context.");
+          }
+
+          refuseUnknownPlaceholder(name, value);
+        });
+    if (!context.isEmpty() && !algorithm.equals(SYMMETRIC)) {
+      throw new InvalidConfigurationException(
+          String.format(
+                  "%s=%s has no encryption context, and %s is set", ALGORITHM, algorithm, CONTEXT)
+              + context.keySet(),
+          "Use a symmetric key, or leave the encryption context out.");
+    }
+
+    return context;
+  }
+
+  /** A misspelt one would be the same for all tables. */
+  private static void refuseUnknownPlaceholder(String name, String value) {
+    if (!value.equals(TABLE_UUID) && PLACEHOLDER.matcher(value).find()) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s%s cannot be '%s'", CONTEXT, name, value),
+          value.contains("{catalog}")
+              ? "Write a fixed name out: a catalog has another name in each session, and keys bound"
+                  + " to one could not be unwrapped in another."
+              : TABLE_UUID + " is the only placeholder, and must be the whole value.");
+    }
+  }
+
+  /** A misspelt name would otherwise take an encryption context away in silence. */
+  private static void refuseUnknown(Settings settings) {
+    String useInstead =
+        "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
+            + " client.credentials-provider";
+    for (String secret : List.of("access-key-id", "secret-access-key", "session-token")) {
+      settings.refuseSecret(OURS + secret, useInstead);
+    }
+
+    for (String name : settings.withPrefix(OURS).keySet()) {
+      String property = OURS + name;
+      if (!property.equals(REGION)
+          && !property.equals(ENDPOINT)
+          && !(property.startsWith(CONTEXT) && property.length() > CONTEXT.length())) {
+        throw new InvalidConfigurationException(
+            "Unknown property " + property,
+            String.format("There are %s, %s and %sNAME.", REGION, ENDPOINT, CONTEXT));
+      }
+    }
+  }
+
+  private static URI requireUrl(String property, String value) {
+    URI uri;
+    try {
+      uri = new URI(value);
+    } catch (URISyntaxException e) {
+      uri = URI.create("");
+    }
+
+    if (uri.getRawUserInfo() != null) {
+      throw new InvalidConfigurationException(
+          "Property " + property + " has a login in its URL", "Leave the login out of the URL.");
+    }
+
+    String scheme = uri.getScheme();
+    if (uri.getHost() == null || !("https".equals(scheme) || "http".equals(scheme))) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is not a URL: '%s'", property, value),
+          "Give one such as https://kms.eu-central-1.amazonaws.com.");
+    }
+
+    return uri;
+  }
+
+  /** Keys are in what KMS is sent and answers: they leave this machine by TLS only. */
+  private static void requireEncrypted(String property, String value, URI uri) {
+    if (uri.getScheme().equals("http") && !Settings.isLoopback(uri.getHost())) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s is http, which would send keys in plaintext: %s", property, value),
+          "Use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1]).");
+    }
+  }
+}

@@ -1,0 +1,343 @@
+package io.icebergcrypto.kms.azure;
+
+import com.azure.core.credential.AccessToken;
+import com.azure.core.credential.TokenCredential;
+import com.azure.core.credential.TokenRequestContext;
+import com.azure.core.exception.ClientAuthenticationException;
+import com.azure.core.http.HttpClient;
+import com.azure.core.http.HttpPipelineCallContext;
+import com.azure.core.http.HttpResponse;
+import com.azure.core.http.policy.FixedDelay;
+import com.azure.core.http.policy.HttpPipelineSyncPolicy;
+import com.azure.core.http.policy.RetryPolicy;
+import com.azure.core.util.HttpClientOptions;
+import com.azure.identity.CredentialUnavailableException;
+import com.azure.identity.DefaultAzureCredentialBuilder;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.http.JsonHttp;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.OffsetDateTime;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The access token for a vault. It comes from where Iceberg's own client takes it: the class that
+ * {@code adls.token-credential-provider} names, or else Azure's DefaultAzureCredential
+ * (environment, workload identity, managed identity, developer tools). Nothing here travels.
+ */
+public final class AzureLogin {
+  private static final Logger LOG = LoggerFactory.getLogger(AzureLogin.class);
+
+  /** A token that ends sooner is renewed: it must outlive the call, and clocks differ. */
+  private static final Duration ENOUGH = Duration.ofMinutes(5);
+
+  /** A token that lasts so long is used where there is no other. */
+  private static final Duration ONE_CALL = Duration.ofSeconds(30);
+
+  /** How often a login that is out of order is asked while the old token is good. */
+  private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
+
+  private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
+  private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
+  private static final Pattern CLOCK =
+      Pattern.compile("AADSTS700024|AADSTS500133|not within its valid time range|not yet valid");
+  private static final Pattern SECRET_ENDED = Pattern.compile("AADSTS7000222");
+  private static final Pattern BUSY =
+      Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
+
+  private final AzureConfig config;
+  private final ReentrantLock turn = new ReentrantLock();
+  private TokenCredential credential;
+  private AccessToken token;
+  private OffsetDateTime nextRenewal = OffsetDateTime.MIN;
+  private String certificate = ""; // a hash of the file's, when it could last be read
+  private boolean replaced; // since the token that is held
+  private volatile int status;
+
+  AzureLogin(AzureConfig config) {
+    this.config = config;
+  }
+
+  /**
+   * Fails early where Azure's library is missing.
+   *
+   * @throws NoClassDefFoundError when it is
+   */
+  public static void requireLibrary() {
+    DefaultAzureCredentialBuilder.class.getName();
+  }
+
+  /**
+   * A token that is still good for some minutes.
+   *
+   * @param keyId the master key that it is needed for, for errors
+   * @throws LoginFailedException when there is no credential, or Entra ID refuses it
+   * @throws KmsUnavailableException when Entra ID, or the machine's identity service, does not
+   *     answer
+   * @throws InvalidConfigurationException when the credential provider cannot be used
+   */
+  String token(String keyId) {
+    return alone(
+        keyId,
+        () -> {
+          forgetWhatWasReplaced();
+          if (replaced || !lasts(ENOUGH)) {
+            renew(keyId);
+          }
+
+          return token.getToken();
+        });
+  }
+
+  /** A new token; or, while the login is out of order, the old one as long as it is good. */
+  private void renew(String keyId) {
+    boolean stillGood = lasts(ONE_CALL);
+    if (stillGood && OffsetDateTime.now().isBefore(nextRenewal)) {
+      return;
+    }
+
+    this.nextRenewal = OffsetDateTime.now().plus(BETWEEN_RENEWALS); // however this one ends
+    try {
+      this.token = ask(keyId);
+      this.replaced = false;
+    } catch (IcebergCryptoException e) {
+      if (!stillGood) { // Azure decides how long the old one is good, in an outage too
+        this.token = null;
+        throw e;
+      }
+
+      LOG.warn(
+          "{}: no new token, so that of before stays in use until {}: {}",
+          config,
+          token.getExpiresAt(),
+          e.problem());
+    }
+  }
+
+  private boolean lasts(Duration time) {
+    return token != null && token.getExpiresAt().isAfter(OffsetDateTime.now().plus(time));
+  }
+
+  /**
+   * Azure's library reads a certificate once. The token of a workload identity it reads again by
+   * itself, which is replaced often. The old access token only bridges a login that fails, as with
+   * a file that is half written. A file that is gone for a moment is not replaced.
+   */
+  private void forgetWhatWasReplaced() {
+    if (!config.credential().isEmpty()) {
+      return; // whatever it reads is its own business
+    }
+
+    SecretSource.requireUnwritable("AZURE_FEDERATED_TOKEN_FILE");
+    SecretSource.requireUnwritable(CERTIFICATE);
+    String file = System.getenv(CERTIFICATE);
+    String now = file == null || file.isBlank() ? "" : SecretSource.contentHash(Path.of(file));
+    if (!now.isEmpty() && !now.equals(certificate)) {
+      this.certificate = now;
+      this.credential = null;
+      this.replaced = true;
+      this.nextRenewal = OffsetDateTime.MIN;
+    }
+  }
+
+  /**
+   * A token in place of one that the vault refused. Azure's libraries keep tokens too: only a new
+   * credential asks anew.
+   *
+   * @return the refused one when there is no other
+   */
+  String renewed(String keyId, String refused) {
+    return alone(
+        keyId,
+        () -> {
+          if (token != null && token.getToken().equals(refused)) {
+            this.token = null;
+            this.credential = null;
+          }
+
+          return token(keyId);
+        });
+  }
+
+  /** One login at a time; who waits for another's can be interrupted when its own time is over. */
+  private String alone(String keyId, Supplier<String> work) {
+    try {
+      turn.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw unavailable(keyId, "waiting for a login was interrupted", e);
+    }
+
+    try {
+      return work.get();
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  private AccessToken ask(String keyId) {
+    this.status = 0;
+    try {
+      if (credential == null) {
+        this.credential = config.credential().isEmpty() ? standard() : provided();
+      }
+
+      AccessToken answer =
+          credential.getTokenSync(new TokenRequestContext().addScopes(config.scope()));
+      if (answer == null || answer.getToken() == null) {
+        throw new LoginFailedException(
+            problem(keyId, "the credential gave no token"), "Check the credential provider.");
+      }
+
+      HeaderValues.require(
+          String.format("%s, for key '%s'", config, keyId), "Authorization", answer.getToken());
+      return answer;
+    } catch (IcebergCryptoException e) {
+      this.credential = null; // Azure's libraries would keep the token that is no good
+      throw e;
+    } catch (RuntimeException e) {
+      throw failed(keyId, e);
+    }
+  }
+
+  /** As Iceberg's own, but with one attempt and with time limits: the caller tries again. */
+  private TokenCredential standard() {
+    Duration timeout = Duration.ofMillis(config.timeoutMs());
+    return new DefaultAzureCredentialBuilder()
+        .httpClient(
+            HttpClient.createDefault(
+                new HttpClientOptions()
+                    .setConnectTimeout(JsonHttp.toConnect(timeout))
+                    .setResponseTimeout(timeout)))
+        // not retryOptions: with them the library refuses to ask a machine's metadata service
+        .retryPolicy(new RetryPolicy(new FixedDelay(0, Duration.ofMillis(1))))
+        .maxRetry(0)
+        .credentialProcessTimeout(timeout)
+        .addPolicy(
+            new HttpPipelineSyncPolicy() {
+              @Override
+              protected HttpResponse afterReceivedResponse(
+                  HttpPipelineCallContext context, HttpResponse response) {
+                status = response.getStatusCode();
+                return response;
+              }
+            })
+        .build();
+  }
+
+  private TokenCredential provided() {
+    try {
+      return AdlsTokenCredentialProviders.from(config.credential()).credential();
+    } catch (IllegalArgumentException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s=%s cannot be used: %s",
+              AzureConfig.CREDENTIAL_PROVIDER,
+              config.credential().get(AzureConfig.CREDENTIAL_PROVIDER),
+              e.getMessage()),
+          "Name a class on the class path that implements"
+              + " org.apache.iceberg.azure.AdlsTokenCredentialProvider.",
+          e);
+    }
+  }
+
+  /** What Azure's libraries threw; they tell a busy service and a wrong secret apart in texts. */
+  private IcebergCryptoException failed(String keyId, RuntimeException e) {
+    String text = String.valueOf(e.getMessage());
+    if (HeaderValues.areQuotedBy(e)) {
+      return new LoginFailedException(
+          problem(keyId, "login failed: a value for a header of its request cannot be one"),
+          "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.");
+    }
+
+    if (e instanceof CredentialUnavailableException) {
+      return new LoginFailedException(
+          problem(keyId, "login refused: no Azure credential was found on this host"),
+          "Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID,"
+              + " AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the"
+              + " environment of driver and executors; the cause lists what was tried.",
+          e);
+    }
+
+    if (JsonHttp.isUntrusted(e)) {
+      return new InvalidConfigurationException(
+          problem(keyId, "the login service's TLS certificate is not trusted: " + text),
+          "Check AZURE_AUTHORITY_HOST and Java's trust store.",
+          e);
+    }
+
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+      if (cause instanceof InterruptedException) {
+        Thread.currentThread().interrupt();
+        return unavailable(keyId, "the login was interrupted", e);
+      }
+
+      if (cause instanceof IOException || cause instanceof TimeoutException) {
+        return unavailable(keyId, "the login service cannot be reached: " + cause, e);
+      }
+    }
+
+    if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+      return unavailable(
+          keyId, "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")"), e);
+    }
+
+    if (e instanceof ClientAuthenticationException || ENTRA_ERROR.matcher(text).find()) {
+      return new LoginFailedException(
+          problem(keyId, "login refused: " + entraError(text)), hint(text), e);
+    }
+
+    return new LoginFailedException(
+        problem(keyId, "login failed: " + entraError(text)),
+        "Check the credential; the cause says more.",
+        e);
+  }
+
+  private static String hint(String text) {
+    if (CLOCK.matcher(text).find()) {
+      return "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.";
+    }
+
+    if (SECRET_ENDED.matcher(text).find()) {
+      return "The application's client secret has expired: make a new one and put it into"
+          + " AZURE_CLIENT_SECRET.";
+    }
+
+    return "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token"
+        + " on this host, and that the application or identity exists in the tenant.";
+  }
+
+  /** Entra's own error line, or the first line of whatever else it is. */
+  private static String entraError(String text) {
+    Matcher known = ENTRA_ERROR.matcher(text);
+    String line = known.find() ? known.group() : text.lines().findFirst().orElse("");
+    return line.length() > 300 ? line.substring(0, 300) + "..." : line;
+  }
+
+  private KmsUnavailableException unavailable(String keyId, String what, Exception cause) {
+    return new KmsUnavailableException(
+        problem(keyId, what),
+        "Check the network between this host and Entra ID, or the machine's identity service; "
+            + KmsProperties.CALL_TIMEOUT_MS
+            + " sets how long one attempt may take.",
+        cause);
+  }
+
+  private String problem(String keyId, String what) {
+    return String.format("%s, for key '%s': %s", config, keyId, what);
+  }
+}

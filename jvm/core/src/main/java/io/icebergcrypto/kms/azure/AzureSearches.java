@@ -1,0 +1,65 @@
+package io.icebergcrypto.kms.azure;
+
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Searches for a key's version that an unavailable vault, or the end of a call's time, has cut
+ * short: the next attempt goes on there. Otherwise a search that takes longer than one call may
+ * would begin anew each time and never come to the older versions.
+ */
+final class AzureSearches {
+  /** How many are kept; the one that was cut short first is forgotten first. */
+  static final int MOST = 16;
+
+  /** For so long; versions that come and go meanwhile may be overlooked. */
+  static final Duration KEPT = Duration.ofMinutes(10);
+
+  /** One wrapped key's. In one thread's hands at a time. */
+  static final class Search {
+    private final Set<String> wrong = new HashSet<>();
+    private final AzureVault.Listing listing = new AzureVault.Listing();
+    private final long begun = System.nanoTime();
+
+    /** The versions that certainly did not wrap it. */
+    Set<String> wrong() {
+      return wrong;
+    }
+
+    /** The key's versions, as far as they have been listed. */
+    AzureVault.Listing listing() {
+      return listing;
+    }
+  }
+
+  private final Map<String, Search> cutShort = new LinkedHashMap<>();
+
+  /** The search that was cut short, which is the caller's now, or a new one. */
+  synchronized Search resume(AzureKeyId key, byte[] wrapped) {
+    Search found = cutShort.remove(id(key, wrapped));
+    return found == null || System.nanoTime() - found.begun > KEPT.toNanos() ? new Search() : found;
+  }
+
+  /** Keeps a search for the next attempt. */
+  synchronized void keep(AzureKeyId key, byte[] wrapped, Search search) {
+    cutShort.put(id(key, wrapped), search);
+    if (cutShort.size() > MOST) {
+      cutShort.remove(cutShort.keySet().iterator().next());
+    }
+  }
+
+  private static String id(AzureKeyId key, byte[] wrapped) {
+    try {
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(wrapped);
+      return key.name() + "/" + HexFormat.of().formatHex(hash);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java has SHA-256", e);
+    }
+  }
+}

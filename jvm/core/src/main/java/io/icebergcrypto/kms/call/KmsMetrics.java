@@ -1,0 +1,92 @@
+package io.icebergcrypto.kms.call;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.LongAdder;
+
+/**
+ * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap
+ * that the cache answered.
+ */
+public final class KmsMetrics {
+  private final LongAdder wrapCalls = new LongAdder();
+  private final LongAdder unwrapCalls = new LongAdder();
+  private final LongAdder hits = new LongAdder();
+  private final LongAdder misses = new LongAdder();
+  private final LongAdder errors = new LongAdder();
+  private final LongAdder retries = new LongAdder();
+  private final LongAdder wrapNanos = new LongAdder();
+  private final LongAdder unwrapNanos = new LongAdder();
+
+  public KmsMetrics() {}
+
+  public void wrapped(long nanos) {
+    wrapCalls.increment();
+    wrapNanos.add(nanos);
+  }
+
+  public void unwrapped(long nanos) {
+    unwrapCalls.increment();
+    unwrapNanos.add(nanos);
+  }
+
+  void hit() {
+    hits.increment();
+  }
+
+  void missed() {
+    misses.increment();
+  }
+
+  void retried() {
+    retries.increment();
+  }
+
+  public void failed() {
+    errors.increment();
+  }
+
+  /** Calls of the KMS to wrap a key, failed ones included. */
+  public long wrapCalls() {
+    return wrapCalls.sum();
+  }
+
+  /** Calls of the KMS to unwrap a key, failed ones included. */
+  public long unwrapCalls() {
+    return unwrapCalls.sum();
+  }
+
+  /** Unwraps that the cache answered, without a call. */
+  public long hits() {
+    return hits.sum();
+  }
+
+  /** Unwraps that the cache could not answer. */
+  public long misses() {
+    return misses.sum();
+  }
+
+  /** Calls that failed. */
+  public long errors() {
+    return errors.sum();
+  }
+
+  /** Calls that were made again because the KMS had been unavailable. */
+  public long retries() {
+    return retries.sum();
+  }
+
+  /** The counters by name; latencies are sums over all calls, in milliseconds. */
+  public Map<String, Object> snapshot() {
+    Map<String, Object> counters = new LinkedHashMap<>();
+    counters.put("wrap_calls", wrapCalls());
+    counters.put("unwrap_calls", unwrapCalls());
+    counters.put("hits", hits());
+    counters.put("misses", misses());
+    counters.put("errors", errors());
+    counters.put("retries", retries());
+    counters.put("wrap_ms", wrapNanos.sum() / 1_000_000L);
+    counters.put("unwrap_ms", unwrapNanos.sum() / 1_000_000L);
+    return counters;
+  }
+}

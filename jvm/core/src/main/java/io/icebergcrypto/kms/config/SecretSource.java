@@ -1,0 +1,284 @@
+package io.icebergcrypto.kms.config;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.vault.VaultConfig;
+import java.io.IOException;
+import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Where a secret is: in an environment variable or in a file. This is what a client keeps and what
+ * travels to executors; the secret itself is read when it is needed, and again when it may have
+ * changed.
+ */
+public final class SecretSource implements Serializable {
+  private static final long serialVersionUID = 1L;
+  private static final Set<PosixFilePermission> OTHERS =
+      EnumSet.of(
+          PosixFilePermission.GROUP_READ,
+          PosixFilePermission.GROUP_WRITE,
+          PosixFilePermission.OTHERS_READ,
+          PosixFilePermission.OTHERS_WRITE);
+  private static final Set<PosixFilePermission> OTHERS_CHANGE =
+      EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+
+  /** Who else writes the file of Vault's token, and would open it again. */
+  private static final String AGENT =
+      ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
+          + " Spark's user as its owner.";
+
+  private final String property;
+  private final String variable;
+  private final String file;
+  private final boolean mayBeProjected;
+
+  private SecretSource(String property, String variable, String file) {
+    this(property, variable, file, false);
+  }
+
+  private SecretSource(String property, String variable, String file, boolean mayBeProjected) {
+    this.property = property;
+    this.variable = variable;
+    this.file = file;
+    this.mayBeProjected = mayBeProjected;
+  }
+
+  /** A secret in a file. */
+  public static SecretSource file(String path, String property) {
+    return new SecretSource(property, null, path);
+  }
+
+  /**
+   * The one of two properties that is set.
+   *
+   * @param envProperty names an environment variable
+   * @param fileProperty names a file
+   * @throws InvalidConfigurationException when both are set, or none
+   */
+  public static SecretSource required(Settings settings, String envProperty, String fileProperty) {
+    return optional(settings, envProperty, fileProperty)
+        .orElseThrow(
+            () ->
+                new InvalidConfigurationException(
+                    String.format("Neither %s nor %s is set", envProperty, fileProperty),
+                    "Set exactly one of the two: the name of an environment variable, or a file."));
+  }
+
+  /**
+   * The one of two properties that is set, if one is.
+   *
+   * @throws InvalidConfigurationException when both are set
+   */
+  public static Optional<SecretSource> optional(
+      Settings settings, String envProperty, String fileProperty) {
+    String variable = settings.optional(envProperty);
+    String file = settings.optional(fileProperty);
+    if (variable != null && file != null) {
+      throw new InvalidConfigurationException(
+          String.format("Properties %s and %s are both set", envProperty, fileProperty),
+          "Set exactly one of the two.");
+    }
+
+    if (variable != null) {
+      return Optional.of(new SecretSource(envProperty, variable, null));
+    }
+
+    return Optional.ofNullable(file).map(path -> file(path, fileProperty));
+  }
+
+  /**
+   * The same for a JWT, which Kubernetes may put there: kubelet makes a service account's token
+   * readable to all of a pod, unless all its containers run as one user. Nobody but the pod can
+   * reach it. A folder that kubelet writes has a link {@code ..data} in it.
+   */
+  public SecretSource orProjected() {
+    return new SecretSource(property, variable, file, true);
+  }
+
+  /**
+   * Reads the secret anew, without white space around it: a password, pin or token.
+   *
+   * @throws InvalidConfigurationException when there is none, it has more than one line, or others
+   *     than the owner may read or change the file
+   * @throws AccessDeniedException when this user may not read the file
+   */
+  public String read() {
+    String secret = readText();
+    if (secret.lines().skip(1).findAny().isPresent()) {
+      throw new InvalidConfigurationException(
+          String.format("The %s, which %s names, has more than one line", this, property),
+          "Put the secret into it and nothing else; a comment would be taken for a part of it.");
+    }
+
+    return secret;
+  }
+
+  /**
+   * Reads a secret that may have any number of lines, such as a file of credentials.
+   *
+   * @throws InvalidConfigurationException as {@link #read} does, but for the lines
+   * @throws AccessDeniedException when this user may not read the file
+   */
+  public String readText() {
+    String secret = variable != null ? readVariable() : readFile();
+    if (secret.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format("The %s, which %s names, is empty", this, property),
+          "Put the secret into it.");
+    }
+
+    return secret;
+  }
+
+  /** The place; never the secret. */
+  @Override
+  public String toString() {
+    return variable != null ? "environment variable " + variable : "file " + file;
+  }
+
+  /**
+   * Refuses a private file that others may read or change, as ssh does. The group may read a file
+   * that belongs to another user: that is how Kubernetes gives secrets to a container. A file
+   * system without POSIX permissions has none to check.
+   *
+   * @throws InvalidConfigurationException when others may read or write it
+   * @throws IOException when the file cannot be looked at
+   */
+  public static void requirePrivate(Path file, String property) throws IOException {
+    requirePrivate(file, property, System.getProperty("user.name"));
+  }
+
+  public static void requirePrivate(Path file, String property, String user) throws IOException {
+    refuse(OTHERS, file, property, user);
+  }
+
+  private static boolean isProjected(Path file) {
+    return Files.isSymbolicLink(file.toAbsolutePath().resolveSibling("..data"));
+  }
+
+  private static void refuse(Set<PosixFilePermission> open, Path file, String property, String user)
+      throws IOException {
+    PosixFileAttributes attributes = posix(file);
+    if (attributes == null) {
+      return;
+    }
+
+    EnumSet<PosixFilePermission> tooMuch = EnumSet.copyOf(open);
+    tooMuch.retainAll(attributes.permissions());
+    if (!attributes.owner().getName().equals(user)) {
+      tooMuch.remove(PosixFilePermission.GROUP_READ);
+    }
+
+    if (!tooMuch.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "File %s, which %s names, is open to others than its owner (%s)",
+              file, property, PosixFilePermissions.toString(attributes.permissions())),
+          "Make it private: chmod 600 "
+              + file
+              + (property.equals(VaultConfig.TOKEN_FILE) ? AGENT : ""));
+    }
+  }
+
+  /**
+   * Refuses a file that decides who logs in, or where, when others than its owner may write it.
+   * They may read it: there is no secret in it, or one that ends soon, as in the tokens that
+   * Kubernetes projects into a container with mode 644. Links are followed.
+   *
+   * @param name what names the file: a property, a variable, another file
+   * @throws InvalidConfigurationException when others may write it; not when there is no such file,
+   *     which who reads it tells better
+   */
+  public static void requireUnwritable(Path file, String name) {
+    PosixFileAttributes attributes;
+    try {
+      attributes = posix(file);
+    } catch (IOException e) {
+      return;
+    }
+
+    if (attributes != null && !Collections.disjoint(attributes.permissions(), OTHERS_CHANGE)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "File %s, which %s names, may be changed by others than its owner (%s): they could"
+                  + " choose the login",
+              file, name, PosixFilePermissions.toString(attributes.permissions())),
+          "Take the permission away: chmod go-w " + file);
+    }
+  }
+
+  /** The same of a file that an environment variable names, where it does. */
+  public static void requireUnwritable(String variable) {
+    String file = System.getenv(variable);
+    if (file != null && !file.isBlank()) {
+      requireUnwritable(Path.of(file), variable);
+    }
+  }
+
+  /**
+   * Tells whether a file has been replaced since: a hash of its content, good for nothing else;
+   * empty when it cannot be read.
+   */
+  public static String contentHash(Path file) {
+    try {
+      return SecretHash.of(new String(Files.readAllBytes(file), StandardCharsets.ISO_8859_1));
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private static PosixFileAttributes posix(Path file) throws IOException {
+    try {
+      return Files.readAttributes(file, PosixFileAttributes.class);
+    } catch (UnsupportedOperationException e) {
+      return null; // no permissions to check
+    }
+  }
+
+  private String readVariable() {
+    String value = System.getenv(variable);
+    if (value == null) {
+      throw new InvalidConfigurationException(
+          String.format("Environment variable %s, which %s names, is not set", variable, property),
+          "Export it before Spark starts, on every host of the cluster; or put the secret into a"
+              + " file.");
+    }
+
+    return value.strip();
+  }
+
+  private String readFile() {
+    Path path = Path.of(file);
+    try {
+      boolean projected = mayBeProjected && isProjected(path);
+      refuse(projected ? OTHERS_CHANGE : OTHERS, path, property, System.getProperty("user.name"));
+      return Files.readString(path).strip();
+    } catch (NoSuchFileException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s, which %s names, does not exist", file, property),
+          "Check the path on this host; executors need the file too.",
+          e);
+    } catch (java.nio.file.AccessDeniedException e) {
+      throw new AccessDeniedException(
+          String.format("File %s, which %s names, may not be read by this user", file, property),
+          "Give the user that runs Spark the file: chown it, with mode 600.",
+          e);
+    } catch (IOException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s, which %s names, cannot be read: %s", file, property, e),
+          "Check the path and its permissions on this host.",
+          e);
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package io.icebergcrypto.kms.http;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.LoginFailedException;
+
+/**
+ * Values of HTTP headers. Most are secrets, and HTTP clients quote a value that they refuse: so it
+ * is looked at here first, and what a login library threw is not told when it quotes one.
+ */
+public final class HeaderValues {
+  private HeaderValues() {}
+
+  /**
+   * The value, which is visible ASCII with spaces within (RFC 9110, section 5.5, without what it
+   * calls obsolete).
+   *
+   * @param kms how errors name the KMS
+   * @param header the header's name
+   * @throws InvalidConfigurationException when anything else is in it; the error does not show it
+   */
+  public static String require(String kms, String header, String value) {
+    String problem = problem(value);
+    if (problem != null) {
+      throw new InvalidConfigurationException(
+          String.format("%s: the value for the header %s %s", kms, header, problem),
+          "Look where it comes from (a file, a variable, a credential provider): often it is a"
+              + " newline that was read with it.");
+    }
+
+    return value;
+  }
+
+  private static String problem(String value) {
+    if (value == null || value.isEmpty()) {
+      return "is empty";
+    }
+
+    for (int i = 0; i < value.length(); i++) {
+      char each = value.charAt(i);
+      if (each < ' ' || each > '~') {
+        return String.format(
+            "has a character that no header may have: number %d of %d is %s",
+            i + 1,
+            value.length(),
+            each == '\n' || each == '\r' ? "a line break" : each > '~' ? "not ASCII" : "a control");
+      }
+    }
+
+    return value.startsWith(" ") || value.endsWith(" ") ? "begins or ends with a space" : null;
+  }
+
+  /**
+   * Whether an error is that of an HTTP client which refuses a header's value: java.net.http's and
+   * HttpURLConnection's quote it, and so it must be neither told nor anybody's cause.
+   */
+  public static boolean areQuotedBy(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      String said = String.valueOf(cause.getMessage());
+      if (said.contains("invalid header value")
+          || said.contains("in message header value")
+          || said.contains("a header value contains")) {
+        return true;
+      }
+    }
+
+    return false;
+  }
+
+  /**
+   * The error in place of one that {@linkplain #areQuotedBy quotes}: without it as a cause.
+   *
+   * @param kms how errors name the KMS
+   */
+  public static LoginFailedException refused(String kms) {
+    return new LoginFailedException(
+        kms + ": a credential cannot be a header's value",
+        "Look for a line break in the file, variable or credential provider that it comes from.");
+  }
+}

@@ -1,0 +1,307 @@
+package io.icebergcrypto.kms.http;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublisher;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.CertPathBuilderException;
+import java.security.cert.CertPathValidatorException;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
+import java.security.cert.CertificateFactory;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLPeerUnverifiedException;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
+
+/**
+ * Requests and answers in JSON over HTTP, for the KMSs that are asked without a library of theirs.
+ * Nothing of a request or an answer is in an error's text: they hold keys and tokens.
+ */
+public final class JsonHttp {
+  private final String kms;
+  private final Duration timeout;
+  private final Duration connectTimeout;
+  private final HttpClient client;
+
+  /**
+   * An answer with any status.
+   *
+   * @param status HTTP's status code
+   * @param body an empty object when the answer has no JSON object
+   * @param headers the first value of each, by lower-case name
+   */
+  public record Answer(int status, JsonObject body, Map<String, String> headers) {
+    /** The names of what came, for nothing of it may be shown. */
+    @Override
+    public String toString() {
+      return "HTTP " + status + " " + body.keySet();
+    }
+  }
+
+  /**
+   * Makes one that connects when it is asked.
+   *
+   * @param kms how errors name the KMS, such as "Vault at https://vault:8200"
+   * @param timeoutMs for a whole answer, in milliseconds; a connection has a third of it
+   * @param caFile PEM certificates that are trusted instead of Java's own; or null
+   * @throws InvalidConfigurationException when the file has no certificates
+   */
+  public JsonHttp(String kms, long timeoutMs, Path caFile) {
+    this(kms, timeoutMs, caFile, null);
+  }
+
+  /**
+   * The same with a client certificate.
+   *
+   * @param keyManagers what shows it; or null
+   */
+  public JsonHttp(String kms, long timeoutMs, Path caFile, KeyManager[] keyManagers) {
+    this.kms = kms;
+    this.timeout = Duration.ofMillis(timeoutMs);
+    this.connectTimeout = toConnect(timeout);
+    HttpClient.Builder builder =
+        HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1)
+            .followRedirects(HttpClient.Redirect.NEVER)
+            .connectTimeout(connectTimeout);
+    if (caFile != null || keyManagers != null) {
+      builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
+    }
+
+    this.client = builder.build();
+  }
+
+  /**
+   * Asks by POST.
+   *
+   * @throws KmsUnavailableException when there is no connection, or no whole answer in time
+   * @throws InvalidConfigurationException when the server's certificate is not trusted, a header's
+   *     value cannot be one, or the answer is longer than {@value LimitedBody#MOST_BYTES} bytes
+   */
+  public Answer post(URI uri, Map<String, String> headers, JsonObject body) {
+    return send("POST", uri, headers, BodyPublishers.ofString(body.toString()));
+  }
+
+  /** Asks by GET; throws as {@link #post} does. */
+  public Answer get(URI uri, Map<String, String> headers) {
+    return send("GET", uri, headers, BodyPublishers.noBody());
+  }
+
+  private Answer send(String method, URI uri, Map<String, String> headers, BodyPublisher body) {
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(uri)
+            .method(method, body)
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json")
+            .header("User-Agent", KmsCaller.userAgent());
+    headers.forEach((name, value) -> request.header(name, HeaderValues.require(kms, name, value)));
+    CompletableFuture<HttpResponse<String>> answer =
+        client.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));
+    try {
+      // over all of it: the request's own time-out ends with the answer's headers
+      HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+      return new Answer(response.statusCode(), object(response.body()), firstOf(response));
+    } catch (TimeoutException e) {
+      throw tooSlow(e);
+    } catch (ExecutionException e) {
+      throw failed(e.getCause());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new KmsUnavailableException(
+          String.format("%s: the call was interrupted", kms),
+          "The query was cancelled, or the call took too long: " + KmsProperties.CALL_TIMEOUT_MS,
+          e);
+    } finally {
+      answer.cancel(true);
+    }
+  }
+
+  /**
+   * The part of a call's time that a connection may take: with all of it a call that finds none
+   * could not be told from one without an answer.
+   */
+  public static Duration toConnect(Duration call) {
+    return call.dividedBy(3);
+  }
+
+  private IcebergCryptoException failed(Throwable cause) {
+    if (cause instanceof HttpConnectTimeoutException) {
+      return unreached("no connection within " + connectTimeout.toMillis() + " ms", cause);
+    }
+
+    if (cause instanceof HttpTimeoutException) {
+      return tooSlow(cause);
+    }
+
+    if (cause instanceof LimitedBody.TooLongException body) {
+      return tooLong(body);
+    }
+
+    if (isUntrusted(cause)) {
+      return new InvalidConfigurationException(
+          String.format("%s: its TLS certificate is not trusted: %s", kms, cause.getMessage()),
+          "Check the address, and trust the KMS's certificate authority (a private one: the"
+              + " ca-file property, or Java's trust store).",
+          cause);
+    }
+
+    return unreached(reason(cause), cause);
+  }
+
+  private KmsUnavailableException unreached(String why, Throwable cause) {
+    return new KmsUnavailableException(
+        String.format("%s cannot be reached: %s", kms, why),
+        "Check the address, that the KMS runs, and the network between it and this host.",
+        cause);
+  }
+
+  /** A busy proxy's page may be long, too: that one is asked again. */
+  private IcebergCryptoException tooLong(LimitedBody.TooLongException cause) {
+    String problem =
+        String.format(
+            "%s answers HTTP %d with more than %d bytes, which no KMS does",
+            kms, cause.status(), LimitedBody.MOST_BYTES);
+    String hint = "Check the address, and any proxy on the way there.";
+    return cause.status() == 429 || cause.status() >= 500
+        ? new KmsUnavailableException(problem, hint, cause)
+        : new InvalidConfigurationException(problem, hint, cause);
+  }
+
+  private KmsUnavailableException tooSlow(Throwable cause) {
+    return new KmsUnavailableException(
+        String.format("%s did not answer within %d ms", kms, timeout.toMillis()),
+        "Check the network and the KMS's load; "
+            + KmsProperties.CALL_TIMEOUT_MS
+            + " sets the time.",
+        cause);
+  }
+
+  /**
+   * Whether a connection failed because of the server's certificate, which no further attempt
+   * mends. A handshake also fails when the server goes away in the middle of it.
+   */
+  public static boolean isUntrusted(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof CertificateException
+          || cause instanceof CertPathValidatorException
+          || cause instanceof CertPathBuilderException
+          || cause instanceof SSLPeerUnverifiedException) {
+        return true;
+      }
+    }
+
+    return false;
+  }
+
+  /** A member that is an object; an empty one when it is not. */
+  public static JsonObject object(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonObject found ? found : new JsonObject();
+  }
+
+  /** A member that is text, a number or a truth value, as text; empty when it is not. */
+  public static String text(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
+  }
+
+  /** The JSON object that a body is; an empty one when it is something else. */
+  public static JsonObject object(String body) {
+    try {
+      JsonElement parsed = JsonParser.parseString(body);
+      return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();
+    } catch (JsonParseException e) {
+      return new JsonObject(); // a proxy's page, say: the status tells
+    }
+  }
+
+  private static Map<String, String> firstOf(HttpResponse<?> response) {
+    Map<String, String> first = new TreeMap<>();
+    response
+        .headers()
+        .map()
+        .forEach((name, values) -> first.put(name.toLowerCase(Locale.ROOT), values.get(0)));
+    return first;
+  }
+
+  /** A failure's own words; a refused connection has none. */
+  private static String reason(Throwable e) {
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+      if (cause.getMessage() != null) {
+        return cause.getMessage();
+      }
+    }
+
+    return e instanceof ConnectException
+        ? "the connection was refused"
+        : e.getClass().getSimpleName();
+  }
+
+  private static SSLContext context(KeyManager[] keyManagers, TrustManager[] trustManagers) {
+    try {
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(keyManagers, trustManagers, null);
+      return context;
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("every Java has TLS", e);
+    }
+  }
+
+  private static TrustManager[] trusting(Path caFile) {
+    try (InputStream in = Files.newInputStream(caFile)) {
+      Collection<? extends Certificate> certificates =
+          CertificateFactory.getInstance("X.509").generateCertificates(in);
+      if (certificates.isEmpty()) {
+        throw new InvalidConfigurationException(
+            "File " + caFile + " has no certificate", "Give a file of PEM certificates.");
+      }
+
+      KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+      trusted.load(null, null);
+      int number = 0;
+      for (Certificate certificate : certificates) {
+        trusted.setCertificateEntry("ca-" + number++, certificate);
+      }
+
+      TrustManagerFactory factory =
+          TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+      factory.init(trusted);
+      return factory.getTrustManagers();
+    } catch (IOException | GeneralSecurityException e) {
+      throw new InvalidConfigurationException(
+          String.format("File %s cannot be read as certificates: %s", caFile, e),
+          "Give a file of PEM certificates that this user may read.",
+          e);
+    }
+  }
+}

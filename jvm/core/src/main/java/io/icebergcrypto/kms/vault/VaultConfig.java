@@ -1,0 +1,167 @@
+package io.icebergcrypto.kms.vault;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.kms.config.Settings;
+import java.io.Serializable;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+
+/**
+ * Where a Vault is, which of its engines holds the keys, and where the login's secret is.
+ * References only, so that it may travel.
+ *
+ * @param address such as {@code https://vault:8200}, without a slash at its end
+ * @param allowHttp whether plain http may leave this machine
+ * @param namespace an Enterprise namespace, or null
+ * @param mount the path of the transit engine, without slashes around it
+ * @param caFile PEM certificates that are trusted instead of Java's own, or null
+ * @param timeoutMs for one call, in milliseconds
+ * @param token where the token is; null when a login makes tokens
+ * @param auth the login that makes tokens; null with a token
+ */
+public record VaultConfig(
+    String address,
+    boolean allowHttp,
+    String namespace,
+    String mount,
+    String caFile,
+    long timeoutMs,
+    SecretSource token,
+    VaultAuth auth)
+    implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  public static final String ADDRESS = "encryption.kms.vault.address";
+  static final String ALLOW_HTTP = "encryption.kms.vault.allow-http";
+  static final String NAMESPACE = "encryption.kms.vault.namespace";
+  static final String TRANSIT_MOUNT = "encryption.kms.vault.transit-mount";
+  static final String CA_FILE = "encryption.kms.vault.ca-file";
+  public static final String TOKEN_ENV = "encryption.kms.vault.token-env";
+  public static final String TOKEN_FILE = "encryption.kms.vault.token-file";
+
+  private static final Pattern PATH = Pattern.compile("[\\w-][\\w.-]*(/[\\w-][\\w.-]*)*");
+
+  /**
+   * Reads the catalog's properties.
+   *
+   * @throws InvalidConfigurationException when one is missing, wrong, or would hold a secret
+   */
+  public static VaultConfig read(Map<String, String> properties) {
+    Settings settings = new Settings(properties);
+    settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
+    Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE);
+    Optional<VaultAuth> auth = VaultAuth.read(settings);
+    if (token.isPresent() == auth.isPresent()) {
+      throw new InvalidConfigurationException(
+          auth.map(login -> "Vault is given a token and a login: " + login)
+              .orElse("Vault is given nothing to log in with"),
+          String.format(
+              "Set one of %s, %s, %s with %s, %s, %s with %s, or %s with %s.",
+              TOKEN_ENV,
+              TOKEN_FILE,
+              VaultAuth.ROLE_ID,
+              VaultAuth.SECRET_ID_FILE,
+              VaultAuth.KUBERNETES_ROLE,
+              VaultAuth.JWT_ROLE,
+              VaultAuth.JWT_FILE,
+              VaultAuth.CERT_FILE,
+              VaultAuth.CERT_KEY_FILE));
+    }
+
+    return new VaultConfig(
+        address(settings),
+        settings.flag(ALLOW_HTTP, false),
+        path(settings, NAMESPACE, null),
+        path(settings, TRANSIT_MOUNT, "transit"),
+        settings.optional(CA_FILE),
+        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        token.orElse(null),
+        auth.orElse(null));
+  }
+
+  /** Where the login's secret is, for errors. */
+  String login() {
+    return auth == null ? "token of " + token : auth.toString();
+  }
+
+  /** What errors call this Vault. */
+  @Override
+  public String toString() {
+    return "Vault at "
+        + address
+        + " ("
+        + mount
+        + (namespace == null ? "" : ", namespace " + namespace)
+        + ")";
+  }
+
+  private static String address(Settings settings) {
+    String value = settings.required(ADDRESS, "https://vault.example.com:8200");
+    URI uri;
+    try {
+      uri = new URI(value);
+    } catch (URISyntaxException e) {
+      throw badAddress("is no URL");
+    }
+
+    boolean http = "http".equalsIgnoreCase(uri.getScheme());
+    if (!http && !"https".equalsIgnoreCase(uri.getScheme())) {
+      throw badAddress("does not start with https://");
+    }
+
+    if (uri.getHost() == null) {
+      throw badAddress("names no host");
+    }
+
+    if (uri.getUserInfo() != null || uri.getQuery() != null || uri.getFragment() != null) {
+      throw badAddress("has more than a host, a port and a path");
+    }
+
+    if (http && settings.optional(VaultAuth.CERT_FILE) != null) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
+          "Use https: there is no certificate without TLS.");
+    }
+
+    if (http && !Settings.isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Property %s is http, which would send tokens and keys to %s in plaintext",
+              ADDRESS, uri.getHost()),
+          "Use https, or set " + ALLOW_HTTP + "=true if something else encrypts the connection.");
+    }
+
+    return value.replaceAll("/+$", "");
+  }
+
+  /** The value is not shown: it may hold a password. */
+  private static InvalidConfigurationException badAddress(String problem) {
+    return new InvalidConfigurationException(
+        "Property " + ADDRESS + " " + problem,
+        "Give Vault's URL, such as https://vault.example.com:8200.");
+  }
+
+  /** A path in Vault, without the slashes that people write around it. */
+  static String path(Settings settings, String property, String defaultValue) {
+    String value = settings.optional(property, defaultValue);
+    if (value == null) {
+      return null;
+    }
+
+    String path = value.replaceAll("^/+|/+$", "");
+    if (!PATH.matcher(path).matches()) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is no path in Vault: '%s'", property, value),
+          "Use letters, digits, '_', '-' and '.', and '/' between the parts, such as "
+              + (defaultValue == null ? "team/data" : defaultValue)
+              + ".");
+    }
+
+    return path;
+  }
+}

@@ -1,0 +1,269 @@
+package io.icebergcrypto.kms.vault;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.config.SecretHash;
+import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.http.JsonHttp;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReference;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own words. */
+public final class VaultHttp {
+  private static final int WORDS_MAX = 300;
+
+  private static final Logger LOG = LoggerFactory.getLogger(VaultHttp.class);
+
+  private final VaultConfig config;
+  private final AtomicReference<Connections> connections = new AtomicReference<>();
+
+  /**
+   * Connections, all with one client certificate and one set of trusted authorities.
+   *
+   * @param files a hash of the files that these were read from
+   */
+  private record Connections(JsonHttp http, String files) {}
+
+  /**
+   * Makes one that connects when it is asked.
+   *
+   * @throws InvalidConfigurationException when the CA file has no certificates, or the files of a
+   *     client certificate hold none
+   */
+  public VaultHttp(VaultConfig config) {
+    this.config = config;
+    http();
+  }
+
+  /**
+   * Asks by POST.
+   *
+   * @param path below {@code /v1/}
+   * @param token null for a login
+   * @return an answer with any status, but those that say the server cannot answer now
+   * @throws KmsUnavailableException when Vault cannot be reached, is sealed, busy or broken
+   */
+  public JsonHttp.Answer post(String path, String token, JsonObject body) {
+    URI uri = URI.create(config.address() + "/v1/" + path);
+    Map<String, String> headers = headers(token);
+    JsonHttp http = http();
+    return available(redirected(http, uri, http.post(uri, headers, body), headers, body));
+  }
+
+  /** Asks by GET; as {@link #post}. */
+  public JsonHttp.Answer get(String path, String token) {
+    URI uri = URI.create(config.address() + "/v1/" + path);
+    Map<String, String> headers = headers(token);
+    JsonHttp http = http();
+    return available(redirected(http, uri, http.get(uri, headers), headers, null));
+  }
+
+  /**
+   * What Vault said was wrong, on one line, and shortened: its answers to errors hold no secrets.
+   */
+  static String words(JsonHttp.Answer answer) {
+    List<String> errors = new ArrayList<>();
+    JsonElement found = answer.body().get("errors");
+    if (found instanceof JsonArray array) {
+      for (JsonElement error : array) {
+        errors.add(error.isJsonPrimitive() ? error.getAsString() : error.toString());
+      }
+    }
+
+    String words = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
+    return words.length() <= WORDS_MAX ? words : words.substring(0, WORDS_MAX) + "...";
+  }
+
+  /** {@link #words} in brackets after the status, for the end of a sentence. */
+  public static String told(JsonHttp.Answer answer) {
+    String words = words(answer);
+    return words.isEmpty()
+        ? "(HTTP " + answer.status() + ")"
+        : "(HTTP " + answer.status() + ": " + words + ")";
+  }
+
+  /** A member that is text; empty when it is not. */
+  public static String text(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found && found.isString()
+        ? found.getAsString()
+        : "";
+  }
+
+  /** A member that is a number; 0 when it is not, or none that anybody counts with. */
+  public static long number(JsonObject parent, String name) {
+    try {
+      return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
+          ? found.getAsLong()
+          : 0;
+    } catch (NumberFormatException e) {
+      return 0; // 1e99999, say
+    }
+  }
+
+  /** Whether a member is there and true. */
+  public static boolean isTrue(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found
+        && found.isBoolean()
+        && found.getAsBoolean();
+  }
+
+  private Map<String, String> headers(String token) {
+    Map<String, String> headers = new TreeMap<>();
+    headers.put(
+        "X-Vault-Request", "true"); // what Vault's own clients send, against forged requests
+    if (config.namespace() != null) {
+      headers.put("X-Vault-Namespace", config.namespace());
+    }
+
+    if (token != null) {
+      headers.put("X-Vault-Token", token);
+    }
+
+    return headers;
+  }
+
+  /** A standby that does not forward sends clients to the active node; once is enough. */
+  private JsonHttp.Answer redirected(
+      JsonHttp http,
+      URI asked,
+      JsonHttp.Answer answer,
+      Map<String, String> headers,
+      JsonObject body) {
+    if (answer.status() != 307 && answer.status() != 308) {
+      return answer;
+    }
+
+    URI active;
+    try {
+      active = asked.resolve(answer.headers().getOrDefault("location", ""));
+    } catch (IllegalArgumentException e) {
+      throw notVault(answer);
+    }
+
+    boolean plain = "http".equalsIgnoreCase(active.getScheme());
+    boolean downgrade = plain && "https".equalsIgnoreCase(asked.getScheme());
+    boolean known = plain || "https".equalsIgnoreCase(active.getScheme());
+    if (downgrade || !known || active.getHost() == null || active.equals(asked)) {
+      throw notVault(answer);
+    }
+
+    if (plain && !Settings.isLoopback(active.getHost()) && !config.allowHttp()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s sends on to %s by http, which would send tokens and keys there in plaintext",
+              config, active.getHost()),
+          String.format(
+              "Give the active server's https address as %s, or set %s=true if something else"
+                  + " encrypts the connection.",
+              VaultConfig.ADDRESS, VaultConfig.ALLOW_HTTP));
+    }
+
+    if (!apiPath(asked).equals(apiPath(active))) {
+      throw notVault(answer);
+    }
+
+    return body == null ? http.get(active, headers) : http.post(active, headers, body);
+  }
+
+  /** A standby sends on to the same request; a proxy's login page is another one. */
+  private static String apiPath(URI uri) {
+    String path = String.valueOf(uri.getRawPath());
+    return path.substring(Math.max(0, path.indexOf("/v1/")));
+  }
+
+  /** With the client certificate and the CA file as they are now: they may have been replaced. */
+  private JsonHttp http() {
+    Connections now = connections.get();
+    ClientCertificate certificate = config.auth() == null ? null : config.auth().certificate();
+    if (now != null && certificate == null && config.caFile() == null) {
+      return now.http();
+    }
+
+    Connections next;
+    try {
+      next = connections(certificate, now);
+    } catch (IcebergCryptoException e) {
+      if (now == null) {
+        throw e;
+      }
+
+      LOG.warn("{}: the certificates of before stay in use: {}", config, e.problem());
+      return now.http();
+    }
+
+    connections.set(next);
+    return next.http();
+  }
+
+  private Connections connections(ClientCertificate certificate, Connections now) {
+    ClientCertificate.Pem pem = certificate == null ? null : certificate.read();
+    Path caFile = config.caFile() == null ? null : Path.of(config.caFile());
+    String hash =
+        (pem == null ? "" : SecretHash.of(pem.certificates() + pem.privateKey()))
+            + (caFile == null ? "" : SecretSource.contentHash(caFile));
+    if (now != null && now.files().equals(hash)) {
+      return now;
+    }
+
+    JsonHttp http =
+        new JsonHttp(
+            config.toString(),
+            config.timeoutMs(),
+            caFile,
+            pem == null ? null : certificate.keyManagers(pem));
+    return new Connections(http, hash);
+  }
+
+  private JsonHttp.Answer available(JsonHttp.Answer answer) {
+    int status = answer.status();
+    String problem;
+    String hint;
+    if (status == 429) {
+      problem = "has too many requests";
+      hint = "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.";
+    } else if (status == 501) {
+      problem = "is not initialised";
+      hint = "Initialise and unseal it: vault operator init, vault operator unseal.";
+    } else if (status == 503 && words(answer).contains("sealed")) {
+      problem = "is sealed";
+      hint = "Unseal it (vault operator unseal), or initialise it if it is new.";
+    } else if (status == 503) {
+      problem = "has no active server";
+      hint = "Look at vault status on its servers, and at the load balancer before them.";
+    } else if (status == 412 || status == 472 || status == 473) {
+      problem = "answers from a standby that cannot serve the request";
+      hint = "Try again; if it stays so, give the address of the active cluster.";
+    } else if (status >= 500) {
+      problem = "failed";
+      hint = "Look at Vault's log, and at the proxy or load balancer before it.";
+    } else if (status >= 300 && (status < 400 || !answer.body().has("errors"))) {
+      throw notVault(answer); // Vault's own refusals have errors
+    } else {
+      return answer;
+    }
+
+    throw new KmsUnavailableException(config + " " + problem + " " + told(answer), hint);
+  }
+
+  /** The error for an answer that no Vault gives. */
+  IcebergCryptoException notVault(JsonHttp.Answer answer) {
+    return new InvalidConfigurationException(
+        String.format("%s does not answer as a Vault does %s", config, told(answer)),
+        "Check "
+            + VaultConfig.ADDRESS
+            + ": is a proxy or another server there, or http where https should be?");
+  }
+}

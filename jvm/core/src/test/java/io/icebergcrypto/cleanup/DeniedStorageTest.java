@@ -1,0 +1,98 @@
+package io.icebergcrypto.cleanup;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.assertj.core.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** A storage that gives the metadata and denies the manifest lists. */
+@ParameterizedClass
+@EnumSource(names = {"JDBC", "HADOOP"})
+class DeniedStorageTest extends LakeFixture {
+  @Test
+  void whatWasNotDoneIsSaid() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    TestLake.append(table, 2);
+    String list = table.currentSnapshot().manifestListLocation();
+    List<?> files = TestLake.files(table);
+    try (EncryptedCatalog denied = lake.open(Map.of("io-impl", NoLists.class.getName()))) {
+      assertRefused(() -> denied.dropTable(T, true), "Nothing was dropped", "without PURGE");
+      assertRefused(() -> denied.checkPurge(T), "Nothing was dropped", "without PURGE");
+      assertRefused(() -> denied.purgeWithoutKey(T), "Nothing was dropped", "without PURGE");
+      Table expiring = denied.loadTable(T);
+      long first = expiring.history().get(0).snapshotId();
+      assertRefused(
+          () -> expiring.expireSnapshots().expireSnapshotId(first).commit(),
+          "No snapshot was expired");
+    }
+
+    Table after = lake.open(Map.of()).loadTable(T);
+    assertThat(TestLake.ids(after)).containsExactly(1L, 2L);
+    assertThat(after.snapshots()).hasSize(2);
+    assertThat(after.currentSnapshot().manifestListLocation()).isEqualTo(list);
+    assertThat(TestLake.files(table)).hasSameSizeAs(files);
+  }
+
+  private static void assertRefused(Runnable use, String... words) {
+    assertThatThrownBy(use::run)
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("Table lake.db.t: manifest list", "cannot be read: denied")
+        .hasMessageContainingAll(words)
+        .message()
+        .doesNotContain("purge_without_key", "gone for good");
+  }
+
+  @Test
+  void aFolderThatCannotBeListedIsNotPurged() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TableMetadata metadata = TestLake.metadata(table);
+    NoLists storage = new NoLists();
+    storage.setConf(new Configuration());
+    assertThatThrownBy(
+            () ->
+                new KeylessPurge("lake.db.t", metadata, storage)
+                    .run(() -> Assertions.fail("dropped")))
+        .isInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "cannot be listed: denied");
+  }
+
+  /** A client that may not list, nor read manifest lists. */
+  public static final class NoLists extends HadoopFileIO {
+    private static final long serialVersionUID = 1L;
+
+    /** Made by Iceberg. */
+    public NoLists() {}
+
+    @Override
+    public InputFile newInputFile(String path) {
+      if (path.contains("/snap-")) {
+        throw new ForbiddenException("denied: %s", path);
+      }
+
+      return super.newInputFile(path);
+    }
+
+    @Override
+    public Iterable<FileInfo> listPrefix(String prefix) {
+      throw new ForbiddenException("denied: %s", prefix);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package io.icebergcrypto.io;
+
+import java.io.EOFException;
+import java.io.IOException;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * A file in an object store, as S3FileIO has one: its length is what a manifest says and never
+ * asked for, a read behind its end is refused with 416, and a stream counts the byte that was not
+ * there.
+ */
+final class ObjectStoreFile implements InputFile {
+  private final byte[] bytes;
+  private final boolean ranges;
+  private int opened = 0;
+
+  ObjectStoreFile(byte[] bytes, boolean ranges) {
+    this.bytes = bytes;
+    this.ranges = ranges;
+  }
+
+  /** How often it was opened; every other request fails. */
+  int opened() {
+    return opened;
+  }
+
+  @Override
+  public long getLength() {
+    throw new AssertionError("a request for the length");
+  }
+
+  @Override
+  public boolean exists() {
+    throw new AssertionError("a request for the file's existence");
+  }
+
+  @Override
+  public SeekableInputStream newStream() {
+    this.opened++;
+    return ranges ? new RangeStream() : new Stream();
+  }
+
+  @Override
+  public String location() {
+    return "s3://bucket/db/t/file";
+  }
+
+  private class Stream extends SeekableInputStream {
+    private long position = 0;
+
+    @Override
+    public int read() {
+      checkRange(position);
+      int at = (int) position++;
+      return at < bytes.length ? bytes[at] & 0xff : -1;
+    }
+
+    @Override
+    public int read(byte[] buffer, int offset, int count) {
+      checkRange(position);
+      int got = (int) Math.min(Math.min(count, 100_000), bytes.length - position);
+      if (got <= 0) {
+        return -1;
+      }
+
+      System.arraycopy(bytes, (int) position, buffer, offset, got);
+      position += got;
+      return got;
+    }
+
+    @Override
+    public void seek(long newPosition) {
+      this.position = newPosition;
+    }
+
+    @Override
+    public long getPos() {
+      return position;
+    }
+
+    final void checkRange(long from) {
+      if (from > bytes.length) {
+        throw new IllegalStateException(
+            "The requested range is not satisfiable (Service: S3, Status Code: 416)");
+      }
+    }
+  }
+
+  private final class RangeStream extends Stream implements RangeReadable {
+    @Override
+    public void readFully(long from, byte[] buffer, int offset, int count) throws IOException {
+      checkRange(from);
+      if (from + count > bytes.length) {
+        throw new EOFException("Reached the end of stream");
+      }
+
+      System.arraycopy(bytes, (int) from, buffer, offset, count);
+    }
+
+    @Override
+    public int readTail(byte[] buffer, int offset, int count) {
+      throw new AssertionError("the end that storage has");
+    }
+  }
+}

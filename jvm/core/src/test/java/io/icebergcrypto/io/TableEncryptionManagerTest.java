@@ -1,0 +1,214 @@
+package io.icebergcrypto.io;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
+import org.apache.iceberg.inmemory.InMemoryOutputFile;
+import org.junit.jupiter.api.Test;
+
+/** What a manager learns and forgets, while others use it. */
+class TableEncryptionManagerTest {
+  private static final long HOUR_MS = 3_600_000;
+
+  private final TableEncryptionManager manager = manager(List.of());
+
+  private static TableEncryptionManager manager(List<EncryptedKey> keys) {
+    return new TableEncryptionManager("lake.db.t", keys, "k1", 16, new OpenKms());
+  }
+
+  /** The keys of that many manifest lists that another client wrote, with their KEK. */
+  private static List<EncryptedKey> lists(int count) {
+    TableEncryptionManager other = manager(List.of());
+    List<EncryptedKey> keys = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      FileEncryptionKeys added = other.registerKeyMetadata(fileKey(other));
+      if (i == 0) {
+        keys.add(added.keyEncryptionKey());
+      }
+      keys.add(added.fileKey());
+    }
+    return keys;
+  }
+
+  private static NativeEncryptionKeyMetadata fileKey(TableEncryptionManager manager) {
+    return manager.encrypt(new InMemoryOutputFile("file:/t/snap-1.avro")).keyMetadata();
+  }
+
+  private static List<String> ids(List<EncryptedKey> keys) {
+    return keys.stream().map(EncryptedKey::keyId).toList();
+  }
+
+  @Test
+  void anyNumberOfKeysIsLearned() {
+    List<EncryptedKey> keys = lists(2000);
+    manager.learn(keys, 16);
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+    assertThat(manager.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
+        .isPositive();
+  }
+
+  @Test
+  void aKeyThatIsListedTwiceIsOneKey() {
+    List<EncryptedKey> keys = lists(1);
+    List<EncryptedKey> twice = new ArrayList<>(keys);
+    twice.addAll(keys);
+    TableEncryptionManager made = manager(twice);
+    manager.learn(twice, 16);
+    for (TableEncryptionManager each : List.of(made, manager)) {
+      assertThat(ids(each.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+      each.learn(keys, 16);
+      assertThat(each.decryptKeyMetadata(new ListOf(keys.get(1).keyId())).remaining()).isPositive();
+    }
+  }
+
+  @Test
+  void aKeyThatIsInNoMetadataIsForgottenAfterAnHour() {
+    List<EncryptedKey> keys = lists(3);
+    List<EncryptedKey> left = List.of(keys.get(0), keys.get(3));
+    long now = System.currentTimeMillis();
+    manager.learn(keys, 16, now);
+    manager.learn(left, 16, now + 9 * HOUR_MS); // it was there until now
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+    manager.learn(left, 16, now + 10 * HOUR_MS);
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+    manager.learn(left, 16, now + 10 * HOUR_MS + 1);
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(left));
+
+    manager.learn(keys, 16, now + 11 * HOUR_MS); // as a transaction that is still open
+    manager.decryptKeyMetadata(new ListOf(keys.get(1).keyId()));
+    manager.learn(left, 16, now + 11 * HOUR_MS + 1);
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+  }
+
+  @Test
+  void aStatisticsFileIsForgottenWithItsKey() {
+    manager.registerStatistics("file:/t/1.stats", fileKey(manager));
+    assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();
+    long now = System.currentTimeMillis();
+    manager.learn(List.of(), 16, now);
+    manager.learn(List.of(), 16, now + HOUR_MS);
+    assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();
+    manager.learn(List.of(), 16, now + HOUR_MS + 1);
+    assertThat(manager.statisticsKey("file:/t/1.stats")).isNull();
+    assertThat(manager.keys()).isEmpty();
+  }
+
+  @Test
+  void theDataKeyLengthIsLearned() {
+    manager.learn(List.of(), 32);
+    assertThat(manager.dataKeyLength()).isEqualTo(32);
+    assertThat(fileKey(manager).encryptionKey().remaining()).isEqualTo(32);
+    FileEncryptionKeys first = manager.registerKeyMetadata(fileKey(manager));
+    assertThat(first.keyEncryptionKey().encryptedKeyMetadata().remaining())
+        .as("the KEK, which this KMS wraps as it is")
+        .isEqualTo(32);
+    manager.learn(manager.keys(), 16);
+    FileEncryptionKeys second = manager.registerKeyMetadata(fileKey(manager));
+    assertThat(second.keyEncryptionKey().keyId()).isEqualTo(first.keyEncryptionKey().keyId());
+    assertThat(fileKey(manager).encryptionKey().remaining()).isEqualTo(16);
+    for (FileEncryptionKeys keys : List.of(first, second)) {
+      ManifestListFile list = new ListOf(keys.fileKey().keyId());
+      assertThat(manager.decryptKeyMetadata(list).remaining()).isPositive();
+    }
+  }
+
+  /**
+   * Of keys that come and go, the map of the superclass would lose some to readers without lock.
+   */
+  @Test
+  void readersAndLearnersDoNotDisturbEachOther() throws Exception {
+    List<EncryptedKey> stay = lists(20);
+    manager.learn(stay, 16);
+    AtomicBoolean done = new AtomicBoolean();
+    ExecutorService threads = Executors.newFixedThreadPool(4);
+    List<Future<?>> readers = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      readers.add(
+          threads.submit(
+              () -> {
+                while (!done.get()) {
+                  for (EncryptedKey key : stay.subList(1, stay.size())) {
+                    manager.decryptKeyMetadata(new ListOf(key.keyId()));
+                  }
+                  assertThat(ids(manager.keys())).containsAll(ids(stay));
+                }
+              }));
+    }
+    Future<?> learner =
+        threads.submit(
+            () -> {
+              long now = System.currentTimeMillis();
+              for (int round = 0; round < 60; round++) {
+                List<EncryptedKey> more = new ArrayList<>(stay);
+                String prefix = round + "-";
+                IntStream.range(0, 3000).forEach(i -> more.add(filler(prefix + i)));
+                manager.learn(more, 16, now);
+                manager.registerKeyMetadata(fileKey(manager));
+                now += 2 * HOUR_MS;
+              }
+            });
+    learner.get();
+    done.set(true);
+    for (Future<?> reader : readers) {
+      reader.get();
+    }
+    threads.shutdown();
+  }
+
+  @Test
+  void aKeyThatIsNotKnownIsAnError() {
+    assertThatThrownBy(() -> manager.decryptKeyMetadata(new ListOf("none")))
+        .isInstanceOf(RuntimeException.class);
+  }
+
+  private static EncryptedKey filler(String id) {
+    return new BaseEncryptedKey(id, ByteBuffer.allocate(16), "kek", Map.of());
+  }
+
+  private record ListOf(String encryptionKeyID) implements ManifestListFile {
+    @Override
+    public String location() {
+      return "file:/t/snap-1.avro";
+    }
+
+    @Override
+    public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
+      return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
+    }
+  }
+
+  /** Wraps a key as it is. */
+  private static final class OpenKms implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      return key.duplicate();
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      return wrappedKey.duplicate();
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {}
+  }
+}

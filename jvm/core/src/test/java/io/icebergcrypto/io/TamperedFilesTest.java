@@ -1,0 +1,313 @@
+package io.icebergcrypto.io;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.avro.Avro;
+import org.apache.iceberg.data.GenericRecord;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.data.avro.DataWriter;
+import org.apache.iceberg.data.avro.PlannedDataReader;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.NativeEncryptionInputFile;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.inmemory.InMemoryOutputFile;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileAppender;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.types.Types;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Files whose length in the storage is not the authenticated one, and others that do not decrypt.
+ */
+class TamperedFilesTest {
+  private static final int BLOCK = 1 << 20;
+  private static final int STORED_BLOCK = BLOCK + 28;
+  private static final Schema SCHEMA =
+      new Schema(
+          Types.NestedField.required(1, "id", Types.LongType.get()),
+          Types.NestedField.required(2, "note", Types.StringType.get()));
+
+  private final TableEncryptionManager manager =
+      new TableEncryptionManager("lake.db.t", List.of(), "k1", 16, new NoKms());
+  private final StandardEncryptionManager stock =
+      new StandardEncryptionManager(List.of(), "k1", 16, new NoKms());
+
+  private record Written(byte[] bytes, ByteBuffer keyMetadata) {}
+
+  @Test
+  void aWholeFileIsReadWithOneRequest() throws IOException {
+    byte[] plain = plaintext(2 * BLOCK + 77);
+    Written file = write(plain);
+    ObjectStoreFile stored = new ObjectStoreFile(file.bytes, false);
+    NativeEncryptionInputFile input = open(manager, stored, file.keyMetadata);
+    assertThat(input.getLength()).isEqualTo(plain.length);
+    try (SeekableInputStream in = input.newStream()) {
+      assertThat(in.readAllBytes()).isEqualTo(plain);
+      in.seek(5); // back from the end, where one more byte was asked for
+      assertThat(in.read()).isEqualTo(plain[5] & 0xff);
+      in.seek(plain.length - 1);
+      assertThat(in.read()).isEqualTo(plain[plain.length - 1] & 0xff);
+      assertThat(in.read()).isEqualTo(-1);
+    }
+
+    assertThat(stored.opened()).isOne();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      ints = {0, 4, 8, 9, 500, 8 + STORED_BLOCK, 8 + STORED_BLOCK + 1, 8 + 2 * STORED_BLOCK})
+  void aFileCutOffIsNoEndOfData(int length) throws IOException {
+    Written file = write(plaintext(2 * BLOCK + 77));
+    byte[] cut = Arrays.copyOf(file.bytes, length);
+    assertTampered(cut, file.keyMetadata, "cut off", "expected " + file.bytes.length);
+  }
+
+  @Test
+  void aReadBehindTheEndIsNoStorageError() throws IOException {
+    Written file = write(plaintext(2 * BLOCK + 77));
+    byte[] cut = Arrays.copyOf(file.bytes, 100);
+    InputFile input = open(manager, new ObjectStoreFile(cut, false), file.keyMetadata);
+    try (SeekableInputStream in = input.newStream()) {
+      in.seek(2 * BLOCK);
+      assertThatThrownBy(in::read)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("cut off");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 29, STORED_BLOCK})
+  void appendedBytesAreNoticedAtTheEnd(int count) throws IOException {
+    Written file = write(plaintext(BLOCK + 1));
+    byte[] longer = Arrays.copyOf(file.bytes, file.bytes.length + count);
+    assertTampered(longer, file.keyMetadata, "appended");
+  }
+
+  @Test
+  void aFlippedBitIsNoticed() throws IOException {
+    Written file = write(plaintext(1000));
+    for (int i = 8; i < file.bytes.length; i += 7) {
+      byte[] flipped = file.bytes.clone();
+      flipped[i] ^= 1;
+      assertTampered(flipped, file.keyMetadata, "authentication tag");
+    }
+  }
+
+  @Test
+  void plaintextIsNoEncryptedFile() throws IOException {
+    Written file = write(plaintext(1000));
+    assertTampered(plaintext(file.bytes.length), file.keyMetadata, "AGS1");
+  }
+
+  @Test
+  void afterAFailureNothingIsRead() throws IOException {
+    Written file = write(plaintext(2 * BLOCK));
+    byte[] flipped = file.bytes.clone();
+    flipped[STORED_BLOCK + 100] ^= 1;
+    InputFile input = open(manager, new ObjectStoreFile(flipped, false), file.keyMetadata);
+    try (SeekableInputStream in = input.newStream()) {
+      assertThat(in.readNBytes(BLOCK)).hasSize(BLOCK);
+      assertThatThrownBy(in::read).isInstanceOf(TamperedException.class);
+      assertThatThrownBy(() -> in.seek(0)).isInstanceOf(TamperedException.class);
+      assertThatThrownBy(() -> in.read(new byte[10])).isInstanceOf(TamperedException.class);
+    }
+  }
+
+  @Test
+  void stockIcebergTakesACutFileForAWholeOne() throws IOException {
+    Written file = writeAvro(3000);
+    byte[] cut = Arrays.copyOf(file.bytes, file.bytes.length - 1000);
+    InputFile inStock = open(stock, new ObjectStoreFile(cut, false), file.keyMetadata);
+    assertThat(readAvro(inStock)).isBetween(1, 2999);
+    InputFile inOurs = open(manager, new ObjectStoreFile(cut, false), file.keyMetadata);
+    assertThatThrownBy(() -> readAvro(inOurs))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("Table lake.db.t: s3://bucket/db/t/file");
+    InputFile whole = open(manager, new ObjectStoreFile(file.bytes, false), file.keyMetadata);
+    assertThat(readAvro(whole)).isEqualTo(3000);
+  }
+
+  @Test
+  void aSplitMayStartBehindThePlaintext() throws IOException {
+    byte[] plain = plaintext(1000);
+    Written file = write(plain);
+    InputFile inStock = open(stock, new ObjectStoreFile(file.bytes, false), file.keyMetadata);
+    try (SeekableInputStream in = inStock.newStream()) {
+      assertThatThrownBy(() -> in.seek(1020)).isInstanceOf(EOFException.class);
+    }
+
+    InputFile inOurs = open(manager, new ObjectStoreFile(file.bytes, false), file.keyMetadata);
+    try (SeekableInputStream in = inOurs.newStream()) {
+      in.seek(1020);
+      assertThat(in.read()).isEqualTo(-1);
+      assertThatThrownBy(() -> in.seek(file.bytes.length + 1)).isInstanceOf(EOFException.class);
+    }
+  }
+
+  @Test
+  void keyMetadataWithoutALengthIsRefused() throws IOException {
+    NativeEncryptionOutputFile target = manager.encrypt(new InMemoryOutputFile());
+    ByteBuffer noLength = target.keyMetadata().buffer();
+    InputFile input = open(manager, new ObjectStoreFile(new byte[100], false), noLength);
+    assertThatThrownBy(input::newStream)
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("lake.db.t")
+        .hasMessageContaining("no length");
+  }
+
+  @Test
+  void keyMetadataThatIsNoneIsNamed() {
+    ByteBuffer garbage = ByteBuffer.wrap(new byte[] {1, 2, 3});
+    InputFile input = open(manager, new ObjectStoreFile(new byte[100], false), garbage);
+    assertThatThrownBy(input::newStream)
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("s3://bucket/db/t/file")
+        .hasMessageContaining("key metadata");
+  }
+
+  @Test
+  void parquetReadsRangesOfTheStoredFile() throws IOException {
+    Written file = write(plaintext(1000));
+    InputFile stored =
+        open(manager, new ObjectStoreFile(file.bytes, true), file.keyMetadata).encryptedInputFile();
+    assertThat(stored.getLength()).isEqualTo(file.bytes.length);
+    byte[] tail = new byte[8];
+    try (SeekableInputStream in = stored.newStream()) {
+      assertThat(((RangeReadable) in).readTail(tail)).isEqualTo(8);
+      in.seek(file.bytes.length - 8);
+      assertThat(in.readNBytes(8)).isEqualTo(tail);
+      assertThat(tail).isEqualTo(Arrays.copyOfRange(file.bytes, 1028, 1036));
+    }
+
+    for (int length : new int[] {0, 500, file.bytes.length - 1}) {
+      byte[] cut = Arrays.copyOf(file.bytes, length);
+      try (SeekableInputStream in =
+          open(manager, new ObjectStoreFile(cut, true), file.keyMetadata)
+              .encryptedInputFile()
+              .newStream()) {
+        assertThatThrownBy(() -> ((RangeReadable) in).readTail(tail))
+            .isInstanceOf(TamperedException.class)
+            .hasMessageContaining("lake.db.t");
+        assertThatThrownBy(
+                () -> {
+                  in.seek(file.bytes.length - 8);
+                  in.readNBytes(8);
+                })
+            .isInstanceOf(TamperedException.class);
+      }
+    }
+  }
+
+  @Test
+  void anExecutorsManagerNamesTheTable() throws Exception {
+    Written file = write(plaintext(1000));
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(manager);
+    }
+
+    TableEncryptionManager copy;
+    try (ObjectInputStream in =
+        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+      copy = (TableEncryptionManager) in.readObject();
+    }
+
+    ObjectStoreFile cut = new ObjectStoreFile(Arrays.copyOf(file.bytes, 500), false);
+    try (SeekableInputStream in = open(copy, cut, file.keyMetadata).newStream()) {
+      assertThatThrownBy(in::readAllBytes)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("Table lake.db.t: s3://bucket/db/t/file");
+    }
+  }
+
+  private void assertTampered(byte[] bytes, ByteBuffer keyMetadata, String... words)
+      throws IOException {
+    ObjectStoreFile stored = new ObjectStoreFile(bytes, false);
+    try (SeekableInputStream in = open(manager, stored, keyMetadata).newStream()) {
+      assertThatThrownBy(in::readAllBytes)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("Table lake.db.t: s3://bucket/db/t/file")
+          .hasMessageContaining("hint:")
+          .hasMessageContainingAll(words);
+    }
+  }
+
+  private static NativeEncryptionInputFile open(
+      StandardEncryptionManager manager, InputFile stored, ByteBuffer keyMetadata) {
+    return manager.decrypt(EncryptedFiles.encryptedInput(stored, keyMetadata));
+  }
+
+  private Written write(byte[] plain) throws IOException {
+    InMemoryOutputFile target = new InMemoryOutputFile();
+    NativeEncryptionOutputFile encrypted = manager.encrypt(target);
+    try (PositionOutputStream out = encrypted.encryptingOutputFile().create()) {
+      out.write(plain);
+    }
+
+    return written(target, encrypted);
+  }
+
+  private Written writeAvro(int rows) throws IOException {
+    InMemoryOutputFile target = new InMemoryOutputFile();
+    NativeEncryptionOutputFile encrypted = manager.encrypt(target);
+    try (FileAppender<Record> out =
+        Avro.write(encrypted.encryptingOutputFile())
+            .schema(SCHEMA)
+            .set("write.avro.compression-codec", "uncompressed")
+            .createWriterFunc(ignored -> DataWriter.create(ignored))
+            .build()) {
+      GenericRecord row = GenericRecord.create(SCHEMA);
+      for (long i = 0; i < rows; i++) {
+        out.add(row.copy(Map.of("id", i, "note", "n".repeat(1000))));
+      }
+    }
+
+    return written(target, encrypted);
+  }
+
+  private static Written written(InMemoryOutputFile target, NativeEncryptionOutputFile encrypted) {
+    byte[] bytes = target.toByteArray();
+    return new Written(bytes, encrypted.keyMetadata().copyWithLength(bytes.length).buffer());
+  }
+
+  private static int readAvro(InputFile input) throws IOException {
+    List<Object> ids = new ArrayList<>();
+    try (CloseableIterable<Record> rows =
+        Avro.read(input).project(SCHEMA).createResolvingReader(PlannedDataReader::create).build()) {
+      rows.forEach(row -> ids.add(row.get(0)));
+    }
+
+    return ids.size();
+  }
+
+  private static byte[] plaintext(int length) {
+    byte[] bytes = new byte[length];
+    for (int i = 0; i < length; i++) {
+      bytes[i] = (byte) (i * 31 + (i >> 11));
+    }
+
+    return bytes;
+  }
+}

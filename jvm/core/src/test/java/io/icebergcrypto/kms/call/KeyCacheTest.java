@@ -1,0 +1,102 @@
+package io.icebergcrypto.kms.call;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.ByteBuffer;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+
+/** The cache's time, by a clock that the tests move. */
+class KeyCacheTest {
+  private static final long HOUR_MS = 3_600_000L;
+
+  private final AtomicLong clock = new AtomicLong(Long.MAX_VALUE - 5); // nanoTime may overflow
+  private final KeyCache cache = new KeyCache(HOUR_MS, clock::get);
+  private final KmsMetrics metrics = new KmsMetrics();
+  private final AtomicInteger calls = new AtomicInteger();
+
+  private ByteBuffer get(int key) {
+    return cache.get(
+        "k",
+        ByteBuffer.wrap(new byte[] {(byte) key}),
+        () -> {
+          calls.incrementAndGet();
+          return ByteBuffer.wrap(new byte[] {(byte) key, 1});
+        },
+        metrics);
+  }
+
+  private void pass(long ms) {
+    clock.addAndGet(TimeUnit.MILLISECONDS.toNanos(ms));
+  }
+
+  @Test
+  void aKeyIsAnsweredUntilItsTimeIsOverAndNotAfter() {
+    get(1);
+    pass(HOUR_MS - 1);
+    assertThat(get(1)).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
+    assertThat(calls).hasValue(1);
+    pass(1);
+    assertThat(get(1)).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
+    assertThat(calls).hasValue(2);
+    pass(HOUR_MS - 1); // from the second call on
+    get(1);
+    assertThat(calls).hasValue(2);
+    assertThat(metrics.hits()).isEqualTo(2);
+    assertThat(metrics.misses()).isEqualTo(2);
+  }
+
+  @Test
+  void readingAKeyDoesNotProlongIt() {
+    get(1);
+    for (int i = 0; i < 4; i++) {
+      pass(HOUR_MS / 4);
+      get(1);
+    }
+    assertThat(calls).hasValue(2);
+  }
+
+  @Test
+  void eachKeyHasItsOwnTime() {
+    get(1);
+    pass(HOUR_MS / 2);
+    get(2);
+    pass(HOUR_MS / 2);
+    assertThat(cache.size()).isEqualTo(1);
+    get(2);
+    assertThat(calls).hasValue(2);
+    get(1);
+    assertThat(calls).hasValue(3);
+  }
+
+  @Test
+  void whatWasWrappedHereEndsToo() {
+    byte[] key = {7, 7};
+    cache.put("k", ByteBuffer.wrap(new byte[] {1}), ByteBuffer.wrap(key));
+    assertThat(get(1)).isEqualTo(ByteBuffer.wrap(key));
+    pass(HOUR_MS);
+    cache.put("k", ByteBuffer.wrap(new byte[] {1}), ByteBuffer.wrap(new byte[] {8}));
+    assertThat(get(1)).isEqualTo(ByteBuffer.wrap(new byte[] {8}));
+    assertThat(calls).hasValue(0);
+    pass(HOUR_MS);
+    get(1);
+    assertThat(calls).hasValue(1);
+  }
+
+  @Test
+  void theTimeBeginsWhenTheKmsHasAnswered() {
+    cache.get(
+        "k",
+        ByteBuffer.wrap(new byte[] {1}),
+        () -> {
+          pass(HOUR_MS * 2);
+          return ByteBuffer.wrap(new byte[] {1, 1});
+        },
+        metrics);
+    pass(HOUR_MS - 1);
+    get(1);
+    assertThat(calls).hasValue(0);
+  }
+}

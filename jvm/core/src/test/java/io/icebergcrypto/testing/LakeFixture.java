@@ -1,0 +1,51 @@
+package io.icebergcrypto.testing;
+
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.Parameter;
+
+/**
+ * What tests start with that run on several backends: a lake of their own with the namespace db,
+ * and a keystore with the keys k1 and k2.
+ */
+public abstract class LakeFixture {
+  public static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
+
+  @Parameter protected Backend backend;
+  @TempDir protected Path folder;
+  protected TestLake lake;
+  protected EncryptedCatalog catalog;
+
+  /** Properties of all encrypting catalogs of a test, beside the keystore. */
+  protected Map<String, String> properties() {
+    return Map.of();
+  }
+
+  @BeforeEach
+  protected void openLake() throws IOException {
+    Map<String, String> all = new HashMap<>(properties());
+    all.putAll(TestKeystore.create(folder, "k1", "k2").properties());
+    this.lake = new TestLake(backend, folder, all);
+    this.catalog = lake.open(Map.of());
+    catalog.createNamespace(TestLake.DB);
+  }
+
+  @AfterEach
+  protected void closeLake() throws IOException {
+    catalog.close();
+    if (backend.shared()) {
+      Catalog stock = lake.openStock();
+      backend.empty(stock);
+      ((Closeable) stock).close();
+    }
+  }
+}

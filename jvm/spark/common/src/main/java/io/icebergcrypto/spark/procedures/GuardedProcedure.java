@@ -1,0 +1,208 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.io.StatisticsPolicy;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * An Iceberg procedure that would put plaintext files into an encrypted table, and so is refused
+ * before it starts. The guard on commits would refuse too, but files would have been written or a
+ * table renamed by then.
+ */
+public final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
+  private static final String STATISTICS_HINT =
+      "Set the catalog property encryption.statistics=encrypt: the statistics of %s are then"
+          + " encrypted, and clients without this catalog plan without them.";
+
+  /** Procedures that write into a table, and what to do instead on an encrypted one. */
+  private static final Map<String, String> ON_ENCRYPTED_TABLE =
+      Map.of(
+          "add_files",
+          "Copy the rows instead, which encrypts them: INSERT INTO %s SELECT * FROM <the source>.",
+          "compute_table_stats",
+          STATISTICS_HINT,
+          "compute_partition_stats",
+          STATISTICS_HINT,
+          "rewrite_table_path",
+          "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+              + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
+
+  /** Procedures that make a table of the files of another one. */
+  private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
+
+  private final String name;
+  private final UnboundProcedure procedure;
+  private final TableCatalog catalog;
+  private final EncryptedCatalog encrypted;
+
+  private GuardedProcedure(
+      String name, UnboundProcedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
+    this.name = name;
+    this.procedure = procedure;
+    this.catalog = catalog;
+    this.encrypted = encrypted;
+  }
+
+  /**
+   * Gives our own procedures, and Iceberg's: guarded where that is needed, all others as they are.
+   *
+   * @param iceberg loads Iceberg's
+   * @param catalog the catalog that the procedure is called in
+   * @param encrypted the encrypting Iceberg catalog behind it
+   */
+  public static UnboundProcedure load(
+      Identifier ident,
+      Function<Identifier, UnboundProcedure> iceberg,
+      TableCatalog catalog,
+      EncryptedCatalog encrypted) {
+    String lower = ident.name().toLowerCase(Locale.ROOT);
+    boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
+    if (system && lower.equals(AuthenticateMetadata.NAME)) {
+      return new AuthenticateMetadata(catalog, encrypted);
+    }
+
+    if (system && lower.equals(PurgeWithoutKey.NAME)) {
+      return new PurgeWithoutKey(catalog, encrypted);
+    }
+
+    UnboundProcedure procedure = iceberg.apply(ident);
+    return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
+        ? new GuardedProcedure(lower, procedure, catalog, encrypted)
+        : procedure;
+  }
+
+  @Override
+  public String name() {
+    return procedure.name();
+  }
+
+  @Override
+  public String description() {
+    return procedure.description();
+  }
+
+  @Override
+  public BoundProcedure bind(StructType inputType) {
+    procedure.bind(inputType);
+    return this;
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return bound().parameters();
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return bound().isDeterministic();
+  }
+
+  @Override
+  public Iterator<Scan> call(InternalRow input) {
+    if (!input.isNullAt(indexOf("table"))) { // else the procedure says so itself
+      if (INTO_NEW_TABLE.contains(name)) {
+        refuseEncryptedImport(input);
+      } else {
+        refuseOnEncryptedTable(input);
+      }
+    }
+
+    return bound().call(input);
+  }
+
+  private BoundProcedure bound() {
+    return procedure.bind(new StructType());
+  }
+
+  private int indexOf(String parameter) {
+    ProcedureParameter[] parameters = parameters();
+    for (int i = 0; i < parameters.length; i++) {
+      if (parameters[i].name().equals(parameter)) {
+        return i;
+      }
+    }
+
+    throw new IllegalStateException(name + " has no parameter " + parameter);
+  }
+
+  private void refuseEncryptedImport(InternalRow input) {
+    Map<String, String> properties = new HashMap<>();
+    int index = indexOf("properties");
+    if (!input.isNullAt(index)) {
+      MapData map = input.getMap(index);
+      map.foreach(
+          DataTypes.StringType,
+          DataTypes.StringType,
+          (key, value) -> {
+            properties.put(String.valueOf(key), String.valueOf(value));
+            return null;
+          });
+    }
+
+    String table = input.getUTF8String(indexOf("table")).toString();
+    if (encrypted.encryptsNewTable(namespace(table), properties)) {
+      throw new NotSupportedException(
+              name + " keeps a table's files as they are: plaintext, in an encrypted table",
+              "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"
+                  + " TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT * FROM <the"
+                  + " source>.")
+          .inTable(table);
+    }
+  }
+
+  private CatalogAndIdentifier find(String table) throws ParseException {
+    return Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
+  }
+
+  private Namespace namespace(String table) {
+    try {
+      return Namespace.of(find(table).identifier().namespace());
+    } catch (ParseException e) {
+      return Namespace.empty(); // the procedure says so itself
+    }
+  }
+
+  private void refuseOnEncryptedTable(InternalRow input) {
+    String fullName;
+    Map<String, String> properties;
+    try {
+      CatalogAndIdentifier found = find(input.getUTF8String(indexOf("table")).toString());
+      fullName = found.catalog().name() + "." + found.identifier();
+      properties = ((TableCatalog) found.catalog()).loadTable(found.identifier()).properties();
+    } catch (NoSuchTableException | ParseException e) {
+      return; // the procedure says so itself
+    }
+
+    boolean allowed =
+        name.startsWith("compute_") && encrypted.statistics() != StatisticsPolicy.REFUSE;
+    if (properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY) && !allowed) {
+      throw new NotSupportedException(
+              name + " would write plaintext files of an encrypted table",
+              String.format(ON_ENCRYPTED_TABLE.get(name), fullName))
+          .inTable(fullName);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/** A procedure of ours: its first argument is a table of its catalog, its answer is one row. */
+abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
+  private final String name;
+  private final TableCatalog catalog;
+  private final StructType output;
+
+  TableProcedure(String name, TableCatalog catalog, StructType output) {
+    this.name = name;
+    this.catalog = catalog;
+    this.output = output;
+  }
+
+  /**
+   * Does it.
+   *
+   * @param input the arguments, of which the first names the table
+   * @return the row's values
+   */
+  abstract Object[] run(TableIdentifier table, InternalRow input);
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public BoundProcedure bind(StructType inputType) {
+    return this;
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return new ProcedureParameter[] {text("table")};
+  }
+
+  /** A parameter that must be given. */
+  static ProcedureParameter text(String name) {
+    return ProcedureParameter.in(name, DataTypes.StringType).build();
+  }
+
+  /** A parameter that is NULL when it is not given. */
+  static ProcedureParameter optionalText(String name) {
+    return ProcedureParameter.in(name, DataTypes.StringType).defaultValue("NULL").build();
+  }
+
+  /**
+   * The text of a parameter.
+   *
+   * @throws InvalidConfigurationException when it is NULL
+   */
+  final String given(InternalRow input, int index) {
+    if (input.isNullAt(index)) {
+      throw new InvalidConfigurationException(
+          String.format("nothing was done: %s of %s is NULL", parameters()[index].name(), name),
+          String.format("CALL %s.system.%s(...) with a value for it.", catalog.name(), name));
+    }
+
+    return input.getUTF8String(index).toString();
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  @Override
+  public Iterator<Scan> call(InternalRow input) {
+    String table = given(input, 0);
+    Spark3Util.CatalogAndIdentifier found;
+    try {
+      found = Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
+    } catch (ParseException e) {
+      throw new IllegalArgumentException("Not the name of a table: " + table, e);
+    }
+
+    if (!found.catalog().name().equals(catalog.name())) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "nothing was done: '%s' is a table of catalog %s, and this is the procedure of %s",
+              table, found.catalog().name(), catalog.name()),
+          String.format("CALL %s.system.%s(...) instead.", found.catalog().name(), name));
+    }
+
+    Object[] row = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
+    catalog.invalidateTable(found.identifier());
+    return List.<Scan>of(new Output(output, new GenericInternalRow(row))).iterator();
+  }
+
+  private record Output(StructType readSchema, InternalRow row) implements LocalScan {
+    @Override
+    public InternalRow[] rows() {
+      return new InternalRow[] {row};
+    }
+  }
+}

@@ -1,0 +1,125 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.audit.FileKind;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.functions;
+
+/**
+ * What checked files add up to: counts by kind, and the first problems. Spark adds up, so nothing
+ * of this class travels: its serializers do not agree on what they can take apart.
+ */
+final class Tally {
+  private static final int MAX_PROBLEMS = 1000;
+
+  private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
+    @Override
+    public int compareTo(Group other) {
+      return Comparator.comparing(Group::kind).thenComparing(Group::magic).compare(this, other);
+    }
+  }
+
+  private final TreeMap<Group, long[]> groups = new TreeMap<>();
+  private final List<VerifyResult.Problem> problems = new ArrayList<>();
+  private long problemCount;
+
+  /** Adds up a DataFrame of checked files; goes over it again when there are problems. */
+  static Tally of(Dataset<Row> checked) {
+    Tally tally = new Tally();
+    checked
+        .groupBy("kind", "magic", "encrypted")
+        .agg(
+            functions.count("path"),
+            functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
+            functions.count("problem"))
+        .collectAsList()
+        .forEach(tally::addGroup);
+    if (tally.problemCount > 0) {
+      checked
+          .select("kind", "path", "problem")
+          .where(functions.col("problem").isNotNull())
+          .orderBy("path")
+          .limit(MAX_PROBLEMS)
+          .collectAsList()
+          .forEach(tally::addProblem);
+    }
+
+    return tally;
+  }
+
+  private void addGroup(Row group) {
+    String magic = group.isNullAt(1) ? "" : group.getString(1);
+    groups.put(
+        new Group(group.getString(0), magic, group.getBoolean(2)),
+        new long[] {group.getLong(3), group.getLong(4)});
+    this.problemCount += group.getLong(5);
+  }
+
+  private void addProblem(Row file) {
+    String kind = file.getString(0);
+    problems.add(
+        new VerifyResult.Problem(
+            kind, file.getString(1), file.getString(2), FileKind.ofLabel(kind).hint()));
+  }
+
+  void merge(Tally other) {
+    other.groups.forEach(
+        (group, sums) -> {
+          long[] mine = groups.computeIfAbsent(group, ignored -> new long[2]);
+          mine[0] += sums[0];
+          mine[1] += sums[1];
+        });
+    other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
+    this.problemCount += other.problemCount;
+  }
+
+  void add(VerifyResult.Problem problem) {
+    this.problemCount++;
+    if (problems.size() < MAX_PROBLEMS) {
+      problems.add(problem);
+    }
+  }
+
+  long problemCount() {
+    return problemCount;
+  }
+
+  /** The first problems: those of the whole table, which explain the others, and then by path. */
+  List<VerifyResult.Problem> problems() {
+    return problems.stream()
+        .sorted(
+            Comparator.comparing((VerifyResult.Problem problem) -> !problem.kind().equals("table"))
+                .thenComparing(VerifyResult.Problem::path))
+        .toList();
+  }
+
+  long files() {
+    return groups.values().stream().mapToLong(sums -> sums[0]).sum();
+  }
+
+  long bytes() {
+    return groups.values().stream().mapToLong(sums -> sums[1]).sum();
+  }
+
+  /** One map a kind and magic: kind, magic (null: unreadable), encrypted, files, bytes. */
+  List<Map<String, Object>> counts() {
+    List<Map<String, Object>> counts = new ArrayList<>();
+    groups.forEach(
+        (group, sums) -> {
+          Map<String, Object> count = new LinkedHashMap<>();
+          count.put("kind", group.kind());
+          count.put("magic", group.magic().isEmpty() ? null : group.magic());
+          count.put("encrypted", group.encrypted());
+          count.put("files", sums[0]);
+          count.put("bytes", sums[1]);
+          counts.add(count);
+        });
+    return counts;
+  }
+}

@@ -1,0 +1,426 @@
+"""Master keys in AWS KMS."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms._secrets import headers_unshown
+
+_STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
+_KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
+_LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
+_DESCRIBED = "Apache Iceberg table encryption: "
+_TABLE_UUID = "{table-uuid}"
+_ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
+
+_LOGIN = {
+    "UnrecognizedClientException",
+    "InvalidClientTokenId",
+    "ExpiredTokenException",
+    "ExpiredToken",
+    "MissingAuthenticationToken",
+    "IncompleteSignature",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "RequestExpired",
+}
+_BY_CODE: dict[str, tuple[type[errors.IcebergCryptoError], str]] = {
+    "NotFoundException": (errors.KeyNotFoundError, "check the name, the region and the account"),
+    "InvalidArnException": (errors.KeyNotFoundError, "check the name, the region and the account"),
+    "DisabledException": (errors.KeyDisabledError, "aws kms enable-key"),
+    "KMSInvalidStateException": (errors.KeyDisabledError, "aws kms describe-key tells its state"),
+    "AccessDeniedException": (
+        errors.AccessDeniedError,
+        "set-up needs kms:CreateKey, CreateAlias, ListKeys, ListAliases, DescribeKey, "
+        "ListKeyRotations, RotateKeyOnDemand",
+    ),
+    "AlreadyExistsException": (errors.ConfigurationError, "choose another name"),
+    "InvalidAliasNameException": (errors.ConfigurationError, "choose another name"),
+    "ValidationException": (errors.ConfigurationError, "check the name and the arguments"),
+    "LimitExceededException": (errors.NotSupportedError, "see the quotas of AWS KMS"),
+    "UnsupportedOperationException": (
+        errors.NotSupportedError,
+        "it takes a symmetric key that AWS KMS made, and of a multi-Region key the primary one",
+    ),
+    "InvalidKeyUsageException": (errors.NotSupportedError, "it takes a symmetric encryption key"),
+}
+
+
+@dataclass(frozen=True)
+class AwsKms(Kms):
+    """AWS Key Management Service.
+
+    Neither Spark nor the set-up takes credentials here: both use AWS's own provider chain (environment,
+    profile, web identity, the host's role).
+
+    Attributes:
+        region: the region that the keys are in; default: AWS_REGION's, or the profile's.
+        endpoint: a URL instead of the region's public one, such as a VPC endpoint's. Plain http is for this
+            machine only, as keys are in what is sent.
+        encryption_context: names and values that every wrapped key is bound to. Only clients with the same
+            context can then unwrap: stock Iceberg and other engines cannot. The value "{table-uuid}" stands for
+            the UUID of the table whose key it is.
+        profile: the profile of ~/.aws that sets keys up; Spark does not use it.
+
+    Raises:
+        ConfigurationError: an argument is empty, or the endpoint is http of another machine.
+    """
+
+    extra: ClassVar[str] = "aws"
+    packages: ClassVar[tuple[str, ...]] = ("org.apache.iceberg:iceberg-aws-bundle:1.12.0",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "client.region": "region",
+        "kms.endpoint": "endpoint",
+    }
+
+    region: str | None = None
+    endpoint: str | None = None
+    encryption_context: Mapping[str, str] = field(default_factory=dict)
+    profile: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("region", "endpoint", "profile"):
+            value = getattr(self, name)
+            if value is not None and not value.strip():
+                raise errors.ConfigurationError(f"AwsKms's {name} is empty", "leave it out")
+        if self.endpoint:
+            _require_encrypted(self.endpoint)
+        for name, value in self.encryption_context.items():
+            if not name.strip() or not value.strip():
+                raise errors.ConfigurationError(
+                    f"the encryption context has an empty name or value: {name!r}: {value!r}",
+                    "encryption_context={'name': 'value'}",
+                )
+
+    def properties(self) -> dict[str, str]:
+        """Return the catalog properties that name this KMS. None of them is a secret."""
+        prefix = "encryption.kms.aws"
+        found = {"encryption.kms-type": "aws"}
+        if self.region:
+            found[f"{prefix}.region"] = self.region
+        if self.endpoint:
+            found[f"{prefix}.endpoint"] = self.endpoint
+        for name, value in sorted(self.encryption_context.items()):
+            found[f"{prefix}.encryption-context.{name}"] = value
+        return found
+
+    def create_key(
+        self, name: str, *, multi_region: bool = False, rotation_days: int | None = None
+    ) -> KeyInfo:
+        """Make a symmetric key and an alias for it. An alias that exists is never led to another key.
+
+        Args:
+            name: the alias, with or without "alias/" before it.
+            multi_region: make a multi-Region key, which can be replicated to other regions later.
+            rotation_days: rotate the key by itself each so many days, 90 to 2560.
+
+        Raises:
+            ConfigurationError: the name is wrong or taken, or boto3 is missing.
+            AccessDeniedError: the login failed, or may not create keys.
+            KmsUnavailableError: AWS KMS cannot be reached.
+        """
+        alias = name if name.startswith("alias/") else f"alias/{name}"
+        if not _ALIAS.fullmatch(alias) or alias.startswith("alias/aws/"):
+            raise errors.ConfigurationError(
+                f"{name!r} cannot be an alias of AWS KMS",
+                "use letters, digits, '/', '_' and '-'; alias/aws/ is AWS's own",
+            )
+        with self._client(f"create key {alias!r}") as client:
+            if _exists(client, alias):
+                raise errors.ConfigurationError(
+                    f"AWS KMS has a key {alias!r} already", "choose another name, or use that key"
+                )
+            with self._client(
+                f"create key {alias!r}",
+                once=f"a key may have been made without its alias: look for one described as '{_DESCRIBED}{alias}'"
+                " before you try again",
+            ) as once:
+                made = once.create_key(
+                    Description=f"{_DESCRIBED}{alias}", MultiRegion=multi_region
+                )["KeyMetadata"]
+                try:
+                    if rotation_days is not None:
+                        client.enable_key_rotation(
+                            KeyId=made["KeyId"], RotationPeriodInDays=rotation_days
+                        )
+                    once.create_alias(AliasName=alias, TargetKeyId=made["KeyId"])
+                except Exception:
+                    if not _leads_to(client, alias, made["KeyId"]):
+                        # Nobody knows this key yet. AWS deletes none before seven days have passed.
+                        with suppress(Exception):
+                            client.schedule_key_deletion(KeyId=made["KeyId"], PendingWindowInDays=7)
+                        raise
+            return _info(alias, made, [alias], rotations=0)
+
+    def list_keys(self) -> list[KeyInfo]:
+        """List the account's own keys for encryption in the region, by an alias where they have one.
+
+        Raises:
+            ConfigurationError: boto3 is missing, or no region is set.
+            AccessDeniedError: the login failed, or may not list keys.
+            KmsUnavailableError: AWS KMS cannot be reached.
+        """
+        with self._client("list keys") as client:
+            aliases: dict[str, list[str]] = {}
+            for page in client.get_paginator("list_aliases").paginate():
+                for alias in page["Aliases"]:
+                    aliases.setdefault(alias.get("TargetKeyId", ""), []).append(alias["AliasName"])
+            found = []
+            for page in client.get_paginator("list_keys").paginate():
+                for key in page["Keys"]:
+                    names = sorted(aliases.get(key["KeyId"], []))
+                    metadata = _described(client, key["KeyId"])
+                    if metadata is None:
+                        found.append(_hidden(key, names))
+                    elif (
+                        metadata.get("KeyManager") != "AWS"
+                        and metadata.get("KeyUsage", "ENCRYPT_DECRYPT") == "ENCRYPT_DECRYPT"
+                    ):
+                        found.append(_info(names[0] if names else key["KeyId"], metadata, names))
+            return sorted(found, key=lambda info: info.key_id)
+
+    def describe_key(self, key_id: str) -> KeyInfo:
+        """Tell what a key is and whether it can be used.
+
+        Args:
+            key_id: a key's id or ARN, alias/NAME, or an alias's ARN.
+
+        Raises:
+            KeyNotFoundError: there is no such key.
+            ConfigurationError: boto3 is missing, or no region is set.
+            AccessDeniedError: the login failed, or may not look at the key.
+            KmsUnavailableError: AWS KMS cannot be reached.
+        """
+        with self._client(f"describe key {key_id!r}") as client:
+            metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
+            return _info(
+                key_id,
+                metadata,
+                _aliases(client, metadata["KeyId"]),
+                _rotations(client, metadata["KeyId"]),
+            )
+
+    def rotate_key(self, key_id: str) -> KeyInfo:
+        """Give a key new material, under the same id. What older material wrapped still unwraps.
+
+        AWS does it in the background: the version told may still be the old one.
+
+        Raises:
+            KeyNotFoundError: there is no such key.
+            KeyDisabledError: the key's state forbids it.
+            NotSupportedError: this kind of key cannot be rotated, or was rotated 25 times.
+            ConfigurationError: boto3 is missing, or no region is set.
+            AccessDeniedError: the login failed, or may not rotate the key.
+            KmsUnavailableError: AWS KMS cannot be reached.
+        """
+        with self._client(f"rotate key {key_id!r}") as client:
+            # It takes no alias.
+            metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
+            with self._client(
+                f"rotate key {key_id!r}",
+                once="it may have been rotated all the same: see describe_key before you try again",
+            ) as once:
+                once.rotate_key_on_demand(KeyId=metadata["KeyId"])
+        return self.describe_key(key_id)
+
+    def driver_policy(self, key_ids: Sequence[str]) -> str:
+        """Return the IAM policy that Spark needs for these keys: kms:Encrypt and kms:Decrypt, and no more.
+
+        IAM knows keys by their ARNs only: other ids are looked up, which needs boto3 and kms:DescribeKey.
+
+        Raises:
+            ConfigurationError: no keys are given.
+            KeyNotFoundError: there is no such key.
+        """
+        if not key_ids or isinstance(key_ids, str):
+            raise errors.ConfigurationError("no keys are given", "driver_policy(['alias/sales'])")
+        arns = [
+            key if _KEY_ARN.fullmatch(key) else self.describe_key(key).detail["arn"]
+            for key in key_ids
+        ]
+        statement: dict[str, Any] = {
+            "Sid": "IcebergTableKeys",
+            "Effect": "Allow",
+            "Action": ["kms:Encrypt", "kms:Decrypt"],
+            "Resource": arns,
+        }
+        if self.encryption_context:
+            statement["Condition"] = _condition(self.encryption_context)
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        return (
+            "# IAM policy for the role that Spark's driver and executors run as; paste it without this line\n"
+            + json.dumps(policy, indent=2)
+            + "\n"
+        )
+
+    @contextmanager
+    def _client(self, what: str, once: str | None = None) -> Iterator[Any]:
+        """A boto3 client; what it raises comes out as our errors.
+
+        With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
+        does not tell whether the call was carried out.
+        """
+        boto3 = load("boto3", self.extra)
+        botocore = load("botocore.exceptions", self.extra)
+        config = load("botocore.config", self.extra).Config(
+            retries={"total_max_attempts": 1} if once else None
+        )
+        try:
+            session = boto3.Session(profile_name=self.profile, region_name=self.region)
+            with headers_unshown(f"{self._name()} could not {what}"):
+                yield session.client("kms", endpoint_url=self.endpoint, config=config)
+        except botocore.ClientError as error:
+            raise self._refused(error, what, once) from None
+        except (botocore.NoRegionError, botocore.ProfileNotFound, ValueError) as error:
+            raise errors.ConfigurationError(
+                f"{self._name()} could not {what}: {error}",
+                "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
+            ) from error
+        except (botocore.NoCredentialsError, botocore.PartialCredentialsError) as error:
+            raise errors.LoginFailedError(
+                f"{self._name()} could not {what}: there is no login: {error}",
+                "aws configure, AwsKms(profile=...), or a role of the host",
+            ) from error
+        except botocore.ParamValidationError as error:
+            raise errors.ConfigurationError(
+                f"{self._name()} could not {what}: {error}", "check the arguments"
+            ) from error
+        except botocore.BotoCoreError as error:
+            raise errors.KmsUnavailableError(
+                f"{self._name()} could not {what}: {error}",
+                f"check the region, the endpoint and the network{f'; {once}' if once else ''}",
+            ) from error
+
+    def _name(self) -> str:
+        if self.endpoint:
+            return f"AWS KMS at {self.endpoint}"
+        return f"AWS KMS in {self.region}" if self.region else "AWS KMS"
+
+    def _refused(self, error: Any, what: str, once: str | None = None) -> errors.IcebergCryptoError:
+        code = str(error.response["Error"].get("Code", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        problem = f"{self._name()} could not {what}"
+        if code in _LOGIN:
+            # The message of a bad signature repeats the request's headers, a token among them.
+            return errors.LoginFailedError(
+                f"{problem}: login refused ({code})",
+                "log in again; check the credentials, and this host's clock",
+            )
+        said = f"{problem}: {code}, {error.response['Error'].get('Message', '')}"
+        if code in _BY_CODE:
+            kind, hint = _BY_CODE[code]
+            return kind(said, hint)
+        if "Throttling" in code or status == 429 or status >= 500 or code == "ConflictException":
+            return errors.KmsUnavailableError(said, once or "try again later")
+        return errors.IcebergCryptoError(said, "see the error's code in AWS KMS's API reference")
+
+
+def _exists(client: Any, alias: str) -> bool:
+    try:
+        client.describe_key(KeyId=alias)
+    except client.exceptions.NotFoundException:
+        return False
+    return True
+
+
+def _leads_to(client: Any, alias: str, key_id: str) -> bool:
+    """Whether an alias is that of a key: an answer that got lost may have made it."""
+    with suppress(Exception):
+        return bool(client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"] == key_id)
+    return False
+
+
+def _described(client: Any, key_id: str) -> dict[str, Any] | None:
+    """What KMS tells of a key; None when this login may not know."""
+    try:
+        return dict(client.describe_key(KeyId=key_id)["KeyMetadata"])
+    except client.exceptions.ClientError as error:
+        if error.response["Error"].get("Code") == "AccessDeniedException":
+            return None
+        raise
+
+
+def _aliases(client: Any, key_id: str) -> list[str]:
+    """A key's aliases; none when this login may not know, or the key is another account's."""
+    try:
+        return sorted(alias["AliasName"] for alias in client.list_aliases(KeyId=key_id)["Aliases"])
+    except client.exceptions.ClientError:
+        return []
+
+
+def _rotations(client: Any, key_id: str) -> int | None:
+    """How often a key was rotated; None when this login or server does not tell."""
+    try:
+        pages = client.get_paginator("list_key_rotations").paginate(KeyId=key_id)
+        return sum(len(page.get("Rotations", [])) for page in pages)
+    except client.exceptions.ClientError:
+        return None
+
+
+def _info(
+    key_id: str, metadata: Mapping[str, Any], aliases: Sequence[str], rotations: int | None = None
+) -> KeyInfo:
+    created = metadata.get("CreationDate")
+    detail = {"arn": str(metadata["Arn"])}
+    if aliases:
+        detail["aliases"] = ", ".join(aliases)
+    if metadata.get("MultiRegion"):
+        detail["multi-Region"] = str(
+            metadata.get("MultiRegionConfiguration", {}).get("MultiRegionKeyType", "yes")
+        ).lower()
+    if metadata.get("DeletionDate"):
+        detail["deletion"] = metadata["DeletionDate"].isoformat()
+    return KeyInfo(
+        key_id=key_id,
+        state=_STATES.get(metadata["KeyState"], str(metadata["KeyState"])),
+        algorithm=str(metadata.get("KeySpec", "")),
+        version="current" if rotations is None else str(rotations + 1),
+        versions=None if rotations is None else rotations + 1,
+        created=created.isoformat() if created else None,
+        detail=detail,
+    )
+
+
+def _hidden(key: Mapping[str, str], aliases: Sequence[str]) -> KeyInfo:
+    return KeyInfo(
+        key_id=aliases[0] if aliases else key["KeyId"],
+        state="not shown: this login may not describe it",
+        algorithm="",
+        version="current",
+        detail={"arn": key["KeyArn"]},
+    )
+
+
+def _require_encrypted(endpoint: str) -> None:
+    try:
+        parts = urlsplit(endpoint)
+        host = parts.hostname or ""
+    except ValueError:
+        return  # no URL: boto3 and Spark say so
+    if parts.scheme == "http" and not _LOOPBACK.fullmatch(host):
+        raise errors.ConfigurationError(
+            f"AwsKms's endpoint is http, which would send keys to {host} in plaintext",
+            "use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1])",
+        )
+
+
+def _condition(context: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """A policy's condition for an encryption context; a table's UUID has to be there, whichever it is."""
+    fixed, present = {}, {}
+    for name, value in sorted(context.items()):
+        key = f"kms:EncryptionContext:{name}"
+        if value == _TABLE_UUID:
+            present[key] = "false"
+        else:
+            fixed[key] = value
+    found = {"StringEquals": fixed, "Null": present}
+    return {operator: keys for operator, keys in found.items() if keys}

@@ -1,0 +1,312 @@
+"""Azure Key Vault and Managed HSM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, ClassVar
+
+from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
+from pyspark_iceberg_crypto.kms import _address
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._extras import load
+from pyspark_iceberg_crypto.kms.azure._errors import headers_unlogged, typed_errors
+from pyspark_iceberg_crypto.kms.azure._policy import hsm_policy, vault_policy
+
+ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
+RSA_BITS = (2048, 3072, 4096)
+_LOOK = "it may have been done all the same: see describe_key before you try again"
+_NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
+_KEY_ID = re.compile(rf"({_NAME.pattern})(?:/([0-9a-zA-Z]{{1,64}}))?/?")
+
+
+@dataclass(frozen=True)
+class AzureKeyVault(Kms):
+    """Keys of an Azure Key Vault or a Managed HSM.
+
+    The login is Azure's DefaultAzureCredential, in Spark and here: the environment, a workload or managed
+    identity, or `az login`. None of its secrets is a property.
+
+    Attributes:
+        vault_url: the vault's address, such as https://NAME.vault.azure.net or
+            https://NAME.managedhsm.azure.net.
+        algorithm: RSA-OAEP-256 for RSA keys; A128KW, A192KW or A256KW for AES keys of a Managed HSM.
+        store_key_version: keep the key's version with each wrapped key, so that one call unwraps it whatever
+            was rotated since. Iceberg's own Azure client then cannot read the tables.
+        token_scope: what access tokens are for, such as https://vault.azure.net/.default; only needed
+            where the vault is at none of Azure's own hosts.
+
+    Raises:
+        ConfigurationError: the address or the algorithm cannot be.
+    """
+
+    extra: ClassVar[str] = "azure"
+    packages: ClassVar[tuple[str, ...]] = ("com.azure:azure-identity:1.18.4",)
+    stock_names: ClassVar[Mapping[str, str]] = {
+        "azure.keyvault.url": "vault-url",
+        "azure.keyvault.key-wrap-algorithm": "algorithm",
+    }
+
+    vault_url: str
+    algorithm: str = "RSA-OAEP-256"
+    store_key_version: bool = False
+    token_scope: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = _address.split(self.vault_url)
+        if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
+            raise ConfigurationError(
+                f"{self.vault_url!r} is not the https address of a vault",
+                "vault_url='https://NAME.vault.azure.net'",
+            )
+        if self.algorithm not in ALGORITHMS:
+            raise ConfigurationError(
+                f"{self.algorithm!r} is no algorithm to wrap keys with",
+                f"algorithm is one of {', '.join(ALGORITHMS)}",
+            )
+
+    def properties(self) -> dict[str, str]:
+        """Return the catalog properties that name this vault."""
+        prefix = "encryption.kms.azure"
+        found = {
+            "encryption.kms-type": "azure",
+            f"{prefix}.vault-url": self.vault_url,
+            f"{prefix}.algorithm": self.algorithm,
+        }
+        if self.store_key_version:
+            found[f"{prefix}.store-key-version"] = "true"
+        if self.token_scope:
+            found[f"{prefix}.token-scope"] = self.token_scope
+        return found
+
+    def create_key(
+        self, name: str, *, hardware: bool = False, key_bits: int | None = None
+    ) -> KeyInfo:
+        """Make a key that may wrap and unwrap, and nothing else. A key that exists is never touched.
+
+        Args:
+            name: the key's name: letters, digits and hyphens.
+            hardware: keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.
+            key_bits: 2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.
+
+        Raises:
+            ConfigurationError: the name is wrong or taken, by a deleted key maybe; the size is wrong; or the
+                client library is missing.
+            AccessDeniedError: the login failed, or may not create keys.
+            KmsUnavailableError: the vault cannot be reached.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"{name!r} cannot be a key's name", "use letters, digits and hyphens, 127 at most"
+            )
+        kind, size = self._kind(hardware, key_bits)
+        with self._client(name) as client:
+            if self._exists(client, name):
+                raise ConfigurationError(
+                    f"the vault {self.vault_url} has a key {name!r} already",
+                    "choose another name; rotate_key adds a version to it",
+                )
+            with typed_errors(self.vault_url, name, once=_LOOK):
+                made = client.create_key(
+                    name, kind, size=size, key_operations=["wrapKey", "unwrapKey"], retry_total=0
+                )
+            return self._info(name, made, versions=1)
+
+    def list_keys(self) -> list[KeyInfo]:
+        """List the keys of the vault that the algorithm can wrap with, by their names.
+
+        Raises:
+            ConfigurationError: the client library is missing.
+            AccessDeniedError: the login failed, or may not list or get keys.
+            KmsUnavailableError: the vault cannot be reached.
+        """
+        with self._client("*") as client:
+            # keys of certificates are "managed": a certificate's renewal replaces them
+            names = [one.name for one in client.list_properties_of_keys() if not one.managed]
+            keys = [(name, client.get_key(name)) for name in sorted(names)]
+            return [self._info(name, key) for name, key in keys if self._fits(key)]
+
+    def describe_key(self, key_id: str) -> KeyInfo:
+        """Tell what a key is and whether it can be used.
+
+        Args:
+            key_id: the key's name, NAME/VERSION, or its identifier in Azure.
+
+        Raises:
+            KeyNotFoundError: there is no such key, or it was deleted.
+            ConfigurationError: it cannot be a key's id; or the client library is missing.
+            AccessDeniedError: the login failed, or may not look at the key.
+            KmsUnavailableError: the vault cannot be reached.
+        """
+        name, version = self._parse(key_id)
+        with self._client(key_id) as client:
+            key = client.get_key(name, version)
+            versions = sum(1 for _ in client.list_properties_of_key_versions(name))
+            return self._info(key_id, key, versions)
+
+    def rotate_key(self, key_id: str) -> KeyInfo:
+        """Add a version to a key. What older versions wrapped still unwraps while they are enabled.
+
+        Args:
+            key_id: the key's name, or its identifier in Azure.
+
+        Raises:
+            KeyNotFoundError: there is no such key.
+            KeyDisabledError: the key's state forbids it.
+            NotSupportedError: the id names one version.
+            ConfigurationError: it cannot be a key's id; or the client library is missing.
+            AccessDeniedError: the login failed, or may not rotate the key.
+            KmsUnavailableError: the vault cannot be reached.
+        """
+        name, version = self._parse(key_id)
+        if version:
+            raise NotSupportedError(
+                f"{key_id!r} is one version of a key, which stays as it is", f"rotate {name!r}"
+            )
+        with self._client(key_id) as client:
+            with typed_errors(self.vault_url, key_id, once=_LOOK):
+                key = client.rotate_key(name, retry_total=0)
+            versions = sum(1 for _ in client.list_properties_of_key_versions(name))
+            return self._info(key_id, key, versions)
+
+    def driver_policy(self, key_ids: Sequence[str]) -> str:
+        """Return the role and its assignments that Spark needs for these keys, for the az command.
+
+        Args:
+            key_ids: the keys.
+
+        Raises:
+            ConfigurationError: one cannot be a key's id.
+        """
+        parsed = [self._parse(key_id) for key_id in key_ids]
+        names = sorted({name for name, _ in parsed})
+        if self._is_hsm:
+            return hsm_policy(self._vault_name, names)
+        finds_versions = not self.store_key_version and any(not version for _, version in parsed)
+        return vault_policy(self._vault_name, names, finds_versions)
+
+    @property
+    def _is_hsm(self) -> bool:
+        return ".managedhsm." in (_address.split(self.vault_url).hostname or "")
+
+    @property
+    def _vault_name(self) -> str:
+        return (_address.split(self.vault_url).hostname or "").partition(".")[0]
+
+    def _kind(self, hardware: bool, key_bits: int | None) -> tuple[str, int]:
+        if self.algorithm.startswith("RSA"):
+            if key_bits is not None and key_bits not in RSA_BITS:
+                raise ConfigurationError(
+                    f"an RSA key cannot have {key_bits} bits here",
+                    f"key_bits is one of {', '.join(map(str, RSA_BITS))}",
+                )
+            return "RSA-HSM" if hardware or self._is_hsm else "RSA", key_bits or 3072
+        size = int(self.algorithm[1:4])
+        if key_bits not in (None, size):
+            raise ConfigurationError(
+                f"{self.algorithm} needs a key of {size} bits, not {key_bits}", "leave key_bits out"
+            )
+        if not self._is_hsm:
+            raise ConfigurationError(
+                f"{self.algorithm} needs an AES key, which a Managed HSM has and {self.vault_url} has not",
+                "use RSA-OAEP-256, or a vault https://NAME.managedhsm.azure.net",
+            )
+        return "oct-HSM", size
+
+    def _parse(self, key_id: str) -> tuple[str, str | None]:
+        """Split a key id into name and version."""
+        rest = key_id
+        if "://" in key_id:
+            vault, _, rest = key_id.partition("/keys/")
+            if _origin(vault) != _origin(self.vault_url):
+                raise ConfigurationError(
+                    f"the key {key_id!r} is not in the vault {self.vault_url}",
+                    "name a key of this vault, or make an AzureKeyVault of the other",
+                )
+        found = _KEY_ID.fullmatch(rest)
+        if not found:
+            raise ConfigurationError(
+                f"{key_id!r} cannot be a key's id",
+                f"give a name, NAME/VERSION, or {self.vault_url}/keys/NAME",
+            )
+        return found[1], found[2]
+
+    @contextmanager
+    def _client(self, key_id: str) -> Iterator[Any]:
+        keys = load("azure.keyvault.keys", self.extra)
+        identity = load("azure.identity", self.extra)
+        with (
+            typed_errors(self.vault_url, key_id),
+            identity.DefaultAzureCredential() as credential,
+            keys.KeyClient(
+                self.vault_url,
+                credential,
+                verify_challenge_resource=self.token_scope is None,
+                retry_total=3,  # ten, with their waits, is much for somebody at a terminal
+                retry_backoff_factor=0.2,
+            ) as client,
+            headers_unlogged(),
+        ):
+            yield client
+
+    def _exists(self, client: Any, name: str) -> bool:
+        try:
+            client.get_key(name)
+        except load("azure.core.exceptions", self.extra).ResourceNotFoundError:
+            return False
+        return True
+
+    def _fits(self, key: Any) -> bool:
+        kind = _word(key.key_type).lower()
+        if self.algorithm.startswith("RSA"):
+            return kind.startswith("rsa")
+        return kind.startswith("oct")
+
+    def _info(self, key_id: str, key: Any, versions: int | None = None) -> KeyInfo:
+        facts = key.properties
+        detail = {
+            "identifier": str(key.id),
+            "operations": ", ".join(map(_word, key.key_operations or [])),
+            "not before": _iso(facts.not_before),
+            "expires": _iso(facts.expires_on),
+            "recovery": _word(facts.recovery_level or ""),
+        }
+        modulus = key.key.n
+        size = f" {len(modulus.lstrip(bytes(1))) * 8}" if modulus else ""
+        return KeyInfo(
+            key_id=key_id,
+            state=_state(facts),
+            algorithm=f"{_word(key.key_type)}{size}",
+            version=str(facts.version),
+            versions=versions,
+            created=_iso(facts.created_on),
+            detail={name: value for name, value in detail.items() if value},
+        )
+
+
+def _state(facts: Any) -> str:
+    now = datetime.now(timezone.utc)
+    if not facts.enabled:
+        return "disabled"
+    if facts.not_before and now < facts.not_before:
+        return "not yet valid"
+    if facts.expires_on and now >= facts.expires_on:
+        return "expired"
+    return ENABLED
+
+
+def _word(value: Any) -> str:
+    """Return Azure's word: the library has enums, and plain text for what it does not know."""
+    return str(getattr(value, "value", value))
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _origin(url: str) -> tuple[str, str | None, int]:
+    parts = _address.split(url)
+    return parts.scheme, parts.hostname, parts.port or 443

@@ -1,0 +1,288 @@
+"""A PKCS12 file of master keys."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
+from pyspark_iceberg_crypto.kms import _versions
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._secrets import require_private
+from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
+
+
+@dataclass(frozen=True)
+class Keystore(Kms):
+    """A PKCS12 file of AES master keys, opened with one password.
+
+    Names of keys are lower-cased, as PKCS12 does. Every machine that Spark runs on needs the file at this
+    path, and the password in the same place. The file, and one that holds the password, must be their
+    owner's alone (``chmod 600``), as ssh wants its keys.
+
+    The file is only ever replaced as a whole: a crash while a key is added leaves the old one, and two
+    processes that add keys wait for each other.
+
+    Attributes:
+        path: the keystore file.
+        password_env: the name of the environment variable that holds the password.
+        password_file: instead, a file that holds the password, on one line.
+
+    Raises:
+        ConfigurationError: not exactly one of password_env and password_file is given.
+    """
+
+    path: str | os.PathLike[str]
+    password_env: str | None = None
+    password_file: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not os.fspath(self.path):
+            raise ConfigurationError("the keystore's path is empty", "Keystore('keys.p12', ...)")
+        if bool(self.password_env) == bool(self.password_file):
+            raise ConfigurationError(
+                "a Keystore needs one of password_env and password_file",
+                "name the environment variable or the file that holds the password",
+            )
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        keys: Sequence[str] = ("k1",),
+        *,
+        password_env: str | None = None,
+        password_file: str | os.PathLike[str] | None = None,
+        key_bits: int = 256,
+    ) -> Keystore:
+        """Make a keystore file with a new random key for each name; only its owner can read it.
+
+        Uses the JDK's keytool. The password is never on a command line, and the file appears whole or not
+        at all.
+
+        Args:
+            path: the file to make; its folder must exist.
+            keys: the names (key ids) of the keys.
+            password_env: the environment variable that holds the password.
+            password_file: instead, a file that holds the password, on one line.
+            key_bits: 128, 192 or 256.
+
+        Raises:
+            ConfigurationError: the file exists, a name or size is wrong, the password is missing or too
+                short, or there is no keytool.
+        """
+        store = cls(path, password_env, password_file)
+        names = _check_names(keys)
+        _versions.check_bits(key_bits)
+        target = store._absolute()
+        if target.exists():
+            raise _exists(target)
+        if not target.parent.is_dir():
+            raise ConfigurationError(f"there is no folder {target.parent}", "make it first")
+        password = store._password()
+        with _atomic.beside(target) as unfinished:
+            for name in names:
+                _keytool.generate(unfinished, name, key_bits, password)
+            unfinished.chmod(0o600)
+            try:
+                _atomic.place(unfinished, target)
+            except FileExistsError:
+                raise _exists(target) from None
+        return store
+
+    def properties(self) -> dict[str, str]:
+        """Return the catalog properties that name this keystore."""
+        prefix = "encryption.kms.keystore"
+        found = {"encryption.kms-type": "keystore", f"{prefix}.path": str(self._absolute())}
+        if self.password_env:
+            found[f"{prefix}.password-env"] = self.password_env
+        if self.password_file:
+            found[f"{prefix}.password-file"] = str(Path(self.password_file).absolute())
+        return found
+
+    def keys(self) -> list[str]:
+        """Return the ids of ``list_keys()``, which every KMS has: use that one."""
+        return [key.key_id for key in self.list_keys()]
+
+    def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
+        """Add a new random key to the file, which is made when there is none yet.
+
+        Args:
+            name: the key's name (its key id).
+            key_bits: 128, 192 or 256.
+
+        Raises:
+            ConfigurationError: there is a key of that name, the name or size is wrong, or the file or its
+                password cannot be used.
+            LoginFailedError: the password is wrong.
+        """
+        (key_id,) = _check_names([name])
+        _versions.check_bits(key_bits)
+        if not self._absolute().exists():
+            Keystore.create(
+                self.path,
+                [key_id],
+                password_env=self.password_env,
+                password_file=self.password_file,
+                key_bits=key_bits,
+            )
+            return self.describe_key(key_id)
+
+        def new_key(keys: dict[str, list[int]]) -> str:
+            if key_id in keys:
+                raise ConfigurationError(
+                    f"keystore {self.path} has a key {key_id!r} already",
+                    "choose another name; rotate_key makes a new version of a key",
+                )
+            return key_id
+
+        self._add(new_key, key_bits)
+        return self.describe_key(key_id)
+
+    def list_keys(self) -> list[KeyInfo]:
+        """List the keys in the file, by their ids.
+
+        Raises:
+            ConfigurationError: there is no such file, others may read it, its password is missing, or it
+                is no keystore.
+            LoginFailedError: the password is wrong.
+        """
+        entries = self._entries()
+        return [
+            self._info(key_id, versions, entries)
+            for key_id, versions in _versions.by_key(entries).items()
+        ]
+
+    def describe_key(self, key_id: str) -> KeyInfo:
+        """Tell the versions of a key.
+
+        Raises:
+            KeyNotFoundError: the file has no such key.
+            ConfigurationError: there is no such file, others may read it, its password is missing, or it
+                is no keystore.
+            LoginFailedError: the password is wrong.
+        """
+        (name,) = _check_names([key_id])
+        found = [info for info in self.list_keys() if info.key_id == name]
+        if not found:
+            raise self._missing(name, [key.key_id for key in self.list_keys()])
+        return found[0]
+
+    def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:
+        """Add a version to a key: it wraps from now on, and the older ones still unwrap.
+
+        Running Spark sessions see it by themselves, once the file is on their hosts. Copy the file to every
+        host before the first of them writes: a host without the new version cannot read what it wrapped.
+
+        Args:
+            key_id: the key.
+            key_bits: 128, 192 or 256, for the new version.
+
+        Raises:
+            KeyNotFoundError: the file has no such key.
+            ConfigurationError: the file or its password cannot be used.
+            LoginFailedError: the password is wrong.
+        """
+        (name,) = _check_names([key_id])
+        _versions.check_bits(key_bits)
+
+        def next_version(keys: dict[str, list[int]]) -> str:
+            if name not in keys:
+                raise self._missing(name, list(keys))
+            return _versions.entry(name, keys[name][-1] + 1)
+
+        self._add(next_version, key_bits)
+        return self.describe_key(name)
+
+    def driver_policy(self, key_ids: Sequence[str]) -> str:
+        """Return what Spark's user needs on every host: to read the file and the password, nothing else."""
+        keystore = shlex.quote(str(self._absolute()))
+        lines = [
+            f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of a keystore: to read two things.",
+            "# A keystore knows no rights by key: who opens the file has every key in it. Give keys that",
+            "# different people may use a keystore and a password each.",
+            "# On every host, 'spark' being the user that Spark runs as:",
+            f"chown spark: {keystore}",
+            f"chmod 400 {keystore}",
+        ]
+        if self.password_file:
+            secret = shlex.quote(str(Path(self.password_file).absolute()))
+            lines += [f"chown spark: {secret}", f"chmod 400 {secret}"]
+        else:
+            lines += [
+                f"# and the password in the environment of Spark's driver and executors: {self.password_env}"
+            ]
+        return "\n".join(lines) + "\n"
+
+    def _absolute(self) -> Path:
+        return Path(self.path).absolute()
+
+    def _password(self) -> _keytool.Password:
+        return _keytool.Password.of(self.password_env, self.password_file)
+
+    def _entries(self) -> dict[str, str]:
+        path = self._absolute()
+        if not path.is_file():
+            raise ConfigurationError(
+                f"there is no keystore {path}", "make one: Keystore.create(path, keys=[...], ...)"
+            )
+        require_private(path, "keystore")
+        return _keytool.entries(path, self._password())
+
+    def _add(self, choose: Callable[[dict[str, list[int]]], str], bits: int) -> None:
+        """Add the entry that `choose` names, given the keys there are, to a copy that replaces the file."""
+        target = self._absolute().resolve()  # a link stays, and leads to the new file
+        with _atomic.locked(target) as found:
+            entry = choose(_versions.by_key(self._entries()))
+            with _atomic.beside(target) as unfinished:
+                shutil.copyfile(target, unfinished)
+                _keytool.generate(unfinished, entry, bits, self._password())
+                unfinished.chmod(found.st_mode & 0o777)
+                with suppress(PermissionError):  # only root can give a file away
+                    os.chown(unfinished, found.st_uid, found.st_gid)
+                _atomic.replace(unfinished, target)
+
+    def _info(self, key_id: str, versions: list[int], entries: dict[str, str]) -> KeyInfo:
+        newest = _versions.entry(key_id, versions[-1])
+        return KeyInfo(
+            key_id=key_id,
+            state=ENABLED,
+            algorithm="AES",
+            version=str(versions[-1]),
+            versions=len(versions),
+            created=entries[_versions.entry(key_id, versions[0])],
+            detail={"path": str(self._absolute()), "entry": newest, "rotated": entries[newest]},
+        )
+
+    def _missing(self, key_id: str, keys: Sequence[str]) -> KeyNotFoundError:
+        return KeyNotFoundError(
+            f"keystore {self.path} has no key {key_id!r}", f"it has: {', '.join(keys)}"
+        )
+
+
+def _check_names(keys: Sequence[str]) -> list[str]:
+    """Check names of keys, and return them as PKCS12 will have them."""
+    if isinstance(keys, str) or not keys:
+        raise ConfigurationError("keys must be a list of names", "keys=['k1']")
+    seen: dict[str, str] = {}
+    for given in keys:
+        name = _versions.check_name(given)
+        if name.lower() in seen:
+            raise ConfigurationError(
+                f"{seen[name.lower()]!r} and {name!r} are one name to a PKCS12 keystore",
+                "choose names that differ by more than case",
+            )
+        _versions.check_name(name.lower())
+        seen[name.lower()] = name
+    return list(seen)
+
+
+def _exists(target: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{target} exists already", "choose another path; keys are never overwritten"
+    )

@@ -1,0 +1,111 @@
+"""Spark's KryoSerializer and executors that are JVMs of their own: all that runs on executors, in one cluster."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.classes import SPARK_CATALOG
+from harness.programs import run
+from harness.world import World, catalog_conf
+from servers.cluster import cluster_conf, spark_home
+
+pytestmark = pytest.mark.slow
+
+ROWS = [*range(40)]
+CHANGED = sorted({*ROWS, 100, 200} - {3, 23, 4, 5})
+KINDS = ["data", "deletion vector", "manifest", "manifest list"]
+STATISTICS = ["partition statistics", "statistics"]
+
+
+@pytest.fixture(scope="module")
+def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("kryo")
+    catalog = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "jdbc.schema-version": "V1",
+        "warehouse": str(folder / "warehouse"),
+        "cache-enabled": "false",
+        "encryption.kms-type": "keystore",
+        "encryption.statistics": "encrypt",
+        **world.keystore_options(),
+    }
+    conf = {
+        **cluster_conf(),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.task.maxFailures": "1",
+        **catalog_conf("lake", SPARK_CATALOG, catalog),
+    }
+    printed = run(
+        [sys.executable, Path(__file__).with_name("kryo_program.py")],
+        folder,
+        {"SPARK_HOME": str(spark_home(folder / "spark"))},
+        given=json.dumps({"conf": conf, "folder": str(folder)}),
+    )
+    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
+    outcome: dict[str, Any] = json.loads(line.removeprefix("SEEN "))
+    return outcome
+
+
+def step(seen: dict[str, Any], name: str) -> Any:
+    outcome = seen[name]
+    assert not (isinstance(outcome, dict) and "error" in outcome), outcome["error"]
+    return outcome
+
+
+def test_writes_and_reads(seen: dict[str, Any]) -> None:
+    assert step(seen, "write") == ROWS
+    assert step(seen, "change") == CHANGED
+    assert step(seen, "avro") == step(seen, "stream") == [*range(20)]
+
+
+def test_metadata_tables(seen: dict[str, Any]) -> None:
+    tables = step(seen, "metadata_tables")
+    assert tables["keys"] == [None]
+    assert all(tables["counts"].values()), tables["counts"]
+
+
+def test_procedures(seen: dict[str, Any]) -> None:
+    assert step(seen, "statistics") == CHANGED
+    assert step(seen, "compact") == CHANGED
+    assert step(seen, "expire")["ids"] == CHANGED
+    assert step(seen, "expire")["lists"] > 0
+    assert step(seen, "orphans") == {"found": ["orphan.parquet"], "ids": CHANGED}
+    assert step(seen, "purge") == []
+
+
+def test_verify(seen: dict[str, Any]) -> None:
+    found = step(seen, "verified")
+    assert found["False"]["ok"], found
+    assert found["True"]["ok"], found
+    assert found["True"]["kinds"] == sorted([*KINDS, *STATISTICS])
+    assert found["False"]["all_told"]
+
+
+def test_verify_names_planted_files(seen: dict[str, Any]) -> None:
+    planted = step(seen, "planted")
+    assert len(planted["found"]) == 2
+    for path, found in zip(planted["planted"], planted["found"], strict=True):
+        assert path in found
+
+
+def test_a_read_that_fails_names_the_file(seen: dict[str, Any]) -> None:
+    tampered = step(seen, "tampered")
+    assert "Parquet cannot decrypt it" in tampered["text"]
+    assert tampered["victim"] in tampered["text"]
+    assert "Table lake.db.t" in tampered["text"]
+
+
+def test_verify_finds_a_forged_manifest(seen: dict[str, Any]) -> None:
+    forged = step(seen, "forged_list")
+    (problem,) = forged["found"]
+    assert problem.startswith("table lake.db.a its data and delete files cannot be listed: ")
+    assert forged["victim"] in problem
+
+
+def test_a_kms_that_fails_is_no_finding(seen: dict[str, Any]) -> None:
+    failed = step(seen, "no_kms")
+    assert failed["type"] == "ConfigurationError"
+    assert "keystore" in failed["message"].lower()

@@ -1,0 +1,35 @@
+"""Tables as they travel to executors, by each of Spark's serializers."""
+
+from typing import Any
+
+import pytest
+from harness.lake import Lake
+from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("serializer", ["JavaSerializer", "KryoSerializer"])
+def test_a_table_that_arrives_reads(lake: Lake, spark: SparkSession, serializer: str) -> None:
+    table = lake.create()
+    lake.insert(table, [1, 2])
+    lake.sql(f"DELETE FROM {table} WHERE id = 2")
+    jvm = spark._jvm
+    assert jvm is not None
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    sent = jvm.org.apache.iceberg.SerializableTable.copyOf(loaded)
+    conf = spark.sparkContext._jsc.sc().conf()
+    made = getattr(jvm.org.apache.spark.serializer, serializer)(conf)
+    made.setDefaultClassLoader(loaded.getClass().getClassLoader())
+    arrived = round_trip(jvm, made.newInstance(), sent)
+    with_rows = jvm.org.apache.iceberg.data.IcebergGenerics.read(arrived).build().iterator()
+    assert [row.getField("id") for row in iter_java(with_rows)] == [1]
+
+
+def round_trip(jvm: Any, serializer: Any, value: Any) -> Any:
+    tag = jvm.scala.reflect.ClassTag.apply(value.getClass())
+    return serializer.deserialize(serializer.serialize(value, tag), tag)
+
+
+def iter_java(iterator: Any) -> Any:
+    while iterator.hasNext():
+        yield iterator.next()
+    iterator.close()

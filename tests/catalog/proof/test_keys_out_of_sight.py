@@ -1,0 +1,120 @@
+"""No data key and no KEK in anything that Spark or a log shows: plans, event log, UI, logs at TRACE, errors."""
+
+import base64
+import json
+import re
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from harness.classes import CACHING_KMS_CLIENT
+from harness.programs import run
+from harness.world import World
+
+LOGGED = """
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = File
+appender.out.name = out
+appender.out.fileName = {file}
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %c: %m%n%ex
+logger.ours.name = io.icebergcrypto
+logger.ours.level = trace
+logger.iceberg.name = org.apache.iceberg
+logger.iceberg.level = trace
+logger.sql.name = org.apache.spark.sql
+logger.sql.level = debug
+"""
+
+
+@pytest.mark.slow
+def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
+    events, logs = tmp_path / "events", tmp_path / "logs"
+    events.mkdir()
+    logs.mkdir()
+    settings = tmp_path / "log4j2.properties"
+    settings.write_text(LOGGED.format(file=logs / "driver.log"))
+    conf = world.session_conf(tmp_path / "metastore")
+    for kind in ("jdbc", "rest"):
+        prefix = f"spark.sql.catalog.enc_{kind}"
+        conf[f"{prefix}.warehouse"] = str(tmp_path / kind)
+        conf[f"{prefix}.cache-enabled"] = "false"
+    conf["spark.sql.catalog.enc_jdbc.uri"] = f"jdbc:sqlite:{tmp_path}/jdbc.db"
+    conf["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={settings}"
+    conf |= {
+        "spark.driver.host": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.sql.maxPlanStringLength": "1000000",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+    }
+    namespace = f"ns_{uuid.uuid4().hex[:8]}"
+    given = {
+        "conf": conf,
+        "catalogs": ["enc_jdbc", "enc_rest"],
+        "namespace": namespace,
+        "files": [str(events), str(logs)],
+    }
+    program = Path(__file__).with_name("secrets_program.py")
+    printed = run([sys.executable, program], tmp_path, given=json.dumps(given))
+    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
+    seen = json.loads(line.removeprefix("SEEN "))
+    shown: dict[str, str] = seen["shown"]
+    assert_looked_at(shown)
+    log = next(text for place, text in shown.items() if place.endswith("driver.log"))
+    for catalog in ("enc_jdbc", "enc_rest"):
+        for call in ("wrap", "unwrap"):
+            line = (
+                rf" DEBUG {re.escape(CACHING_KMS_CLIENT)}: .*: {call} with key 'k1'"
+                rf" for table {catalog}\.{namespace}\.\w+, \d+ ms: ok\n"
+            )
+            assert re.search(line, log), f"no line for {call} in {catalog}"
+    for catalog, keys in seen["keys"].items():
+        assert len(keys) >= 1 + 4 + 3, (
+            catalog
+        )  # a KEK; two data files with their vectors; manifests
+        for key in map(base64.b64decode, keys):
+            assert len(key) == 16
+            for form in forms(key):
+                places = [place for place, text in shown.items() if form in text]
+                assert not places, f"{catalog}: a key is in {places}"
+
+
+def assert_looked_at(shown: dict[str, str]) -> None:
+    """There is something in each place, or nothing found in it would mean nothing."""
+    log = next(text for place, text in shown.items() if place.endswith("driver.log"))
+    assert " DEBUG org.apache.iceberg" in log
+    assert "SparkListenerSQLExecutionStart" in "".join(shown.values())
+    assert all(text for place, text in shown.items() if place.startswith(("ui/", "explain ")))
+    errors = [text for place, text in shown.items() if place.startswith("error of ")]
+    assert sum("TamperedException" in text for text in errors) >= len(errors) // 2
+
+
+def forms(key: bytes) -> list[str]:
+    """A key as programs write bytes into text; Java's are signed."""
+    signed = [byte - 256 if byte > 127 else byte for byte in key]
+    return [
+        key.hex(),
+        key.hex().upper(),
+        key.hex(" ").upper(),  # Spark's BINARY
+        *base64_forms(key),
+        ", ".join(map(str, signed)),
+        ",".join(map(str, signed)),
+        ", ".join(map(str, key)),
+        key.decode("utf-8", errors="replace"),
+        key.decode("latin-1"),
+    ]
+
+
+def base64_forms(key: bytes) -> list[str]:
+    """Its characters wherever it stands in what was encoded: those that no byte before or behind it changes."""
+    found = []
+    for before in range(3):
+        start, end = (before * 8 + 5) // 6, (before + len(key)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            found.append(encode(bytes(before) + key).decode()[start:end])
+    return found

@@ -1,0 +1,136 @@
+"""What a catalog asks of its KMS, and what doctor says of one, on a real session with a keystore."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from harness.lake import Lake
+from pyspark.errors import AnalysisException
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyNotFoundError,
+    Keystore,
+    kms_metrics,
+    typed_errors,
+)
+from pyspark_iceberg_crypto.doctor import CATALOG, KEY, LOGIN, Diagnosis, diagnose
+
+ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
+
+
+def counter(lake: Lake) -> Callable[[], tuple[int, int]]:
+    """Tells the wraps and unwraps since it was last asked."""
+    last = (0, 0)
+
+    def since() -> tuple[int, int]:
+        nonlocal last
+        now = kms_metrics(lake.spark, lake.catalog)
+        before, last = last, (now.wrap_calls, now.unwrap_calls)
+        return last[0] - before[0], last[1] - before[1]
+
+    return since
+
+
+def test_the_calls_that_the_documents_promise(hadoop: Lake) -> None:
+    """The table in docs/kms/README.md, in one JVM; tests/kms/test_every_kms.py has executors of their own."""
+    lake = hadoop.with_options({})
+    calls = counter(lake)
+    table = lake.create()
+    assert calls() == (2, 1)  # the trial, and the KEK that authenticates the metadata
+    lake.insert(table, [1])
+    assert calls() == (0, 0)
+    lake.sql(
+        f"CREATE TABLE {lake.table('copy')} USING iceberg TBLPROPERTIES ('encryption.key-id'='k1') "
+        f"AS SELECT * FROM {table}"
+    )
+    assert calls() == (2, 1)
+    lake.insert(table, [2])
+    assert lake.ids(table) == [1, 2]
+    assert calls() == (0, 0)
+
+    lake = hadoop.with_options({})  # another client on the same table: nothing in its cache
+    calls = counter(lake)
+    table = lake.table()
+    assert lake.ids(table) == [1, 2]
+    assert calls() == (0, 1)
+    lake.insert(table, [3])
+    lake.run(
+        f"MERGE INTO {table} t USING (SELECT 3 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    )
+    lake.call("rewrite_data_files")
+    lake.call("expire_snapshots", arguments=ALL)
+    assert lake.ids(table) == [1, 2]
+    assert calls() == (0, 0)
+
+
+def test_check_and_doctor_agree_that_all_is_well(hadoop: Lake) -> None:
+    lake = hadoop.with_options({"table-default.encryption.key-id": "k2"})
+    store = Keystore(lake.world.keystore.path, password_file=lake.world.keystore.password_file)
+    store.check(lake.spark, lake.catalog)
+    found = diagnose(lake.spark, lake.catalog, ["k1", "k-128"])
+    assert found.ok, str(found)
+    assert diagnose(lake.spark, lake.catalog).ok, "it tries the key of new tables"
+
+
+def test_errors_of_sql_are_typed_on_request(hadoop: Lake) -> None:
+    create = f"CREATE TABLE {hadoop.table()} (id INT) TBLPROPERTIES ('encryption.key-id'='nobody')"
+    with pytest.raises(KeyNotFoundError, match="nobody") as caught, typed_errors():
+        hadoop.sql(create)
+    assert "k1" in caught.value.hint
+    with pytest.raises(AnalysisException), typed_errors():
+        hadoop.sql("SELECT no_such_column")
+
+
+def failed(found: Diagnosis) -> list[str]:
+    assert not found.ok
+    return [step.name for step in found.steps if step.status.value == "failed"]
+
+
+def test_a_key_that_is_not_there(hadoop: Lake) -> None:
+    store = Keystore(hadoop.world.keystore.path, password_file=hadoop.world.keystore.password_file)
+    with pytest.raises(KeyNotFoundError, match="no-such-key"):
+        store.check(hadoop.spark, hadoop.catalog, "no-such-key")
+    with pytest.raises(ConfigurationError, match="and this Keystore has /other"):
+        replace(store, path="/other").check(hadoop.spark, hadoop.catalog, "k1")
+    found = diagnose(hadoop.spark, hadoop.catalog, ["k1", "no-such-key"])
+    assert failed(found) == [KEY]
+    assert "no-such-key" in str(found)
+    assert "✗ " in str(found)
+
+
+def test_a_wrong_password(hadoop: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
+    password = tmp_path_factory.mktemp("wrong") / "password"
+    password.touch(mode=0o600)
+    password.write_text("not-the-password-2718")
+    lake = hadoop.with_options({"encryption.kms.keystore.password-file": str(password)})
+    found = diagnose(lake.spark, lake.catalog, ["k1"])
+    assert failed(found) == [LOGIN]
+    assert "not-the-password" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"encryption.kms-type": "hsm9000"}, "Unknown KMS type 'hsm9000'"),
+        ({"encryption.kms.retry.max-attempts": "0"}, "encryption.kms.retry.max-attempts"),
+        ({"encryption.kms.keystore.path": "/no/such.p12"}, "/no/such.p12"),
+    ],
+    ids=str,
+)
+def test_wrong_settings(hadoop: Lake, options: dict[str, str], says: str) -> None:
+    lake = hadoop.with_options(options)
+    found = diagnose(lake.spark, lake.catalog, ["k1"])
+    assert failed(found) == [CATALOG]
+    (step,) = [step for step in found.steps if step.name == CATALOG]
+    assert says in step.detail
+    assert step.hint
+
+
+@pytest.mark.parametrize("name", ["spark_catalog", "no_such_catalog"])
+def test_other_catalogs(hadoop: Lake, name: str) -> None:
+    found = diagnose(hadoop.spark, name, ["k1"])
+    if name == "spark_catalog":  # ours, in this session
+        assert found.ok, str(found)
+    else:
+        assert failed(found) == [CATALOG]

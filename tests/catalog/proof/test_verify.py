@@ -1,0 +1,113 @@
+"""verify_table and inspect_file on real tables, whole and tampered with."""
+
+from pathlib import Path
+
+import pytest
+from harness.files import MARKER
+from harness.lake import Lake
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
+
+pytestmark = pytest.mark.catalogs("rest", "hadoop")
+
+
+@pytest.mark.catalogs()
+def test_an_encrypted_table_verifies(lake: Lake) -> None:
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, range(3))
+    lake.insert(table, [5], part="q")
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    report = verify_table(lake.spark, table)
+    assert report.ok, report
+    assert not report.problems
+    assert report.metadata_authenticated == (lake.kind != "rest"), report.metadata_authentication
+    word = "is not authenticated: the REST server" if lake.kind == "rest" else "is authenticated: "
+    assert f"its metadata {word}" in str(report)
+    files = report.files.collect()
+    on_disk = {path.name for path in lake.files()}
+    assert {Path(row.path).name for row in files} <= on_disk
+    assert all(row.encrypted for row in files)
+    assert {"data", "deletion vector", "manifest", "manifest list"} <= {row.kind for row in files}
+    assert MARKER not in str(report)
+    everything = verify_table(lake.spark, table, all_snapshots=True)
+    assert everything.ok
+    assert {Path(row.path).name for row in everything.files.collect()} == on_disk
+
+
+def test_a_plaintext_table_does_not_verify(lake: Lake) -> None:
+    table = lake.create(key=None)
+    lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p')")
+    report = verify_table(lake.spark, table)
+    assert not report.ok
+    assert [p for p in report.problems if p.kind == "table" and "encryption.key-id" in p.problem]
+
+
+@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
+def test_a_planted_plaintext_file_is_found(lake: Lake, kind: str) -> None:
+    """A plaintext file in the place of an encrypted one: verify names it."""
+    table = lake.create()
+    lake.insert(table, [1])
+    plain = lake.create("plain", key=None)
+    lake.sql(f"INSERT INTO {plain} VALUES (1, 'x', 'p')")
+    victim, plaintext = (one_file(lake.files(name), kind) for name in ("t", "plain"))
+    victim.write_bytes(plaintext.read_bytes())
+    victim.with_name(f".{victim.name}.crc").unlink(missing_ok=True)
+    lake.sql(f"REFRESH TABLE {table}")
+    report = verify_table(lake.spark, table)
+    assert not report.ok
+    assert victim.name in str(report.problems)
+
+
+def one_file(files: list[Path], kind: str) -> Path:
+    """The one file of a kind, told by its name."""
+    if kind == "data":
+        (found,) = (path for path in files if path.suffix == ".parquet")
+    elif kind == "manifest list":
+        (found,) = (path for path in files if path.name.startswith("snap-"))
+    else:
+        (found,) = (
+            path for path in files if path.suffix == ".avro" and not path.name.startswith("snap-")
+        )
+    return found
+
+
+def test_a_missing_file_is_found(hadoop: Lake) -> None:
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    victim = one_file(hadoop.files(), "data")
+    victim.unlink()
+    report = verify_table(hadoop.spark, table)
+    assert not report.ok
+    assert victim.name in str(report.problems)
+
+
+@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
+def test_a_file_that_the_storage_denies_is_no_finding(hadoop: Lake, kind: str) -> None:
+    """The check itself failed: an error that names the file, whatever else is wrong with the table."""
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    victim = one_file(hadoop.files(), kind)
+    assert hadoop.spark._jvm is not None
+    system = hadoop.spark._jvm.java.lang.System
+    system.setProperty("io.icebergcrypto.testing.denied", victim.name)
+    try:
+        with pytest.raises(IcebergCryptoError) as caught:
+            verify_table(hadoop.spark, table)
+    finally:
+        system.clearProperty("io.icebergcrypto.testing.denied")
+    assert f"Table {table}: its " in caught.value.message
+    assert " could not be checked: " in caught.value.message
+    assert f"Permission denied: {victim}" in caught.value.message.replace("file:", "")
+    assert "says nothing about the table" in caught.value.hint
+    assert verify_table(hadoop.spark, table).ok
+
+
+def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:
+    hadoop.insert(hadoop.create(), [1])
+    hadoop.create("plain", key=None)
+    hadoop.sql(f"INSERT INTO {hadoop.table('plain')} VALUES (1, 'x', 'p')")
+    assert inspect_file(spark, str(one_file(hadoop.files(), "data"))).magic == "PARE"
+    assert inspect_file(spark, str(one_file(hadoop.files(), "manifest"))).magic == "AGS1"
+    plain = inspect_file(spark, str(one_file(hadoop.files("plain"), "data")))
+    assert (plain.magic, plain.encrypted) == ("PAR1", False)

@@ -1,0 +1,174 @@
+"""Wrong settings: refused before a file is written; the error names table and property, and says what to do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from harness.classes import IMPLEMENTATIONS
+from harness.files import untouched
+from harness.lake import Lake, tblproperties
+
+KEYSTORE = "encryption.kms.keystore"
+
+
+@dataclass(frozen=True)
+class BadTable:
+    """Table properties that CREATE refuses, and the words its error must hold beside the table's name."""
+
+    properties: dict[str, str]
+    words: tuple[str, ...]
+
+
+BAD_TABLES = {
+    "unknown key id": BadTable(
+        {"encryption.key-id": "no-such-key"}, ("encryption.key-id", "no-such-key")
+    ),
+    "empty key id": BadTable({"encryption.key-id": ""}, ("encryption.key-id",)),
+    "blank key id": BadTable({"encryption.key-id": "  "}, ("encryption.key-id",)),
+    "data key of 17 bytes": BadTable(
+        {"encryption.data-key-length": "17"}, ("encryption.data-key-length", "17")
+    ),
+    "data key of no number": BadTable(
+        {"encryption.data-key-length": "x"}, ("encryption.data-key-length",)
+    ),
+    "misspelt key id": BadTable(
+        {"encryption.keyid": "k1"}, ("encryption.keyid", "Did you mean encryption.key-id?")
+    ),
+    "format version 2": BadTable({"format-version": "2"}, ("format-version", "3")),
+    "format version 1": BadTable({"format-version": "1"}, ("format-version", "3")),
+    "ORC": BadTable({"write.format.default": "orc"}, ("write.format.default", "orc")),
+    "ORC deletes": BadTable(
+        {"write.delete.format.default": "orc"}, ("write.delete.format.default", "orc")
+    ),
+}
+
+
+@pytest.mark.catalogs("rest")
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_table(lake: Lake, case: str) -> None:
+    bad = BAD_TABLES[case]
+    name, table = f"{lake.namespace}.t", lake.table()
+    clause = tblproperties({"encryption.key-id": "k1", **bad.properties})
+    lake.refused(f"CREATE TABLE {table} (id BIGINT) USING iceberg {clause}", name, *bad.words)
+    lake.refused(f"CREATE TABLE {table} USING iceberg {clause} AS SELECT 1 AS id", name, *bad.words)
+    lake.refused(
+        f"CREATE OR REPLACE TABLE {table} USING iceberg {clause} AS SELECT 1 AS id",
+        name,
+        *bad.words,
+    )
+    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+
+
+def test_bad_properties_later(lake: Lake) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    for properties in (
+        {"write.format.default": "orc"},
+        {"encryption.data-key-length": "17"},
+        {"encryption.key-id": ""},
+        {"encryption.data-key-lenght": "32"},
+    ):
+        (name,) = properties
+        lake.refused(
+            f"ALTER TABLE {table} SET {tblproperties(properties)}", f"{lake.namespace}.t", name
+        )
+    lake.insert(table, [2])
+    assert lake.ids(table) == [1, 2]
+
+
+def test_orc_as_a_write_option(lake: Lake) -> None:
+    """One write can ask for ORC past the table's properties: nothing plaintext may come of it."""
+    table = lake.create()
+    frame = lake.spark.range(1).selectExpr("id", "'n' AS note", "'p' AS part")
+    with untouched(lake.folder), pytest.raises(Exception, match="zzz"):
+        frame.writeTo(table).option("write-format", "orc").append()
+
+
+@dataclass(frozen=True)
+class BadCatalog:
+    """Catalog options that are refused at the catalog's first use, and the words of the error."""
+
+    options: Callable[[Path], dict[str, str]]
+    words: tuple[str, ...]
+    without: tuple[str, ...] = field(default=())
+
+
+def wrong_password(folder: Path) -> dict[str, str]:
+    file = folder / "wrong-password"
+    file.write_text("not-the-password")
+    file.chmod(0o600)
+    return {f"{KEYSTORE}.password-file": str(file)}
+
+
+def not_a_keystore(folder: Path) -> dict[str, str]:
+    file = folder / "garbage.p12"
+    file.write_bytes(b"no keystore at all")
+    file.chmod(0o600)
+    return {f"{KEYSTORE}.path": str(file)}
+
+
+def nothing(_: Path) -> dict[str, str]:
+    return {}
+
+
+BAD_CATALOGS = {
+    "missing keystore": BadCatalog(
+        lambda folder: {f"{KEYSTORE}.path": str(folder / "absent.p12")},
+        (f"{KEYSTORE}.path", "absent.p12"),
+    ),
+    "not a keystore": BadCatalog(not_a_keystore, (f"{KEYSTORE}.path", "garbage.p12")),
+    "wrong password": BadCatalog(wrong_password, (f"{KEYSTORE}.password-file",)),
+    "missing password file": BadCatalog(
+        lambda folder: {f"{KEYSTORE}.password-file": str(folder / "absent")},
+        (f"{KEYSTORE}.password-file", "absent"),
+    ),
+    "unset password variable": BadCatalog(
+        lambda _: {f"{KEYSTORE}.password-env": "ICEBERG_CRYPTO_TEST_UNSET"},
+        (f"{KEYSTORE}.password-env", "ICEBERG_CRYPTO_TEST_UNSET"),
+        (f"{KEYSTORE}.password-file",),
+    ),
+    "no password": BadCatalog(
+        nothing, (f"{KEYSTORE}.password-file",), (f"{KEYSTORE}.password-file",)
+    ),
+    "no keystore path": BadCatalog(nothing, (f"{KEYSTORE}.path",), (f"{KEYSTORE}.path",)),
+    "unknown KMS type": BadCatalog(
+        lambda _: {"encryption.kms-type": "keystone"},
+        ("encryption.kms-type", "keystone", "keystore"),
+    ),
+    "Vault without a login": BadCatalog(
+        lambda _: {
+            "encryption.kms-type": "vault",
+            "encryption.kms.vault.address": "https://127.0.0.1:1",
+        },
+        ("Vault", "encryption.kms.vault.token-env"),
+    ),
+    "both kms-type and kms-impl": BadCatalog(
+        lambda _: {"encryption.kms-impl": IMPLEMENTATIONS["keystore"]},
+        ("encryption.kms-type", "encryption.kms-impl"),
+    ),
+    "kms-impl that is no class": BadCatalog(
+        lambda _: {"encryption.kms-impl": "com.example.NoSuchKms"},
+        ("encryption.kms-impl", "com.example.NoSuchKms"),
+        ("encryption.kms-type",),
+    ),
+    "misspelt property": BadCatalog(
+        lambda _: {"encryption.requird": "true"},
+        ("encryption.requird", "Did you mean encryption.required?"),
+    ),
+    "neither kms-type nor kms-impl": BadCatalog(
+        nothing, ("encryption.kms-type",), ("encryption.kms-type",)
+    ),
+}
+
+
+@pytest.mark.catalogs("hive")
+@pytest.mark.parametrize("case", BAD_CATALOGS)
+def test_bad_catalog(lake: Lake, case: str, tmp_path: Path) -> None:
+    bad = BAD_CATALOGS[case]
+    broken = lake.with_options(bad.options(tmp_path), bad.without)
+    clause = tblproperties({"encryption.key-id": "k1"})
+    statement = f"CREATE TABLE {broken.table()} USING iceberg {clause} AS SELECT 1 AS id"
+    text = broken.refused(statement, *bad.words)
+    assert broken.catalog in text or f"{broken.namespace}.t" in text, text[:2000]
+    assert "only-for-tests" not in text  # the keystore's password

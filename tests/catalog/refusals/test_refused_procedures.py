@@ -1,0 +1,93 @@
+"""Procedures that would put plaintext into an encrypted table: refused, with no file left behind."""
+
+from collections.abc import Iterator
+
+import pytest
+from harness.files import MARKER
+from harness.lake import Lake
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def parquet_source(spark: SparkSession) -> Iterator[str]:
+    """A plain Parquet table of Spark's own, in the session catalog."""
+    name = "spark_catalog.default.parquet_source"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, note STRING, part STRING) USING parquet")
+    spark.sql(f"INSERT INTO {name} VALUES (1, '{MARKER}', 'p')")
+    yield name
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    name = lake.create(partition="part")
+    lake.insert(name, [1])
+    return name
+
+
+def refused(
+    lake: Lake, procedure: str, arguments: str = "", table: str = "t", words: tuple[str, ...] = ()
+) -> None:
+    extra = f", {arguments}" if arguments else ""
+    name = lake.table(table)
+    call = f"CALL {lake.catalog}.system.{procedure}(table => '{name}'{extra})"
+    lake.refused(call, name, *words)
+
+
+def test_statistics_are_refused(lake: Lake, table: str) -> None:
+    instead = ("encryption.statistics=encrypt", "clients without this catalog")
+    refused(lake, "compute_table_stats", words=instead)
+    refused(lake, "compute_partition_stats", words=instead)
+    assert lake.ids(table) == [1]
+
+
+def test_rewrite_table_path_is_refused(lake: Lake, table: str) -> None:
+    prefix = lake.folder / "t"
+    refused(
+        lake,
+        "rewrite_table_path",
+        f"source_prefix => 'file:{prefix}', target_prefix => 'file:/nowhere'",
+    )
+    assert lake.ids(table) == [1]
+
+
+def test_add_files_is_refused(lake: Lake, parquet_source: str) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    refused(lake, "add_files", f"source_table => '{parquet_source}'")
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [1]
+
+
+def test_snapshot_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: str) -> None:
+    properties = "properties => map('encryption.key-id', 'k1', 'format-version', '3')"
+    refused(lake, "snapshot", f"source_table => '{parquet_source}', {properties}", "new")
+    assert not lake.spark.catalog.tableExists(lake.table("new"))
+
+
+@pytest.mark.catalogs("hive")
+def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: str) -> None:
+    """Only spark_catalog migrates; a lake other than Hive has nothing to migrate from."""
+    if lake.kind != "hive":
+        with pytest.raises(Exception, match="zzz"):
+            lake.sql(f"CALL {lake.catalog}.system.migrate(table => '{lake.namespace}.t')")
+        return
+    key = "map('encryption.key-id', 'k1', 'format-version', '3')"
+    lake.refused(
+        f"CALL spark_catalog.system.migrate(table => '{parquet_source}', properties => {key})",
+        "parquet_source",
+    )
+    assert lake.ids(parquet_source) == [1]
+
+
+def test_a_procedure_without_a_table(hadoop: Lake) -> None:
+    """Iceberg's own say so themselves."""
+    system = f"CALL {hadoop.catalog}.system"
+    for call, says in (
+        ("add_files(table => NULL, source_table => 'x')", "'table' is not set"),
+        ("compute_table_stats(table => NULL)", "'table' is not set"),
+        ("purge_without_key(table => NULL)", "table of purge_without_key is NULL"),
+        ("authenticate_metadata(table => 'db.t', metadata_file => NULL)", "metadata_file of "),
+    ):
+        with pytest.raises(Exception, match=says):
+            hadoop.sql(f"{system}.{call}")

@@ -1,0 +1,58 @@
+"""Traps for a catalog decorator that a plain walk through SQL does not step on."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from harness.files import MARKER
+from harness.lake import Lake
+from harness.world import World
+from pyspark.sql import SparkSession
+
+WRITERS, COMMITS = 4, 5
+
+
+def test_rest_refs_mode(spark: SparkSession, world: World) -> None:
+    """snapshot-loading-mode=refs: a table is loaded without most of its snapshots."""
+    options = {"snapshot-loading-mode": "refs", "cache-enabled": "false"}
+    rest = Lake(spark, world, "rest", "enc_rest").with_options(options)
+    table = rest.create(write_delete_mode="merge-on-read")
+    for i in range(3):
+        rest.insert(table, [i])
+    first = rest.value(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")
+    rest.run(f"DELETE FROM {table} WHERE id = 1")
+    assert rest.ids(table) == [0, 2]
+    assert rest.ids(table, f"VERSION AS OF {first}") == [0]
+    rest.call("rewrite_data_files", arguments="options => map('rewrite-all', 'true')")
+    rest.call(
+        "expire_snapshots",
+        arguments="older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1",
+    )
+    assert rest.ids(table) == [0, 2]
+    rest.run(f"DROP TABLE {table} PURGE")
+    assert rest.files() == []
+
+
+@pytest.mark.slow
+def test_concurrent_writers_lose_nothing(lake: Lake) -> None:
+    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list."""
+    table = lake.create(commit_retry_num__retries="50", commit_retry_min__wait__ms="10")
+
+    def write(writer: int) -> None:
+        session = lake.spark.newSession()  # catalogs, tables and caches of its own
+        for i in range(COMMITS):
+            row = f"({writer * 100 + i}L, '{MARKER}', 'p')"
+            session.sql(f"INSERT INTO {table} VALUES {row}").collect()
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for done in [pool.submit(write, writer) for writer in range(WRITERS)]:
+            done.result()
+    lake.assert_encrypted("concurrent INSERTs")
+    lake.sql(f"REFRESH TABLE {table}")
+    expected = [writer * 100 + i for writer in range(WRITERS) for i in range(COMMITS)]
+    assert lake.ids(table) == expected
+    snapshots = [
+        row[0]
+        for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
+    ]
+    counts = [len(lake.ids(table, f"VERSION AS OF {snapshot}")) for snapshot in snapshots]
+    assert sorted(counts) == list(range(1, len(expected) + 1))  # every list's key is there

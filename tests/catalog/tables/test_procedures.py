@@ -1,0 +1,181 @@
+"""CALL procedures that work on encrypted tables as on any other."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.files import MARKER, everything_below
+from harness.lake import Lake
+
+FUTURE = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
+
+
+def snapshots(lake: Lake, table: str) -> list[int]:
+    return [
+        row[0]
+        for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
+    ]
+
+
+def test_expire_snapshots_deletes_files(lake: Lake) -> None:
+    table = lake.create(write_delete_mode="merge-on-read")
+    lake.insert(table, [1])
+    lake.insert(table, range(2, 6))
+    lake.run(f"DELETE FROM {table} WHERE id = 2")
+    lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
+    before = set(lake.files())
+    result = lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")[0].asDict()
+    assert result["deleted_data_files_count"] == 2
+    assert result["deleted_manifest_lists_count"] == 3
+    assert result["deleted_manifest_files_count"] >= 2
+    gone = before - set(lake.files())
+    assert len([path for path in gone if path.suffix == ".parquet"]) == 2
+    assert len([path for path in gone if path.name.startswith("snap-")]) == 3
+    assert lake.ids(table) == [9]
+    assert len(snapshots(lake, table)) == 1
+
+
+def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
+    """Table.expireSnapshots().commit() in Java leaves all files of an encrypted table behind on stock Iceberg."""
+    table = lake.create()
+    lake.insert(table, [1])
+    lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
+    lake.insert(table, [10])  # Java deletes what a snapshot removed once that snapshot expires
+    before = [path for path in lake.files() if path.suffix == ".parquet"]
+    jvm = lake.spark._jvm
+    assert jvm is not None
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        lake.spark._jsparkSession, table
+    )
+    loaded.expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
+    lake.assert_encrypted("expireSnapshots")
+    after = [path for path in lake.files() if path.suffix == ".parquet"]
+    assert (len(before), len(after)) == (3, 2)
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [9, 10]
+
+
+def test_keys_of_expired_snapshots_go(lake: Lake) -> None:
+    """Sixty commits, expired to one snapshot, leave its key and the KEK, and no insert brings one back."""
+    table = lake.create()
+    lake.insert(table, [1])
+    jvm = lake.spark._jvm
+    assert jvm is not None
+
+    def loaded() -> Any:
+        session = lake.spark._jsparkSession
+        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
+
+    def keys() -> int:
+        return len(list(loaded().operations().refresh().encryptionKeys()))
+
+    java = loaded()
+    for _ in range(60):
+        java.newFastAppend().commit()
+    assert keys() == 62
+    lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")
+    assert keys() == 2
+    lake.insert(table, [2])
+    assert keys() == 3
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [1, 2]
+
+
+def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:
+    table = lake.create(write_delete_mode="merge-on-read")
+    lake.insert(table, range(5))
+    lake.run(f"DELETE FROM {table} WHERE id = 0")
+    reachable = everything_below(lake.folder / "t")
+    orphan = next(path for path in lake.files() if path.suffix == ".parquet").with_name(
+        "orphan.parquet"
+    )
+    orphan.write_bytes(b"PARE and no more")
+    two_days_ago = orphan.stat().st_mtime - 2 * 86400
+    for path in [*reachable, orphan]:
+        os.utime(path, (two_days_ago, two_days_ago))
+    yesterday = lake.value("SELECT cast(now() - INTERVAL 25 HOURS AS STRING)")
+    removed = lake.call("remove_orphan_files", arguments=f"older_than => TIMESTAMP '{yesterday}'")
+    assert [Path(row.orphan_file_location.removeprefix("file:")).name for row in removed] == [
+        "orphan.parquet"
+    ]
+    assert not orphan.exists()
+    assert {p for p in reachable if p.suffix != ".crc"} <= everything_below(lake.folder / "t")
+    assert lake.ids(table) == [1, 2, 3, 4]
+
+
+def test_rewrite_data_files_and_manifests(lake: Lake) -> None:
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    for i in range(4):
+        lake.insert(table, [i, i + 10])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    row = lake.call("rewrite_data_files", arguments="options => map('rewrite-all', 'true')")[0]
+    assert row.rewritten_data_files_count == 4
+    assert row.added_data_files_count == 1
+    lake.insert(table, [20])
+    sort = "strategy => 'sort', sort_order => 'id DESC', options => map('rewrite-all', 'true')"
+    assert lake.call("rewrite_data_files", arguments=sort)[0].rewritten_data_files_count == 2
+    zorder = "strategy => 'sort', sort_order => 'zorder(id, note)', options => map('rewrite-all', 'true')"
+    lake.call("rewrite_data_files", arguments=zorder)
+    lake.insert(table, [21])
+    assert lake.call("rewrite_manifests")[0].rewritten_manifests_count >= 2
+    assert lake.ids(table) == [0, 2, 3, 10, 11, 12, 13, 20, 21]
+
+
+def test_rewrite_position_delete_files(lake: Lake) -> None:
+    table = lake.create(write_delete_mode="merge-on-read")
+    lake.insert(table, range(5))
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    lake.run(f"DELETE FROM {table} WHERE id = 2")
+    lake.call("rewrite_position_delete_files", arguments="options => map('rewrite-all', 'true')")
+    assert lake.ids(table) == [0, 3, 4]
+
+
+def test_rollback_set_current_cherrypick_and_ancestors(lake: Lake) -> None:
+    table = lake.create()
+    for i in (1, 2, 3):
+        lake.insert(table, [i])
+    one, two, three = snapshots(lake, table)
+    lake.call("rollback_to_snapshot", arguments=f"snapshot_id => {two}")
+    assert lake.ids(table) == [1, 2]
+    lake.call("set_current_snapshot", arguments=f"snapshot_id => {one}")
+    assert lake.ids(table) == [1]
+    lake.call("cherrypick_snapshot", arguments=f"snapshot_id => {two}")
+    assert lake.ids(table) == [1, 2]
+    lake.insert(table, [4])
+    lake.call(
+        "cherrypick_snapshot", arguments=f"snapshot_id => {three}"
+    )  # not a fast-forward: a commit of its own
+    assert lake.ids(table) == [1, 2, 3, 4]
+    assert [row.snapshot_id for row in lake.call("ancestors_of")][-2:] == [two, one]
+    latest = "SELECT cast(max(made_current_at) + INTERVAL 1 MILLISECOND AS STRING)"
+    stamp = lake.value(f"{latest} FROM {table}.history")
+    time.sleep(0.01)
+    lake.insert(table, [5])
+    lake.call("rollback_to_timestamp", arguments=f"timestamp => TIMESTAMP '{stamp}'")
+    assert lake.ids(table) == [1, 2, 3, 4]
+
+
+def test_create_changelog_view(lake: Lake) -> None:
+    table = lake.create()
+    lake.insert(table, [1, 2])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    view = lake.call("create_changelog_view")[0][0]
+    changes = lake.rows(f"SELECT id, _change_type FROM {view}")
+    lake.sql(f"DROP VIEW {view}")  # temporary
+    assert changes == [(1, "DELETE"), (1, "INSERT"), (2, "INSERT")]
+
+
+def test_register_table(lake: Lake) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    metadata = lake.value(
+        f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"
+    )
+    lake.call("register_table", "again", f"metadata_file => '{metadata}'")
+    again = lake.table("again")
+    assert lake.ids(again) == [1]
+    lake.insert(again, [2])
+    assert lake.ids(again) == [1, 2]
+    lake.run(f"DROP TABLE {again}")
+    assert lake.ids(table) == [1]

@@ -1,0 +1,219 @@
+"""The six KMSs as the tests of whole tables use them: a server each, a proxy that counts, and what is secret."""
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from doubles.faults import FaultProxy
+
+
+@dataclass
+class Backend:
+    """A running KMS.
+
+    Attributes:
+        kind: its encryption.kms-type.
+        kms: the name of its Python class.
+        fields: what Spark's side gives to that class.
+        key: what create_key is given.
+        admin: the fields of the one who sets keys up, where they differ from Spark's.
+        environment: variables that every process needs.
+        java: options that every JVM needs.
+        options: further catalog properties.
+        secrets: what must not be seen anywhere.
+        calls: how many wraps and unwraps the server has answered; None where nobody can count.
+        tables: the UUIDs of the tables that these were for, where the KMS is told.
+        stop: ends the server.
+    """
+
+    kind: str
+    kms: str
+    fields: dict[str, Any]
+    key: str
+    admin: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    java: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)
+    calls: Callable[[], int] | None = None
+    tables: Callable[[], list[str]] | None = None
+    stop: Callable[[], None] = lambda: None
+
+
+def start(kind: str, folder: Path) -> Backend:
+    """Starts a KMS.
+
+    Args:
+        kind: as in encryption.kms-type.
+        folder: gets its files.
+    """
+    folder.mkdir(parents=True)
+    return _STARTS[kind](folder)
+
+
+def _keystore(folder: Path) -> Backend:
+    from pyspark_iceberg_crypto import Keystore
+
+    password = _secret_file(folder / "password")
+    path = folder / "keys.p12"
+    Keystore.create(path, keys=["other"], password_file=password)
+    fields = {"path": str(path), "password_file": str(password)}
+    return Backend("keystore", "Keystore", fields, "lake", secrets=[password.read_text()])
+
+
+def _vault(folder: Path) -> Backend:
+    from servers.vault import start_vault
+
+    server = start_vault(folder / "log")
+    proxy = FaultProxy(server.port).start()
+    hcl = "\n".join(
+        f'path "transit/{verb}/lake" {{ capabilities = ["update"] }}'
+        for verb in ("encrypt", "decrypt")
+    )
+    token = _secret_file(folder / "token", server.make_token(server.make_policy(hcl)))
+    root = _secret_file(folder / "root-token", server.root)
+    return Backend(
+        "vault",
+        "Vault",
+        {"address": proxy.url, "token_file": str(token)},
+        "lake",
+        admin={"token_file": str(root)},
+        secrets=[token.read_text(), root.read_text()],
+        # Each JVM's first call is a trial of the mount; it unwraps nothing.
+        calls=lambda: sum(
+            ("/encrypt/" in request or "/decrypt/" in request) and b"vault:v1:probe" not in body
+            for request, body in zip(proxy.requests, proxy.bodies, strict=True)
+        ),
+        stop=_both(proxy.stop, server.stop),
+    )
+
+
+def _aws(folder: Path) -> Backend:
+    from servers.aws import REGION, catalog_on_s3, start_moto
+
+    server = start_moto(folder / "log")
+    proxy = FaultProxy(server.port).start()
+    secret = secrets.token_hex(20)
+    credentials = folder / "credentials"
+    credentials.write_text(
+        f"[default]\naws_access_key_id = AKIAONLYFORTESTS0001\naws_secret_access_key = {secret}\n"
+    )
+    credentials.chmod(0o600)
+    return Backend(
+        "aws",
+        "AwsKms",
+        {
+            "region": REGION,
+            "endpoint": proxy.url,
+            "encryption_context": {"lake": "tests", "table": "{table-uuid}"},
+        },
+        "lake",
+        # Not AWS_SECRET_ACCESS_KEY: Spark copies that into the Hadoop configuration, which travels.
+        environment={
+            "AWS_SHARED_CREDENTIALS_FILE": str(credentials),
+            "AWS_EC2_METADATA_DISABLED": "true",
+        },
+        options=catalog_on_s3(server, "lake"),
+        secrets=[secret],
+        calls=lambda: sum(
+            h.get("x-amz-target") in ("TrentService.Encrypt", "TrentService.Decrypt")
+            for h in proxy.headers
+        ),
+        tables=lambda: [
+            json.loads(body)["EncryptionContext"]["table"]
+            for body in proxy.bodies
+            if b"EncryptionContext" in body
+        ],
+        stop=_both(proxy.stop, server.stop),
+    )
+
+
+def _gcp(folder: Path) -> Backend:
+    from doubles.gcp import RING, GcpKmsDouble
+
+    double = GcpKmsDouble().start()
+    proxy = FaultProxy(double.port).start()
+    account = double.login.service_account(folder / "account.json")
+    private = account.read_text().split("-----")[2].replace("\\n", "")
+    return Backend(
+        "gcp",
+        "GcpKms",
+        {
+            "endpoint": proxy.url,
+            "credentials_file": str(account),
+            **dict(zip(("project", "location", "key_ring"), RING.split("/")[1::2], strict=True)),
+        },
+        f"{RING}/cryptoKeys/lake",
+        secrets=[private[:64], private[64:128]],
+        calls=lambda: sum(r.endswith((":encrypt", ":decrypt")) for r in proxy.requests),
+        stop=_both(proxy.stop, double.stop),
+    )
+
+
+def _azure(folder: Path) -> Backend:
+    from doubles.azure_login import CLIENT_SECRET
+    from doubles.azure_world import SCOPE, start_azure
+
+    world = start_azure(folder)
+    return Backend(
+        "azure",
+        "AzureKeyVault",
+        {"vault_url": world.plain_url, "token_scope": SCOPE},
+        "lake",
+        environment=world.as_application("localhost"),
+        java=world.authority.java_options,
+        options={"encryption.metadata-authentication": "off"},  # its key is an RSA key
+        secrets=[CLIENT_SECRET],
+        # Only what was answered: after a rotation the newest version is tried first, in vain.
+        calls=lambda: sum(
+            ("/wrapkey" in request or "/unwrapkey" in request) and request.endswith(" 200")
+            for request in world.double.requests
+        ),
+        stop=world.stop,
+    )
+
+
+def _pkcs11(folder: Path) -> Backend:
+    from servers.softhsm import SoftHsm
+
+    hsm = SoftHsm(folder / "softhsm2.conf")
+    pin = _secret_file(folder / "pin")
+    hsm.make_token("lake", pin.read_text())
+    return Backend(
+        "pkcs11",
+        "Pkcs11",
+        {"library": str(hsm.library), "token_label": "lake", "pin_file": str(pin)},
+        "lake",
+        environment={"SOFTHSM2_CONF": str(hsm.configuration)},
+        secrets=[pin.read_text()],
+    )
+
+
+_STARTS: dict[str, Callable[[Path], Backend]] = {
+    "keystore": _keystore,
+    "vault": _vault,
+    "aws": _aws,
+    "gcp": _gcp,
+    "azure": _azure,
+    "pkcs11": _pkcs11,
+}
+KINDS = tuple(_STARTS)
+
+
+def _secret_file(path: Path, secret: str | None = None) -> Path:
+    """Writes a secret, a random one unless given, into a private file."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:  # noqa: PTH123
+        file.write(secret or secrets.token_urlsafe(24))
+    return path
+
+
+def _both(*stops: Callable[[], None]) -> Callable[[], None]:
+    def stop() -> None:
+        for each in stops:
+            each()
+
+    return stop

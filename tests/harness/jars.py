@@ -1,0 +1,50 @@
+"""Where the jars that the tests run on are."""
+
+import subprocess
+from pathlib import Path
+
+import pyspark
+
+ROOT = Path(__file__).resolve().parents[2]
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+BUILD = ROOT / "jvm" / "build"
+
+
+def our_jar() -> Path:
+    """The newer of the jar that the wheel carries and the one that Gradle has just built."""
+    folders = (
+        ROOT / "pyspark_iceberg_crypto" / "jars",
+        BUILD / "iceberg-crypto-spark-4.1_2.13" / "libs",
+    )
+    jars = [jar for folder in folders for jar in folder.glob("iceberg-crypto-spark-*.jar")]
+    if not jars:
+        raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
+    return max(jars, key=lambda jar: jar.stat().st_mtime)
+
+
+def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
+    """The jars that Gradle's restServerJars, nessieServerJars, testJars or kmsJars copied to jvm/build/`folder`."""
+    jars = sorted((BUILD / folder).glob(pattern))
+    if not jars:
+        raise FileNotFoundError(
+            f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
+            " nessieServerJars testJars kmsJars`"
+        )
+    return jars
+
+
+def spark_jar(pattern: str) -> Path:
+    """One of pyspark's own jars."""
+    jars = sorted(SPARK_JARS.glob(pattern))
+    if not jars:
+        raise FileNotFoundError(f"pyspark has no {pattern} in {SPARK_JARS}")
+    return jars[0]
+
+
+def compile_file_system(folder: Path) -> str:
+    """Compiles Hadoop's local files without a process, chmod, for each, into `folder`; gives its name."""
+    name = "io.icebergcrypto.testing.NoChmodFileSystem"
+    source = ROOT / "jvm" / "core" / "src" / "test" / "java" / f"{name.replace('.', '/')}.java"
+    hadoop = spark_jar("hadoop-client-api-*.jar")
+    subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", hadoop, source], check=True)
+    return name

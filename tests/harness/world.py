@@ -1,0 +1,134 @@
+"""The catalogs of the tests: ours and stock Iceberg's over the same warehouses, metastore, database and REST server."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from servers.rest import RestServer, start_rest_server
+
+from harness.classes import IMPLEMENTATIONS, SESSION_CATALOG, SPARK_CATALOG
+from harness.jars import build_jars, compile_file_system, our_jar
+from harness.keystore import TestKeystore, make_keystore
+
+KINDS = ("hive", "rest", "jdbc", "hadoop")
+
+STOCK = "org.apache.iceberg.spark.SparkCatalog"
+STOCK_SESSION = "org.apache.iceberg.spark.SparkSessionCatalog"
+# ICEBERG_CRYPTO_TEST_STOCK=1 runs the suite on stock Iceberg: what fails there is what this project is for.
+ON_STOCK = os.environ.get("ICEBERG_CRYPTO_TEST_STOCK") == "1"
+OURS = STOCK if ON_STOCK else SPARK_CATALOG
+OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
+
+# Uncompressed, so that the search for the marker in the bytes means something.
+UNCOMPRESSED = {
+    f"table-default.write.{kind}.compression-codec": "uncompressed"
+    for kind in ("parquet", "avro", "manifest", "delete.parquet", "delete.avro")
+}
+
+
+@dataclass
+class World:
+    """Folders, keystore and server that all sessions of a test run share."""
+
+    root: Path
+    keystore: TestKeystore
+    rest: RestServer
+    jar: Path
+    classes: Path
+    file_system: str
+
+    def warehouse(self, kind: str) -> Path:
+        return self.root / "warehouse" / kind
+
+    def keystore_options(self) -> dict[str, str]:
+        return {
+            "encryption.kms.keystore.path": str(self.keystore.path),
+            "encryption.kms.keystore.password-file": str(self.keystore.password_file),
+        }
+
+    def backend(self, kind: str) -> dict[str, str]:
+        """A catalog's stock options."""
+        options = {"type": kind, "warehouse": str(self.warehouse(kind)), **UNCOMPRESSED}
+        if kind == "jdbc":
+            options["uri"] = f"jdbc:sqlite:{self.root}/jdbc-catalog.db?busy_timeout=30000"
+            options["jdbc.schema-version"] = "V1"
+        if kind == "rest":
+            options["uri"] = self.rest.uri
+        return options
+
+    def ours(self, kind: str) -> dict[str, str]:
+        if ON_STOCK:
+            return self.stock(kind)
+        return {**self.backend(kind), "encryption.kms-type": "keystore", **self.keystore_options()}
+
+    def stock(self, kind: str) -> dict[str, str]:
+        options = {**self.backend(kind), "cache-enabled": "false"}
+        if kind == "hive":  # the one catalog where stock Iceberg encrypts
+            options |= {
+                "encryption.kms-impl": IMPLEMENTATIONS["keystore"],
+                **self.keystore_options(),
+            }
+        return options
+
+    def session_conf(self, metastore: Path | None = None) -> dict[str, str]:
+        """Spark's configuration; a second process names its own copy of the embedded metastore."""
+        conf = {
+            "spark.master": "local[2]",
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            # Each statement is run once: compiling it takes longer. Examples and demo run with compiled ones.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.jars": ",".join(
+                map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
+            ),
+            # The JDBC driver must be there before DriverManager looks for drivers.
+            "spark.driver.extraClassPath": os.pathsep.join(
+                map(str, [*build_jars("test-jars", "sqlite-jdbc-*.jar"), self.classes])
+            ),
+            "spark.hadoop.fs.file.impl": self.file_system,
+            # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+            f"-Dderby.system.home={self.root}",
+            **embedded_metastore(metastore or self.root / "metastore"),
+        }
+        conf |= catalog_conf("spark_catalog", OURS_SESSION, self.ours("hive"))
+        for kind in KINDS:
+            conf |= catalog_conf(f"enc_{kind}", OURS, self.ours(kind))
+            conf |= catalog_conf(f"stock_{kind}", STOCK, self.stock(kind))
+        return conf
+
+
+def embedded_metastore(folder: Path) -> dict[str, str]:
+    """Hive's metastore on Derby inside the driver."""
+    return {
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder};create=true",
+        "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+        "spark.hadoop.hive.metastore.schema.verification": "false",
+        "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
+        "spark.hadoop.datanucleus.connectionPoolingType": "HikariCP",
+        "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",
+    }
+
+
+def catalog_conf(name: str, implementation: str, options: dict[str, str]) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{name}"
+    return {prefix: implementation, **{f"{prefix}.{key}": value for key, value in options.items()}}
+
+
+def make_world(root: Path) -> World:
+    warehouse = root / "warehouse"
+    warehouse.mkdir()
+    jar = Path(
+        shutil.copy(our_jar(), root)
+    )  # a build during the tests must not change the jar under a running JVM
+    keystore = make_keystore(root)
+    rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
+    classes = root / "classes"
+    return World(root, keystore, rest, jar, classes, compile_file_system(classes))

@@ -1,0 +1,297 @@
+"""The keystore client in a JVM, on files that the Python helper makes, rotates and replaces under it."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.jvm import ENVIRONMENT, Client, Jvm
+from harness.keystore import make_keystore
+from harness.refused import refused as must_be_refused
+
+from pyspark_iceberg_crypto import (
+    AccessDeniedError,
+    BadWrappedKeyError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyNotFoundError,
+    Keystore,
+    KmsUnavailableError,
+    LoginFailedError,
+)
+from pyspark_iceberg_crypto.kms.keystore import _keytool
+
+KEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.keystore"
+VARIABLE = "ICEBERG_CRYPTO_TEST_PASSWORD"
+PASSWORD = ENVIRONMENT[VARIABLE]
+HEADER = len(b"ICWK") + 2 + len("keystore") + 4
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few iterations: 600,000 take seconds each time that a file is written."""
+    monkeypatch.setattr(_keytool, "ITERATIONS", 1000)
+    monkeypatch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keystore with k1 and k2: each run of keytool takes a second, so it is made once."""
+    path = tmp_path_factory.mktemp("keystore") / "keys.p12"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, PASSWORD)
+        patch.setattr(_keytool, "ITERATIONS", 1000)
+        patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+        Keystore.create(path, ["k1", "k2"], password_env=VARIABLE)
+    return path
+
+
+@pytest.fixture
+def store(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Keystore:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    path = tmp_path / "keys.p12"
+    path.touch(mode=0o600)
+    path.write_bytes(finished.read_bytes())
+    return Keystore(path, password_env=VARIABLE)
+
+
+@pytest.fixture
+def client(jvm: Jvm, store: Keystore) -> Client:
+    return jvm.client(store.properties(), raw=True)
+
+
+def version(blob: bytes) -> int:
+    return int.from_bytes(blob[HEADER - 4 : HEADER], "big")
+
+
+def refused(kind: type[IcebergCryptoError], call: Callable[[], Any], *words: str) -> None:
+    must_be_refused(kind, call, *words, secrets=[PASSWORD])
+
+
+def test_round_trip(jvm: Jvm, store: Keystore, client: Client) -> None:
+    wrapped = client.wrap(KEK, "k1")
+    assert wrapped.startswith(b"ICWK\x01\x08keystore\x00\x00\x00\x01")
+    assert len(wrapped) == HEADER + 12 + len(KEK) + 16
+    assert KEK not in wrapped
+    assert client.authenticates("k1")
+    other = jvm.client(store.properties())
+    other.check("k1")
+    assert other.unwrap(wrapped, "k1") == KEK
+    assert other.authenticates("k1"), "the decorator says what the client says"
+
+
+def test_a_long_password_and_all_iterations(jvm: Jvm, tmp_path: Path) -> None:
+    """As a user makes the file, and how long a JVM needs to open it."""
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text("64 characters of hex are what programs make for a password" * 20 + "\n")
+    store = Keystore.create(tmp_path / "keys.p12", ["k1"], password_file=secret)
+    start = time.monotonic()
+    client = jvm.client(store.properties(), raw=True)
+    assert client.unwrap(client.wrap(KEK, "k1"), "k1") == KEK
+    opened = time.monotonic() - start
+    start = time.monotonic()
+    client.wrap(KEK, "k1")
+    assert time.monotonic() - start < opened / 2, (
+        "the password is hashed once a file, not with each call"
+    )
+
+
+@pytest.mark.parametrize("password", ["pässwörter", "tabs\tin it"])
+def test_a_password_that_java_does_not_take(
+    jvm: Jvm, store: Keystore, tmp_path: Path, password: str
+) -> None:
+    """Not "the file is damaged"."""
+    secret = tmp_path / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password)
+    properties = Keystore(store.path, password_file=secret).properties()
+    must_be_refused(
+        ConfigurationError,
+        lambda: jvm.client(properties),
+        str(secret),
+        "characters that no PKCS12 keystore of Java's takes",
+        secrets=[password],
+    )
+
+
+def test_a_keystore_that_keytool_made(jvm: Jvm, tmp_path: Path) -> None:
+    made = make_keystore(tmp_path, {"k-128": 128, "k-192": 192})
+    properties = Keystore(made.path, password_file=made.password_file).properties()
+    for key_id in ("k-128", "k-192"):
+        client = jvm.client(properties, raw=True)
+        assert client.unwrap(client.wrap(KEK, key_id), key_id) == KEK
+
+
+def test_rotation_is_seen_at_once(store: Keystore, client: Client) -> None:
+    first = client.wrap(KEK, "k1")
+    store.rotate_key("k1")
+    second = client.wrap(KEK, "k1")
+    assert (version(first), version(second)) == (1, 2)
+    assert client.unwrap(first, "k1") == client.unwrap(second, "k1") == KEK
+    assert version(client.wrap(KEK, "k2")) == 1
+
+
+def test_a_new_key_is_seen_at_once(store: Keystore, client: Client) -> None:
+    refused(KeyNotFoundError, lambda: client.wrap(KEK, "k3"), "'k3'", "k1, k2", str(store.path))
+    store.create_key("k3")
+    assert client.unwrap(client.wrap(KEK, "k3"), "k3") == KEK
+
+
+def test_a_version_that_this_host_lacks(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
+    """The file was copied to another host before the rotation."""
+    copy = tmp_path / "copy.p12"
+    copy.touch(mode=0o600)
+    copy.write_bytes(Path(store.path).read_bytes())
+    elsewhere = jvm.client(Keystore(copy, password_env=VARIABLE).properties(), raw=True)
+    store.rotate_key("k1")
+    wrapped = jvm.client(store.properties(), raw=True).wrap(KEK, "k1")
+    refused(KeyNotFoundError, lambda: elsewhere.unwrap(wrapped, "k1"), "'k1'", "its version 2")
+    copy.write_bytes(Path(store.path).read_bytes())
+    assert elsewhere.unwrap(wrapped, "k1") == KEK
+
+
+def test_readers_never_see_half_a_file(jvm: Jvm, store: Keystore) -> None:
+    """Each wrap looks at the file, which is replaced all the while."""
+    client = jvm.client(store.properties(), raw=True)
+    done = False
+
+    def use() -> int:
+        rounds = 0
+        while not done:
+            assert client.unwrap(client.wrap(KEK, "k1"), "k1") == KEK
+            fresh = jvm.client(store.properties(), raw=True)
+            assert fresh.unwrap(client.wrap(KEK, "k2"), "k2") == KEK
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(2) as threads:
+        users = [threads.submit(use) for _ in range(2)]
+        try:
+            for _ in range(3):
+                store.rotate_key("k1")
+        finally:
+            done = True
+        assert all(user.result() > 3 for user in users)
+    assert version(client.wrap(KEK, "k1")) == 4
+
+
+def test_tampered_cut_off_and_foreign_blobs(client: Client) -> None:
+    wrapped = client.wrap(KEK, "k1")
+    for position in (0, 5, 8, HEADER, HEADER + 12, len(wrapped) - 1):
+        changed = bytearray(wrapped)
+        changed[position] ^= 1
+        refused(BadWrappedKeyError, lambda blob=bytes(changed): client.unwrap(blob, "k1"), "'k1'")
+    for length in (0, HEADER, HEADER + 28, len(wrapped) - 1):
+        refused(BadWrappedKeyError, lambda n=length: client.unwrap(wrapped[:n], "k1"), "'k1'")
+    refused(BadWrappedKeyError, lambda: client.unwrap(wrapped, "k2"), "'k2'", "keys.p12")
+    vaults = b"ICWK\x01\x05vault\x00\x00\x00\x01" + bytes(44)
+    refused(BadWrappedKeyError, lambda: client.unwrap(vaults, "k1"), "'vault'", "keystore")
+
+
+def test_a_keystore_with_another_key_of_that_name(jvm: Jvm, client: Client, tmp_path: Path) -> None:
+    other = Keystore.create(tmp_path / "other.p12", ["k1"], password_env=VARIABLE)
+    wrapped = jvm.client(other.properties(), raw=True).wrap(KEK, "k1")
+    refused(BadWrappedKeyError, lambda: client.unwrap(wrapped, "k1"), "'k1'", "keys.p12")
+
+
+def test_a_key_that_was_deleted(jvm: Jvm, store: Keystore, client: Client) -> None:
+    wrapped = client.wrap(KEK, "k1")
+    command = ["keytool", "-delete", "-alias", "k1", "-keystore", str(store.path)]
+    subprocess.run([*command, "-storepass:env", VARIABLE], check=True, capture_output=True)
+    refused(KeyNotFoundError, lambda: client.wrap(KEK, "k1"), "'k1'", "k2")
+    fresh = jvm.client(store.properties(), raw=True)
+    refused(KeyNotFoundError, lambda: fresh.unwrap(wrapped, "k1"), "'k1'", "k2")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
+def test_an_open_file_is_refused(jvm: Jvm, store: Keystore, mode: int) -> None:
+    Path(store.path).chmod(mode)
+    refused(
+        ConfigurationError,
+        lambda: jvm.client(store.properties()),
+        f"chmod 600 {store.path}",
+        f"{PREFIX}.path",
+    )
+
+
+def test_an_open_password_file_is_refused(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.touch(mode=0o644)
+    secret.write_text(PASSWORD)
+    properties = {**Keystore(store.path, password_file=secret).properties()}
+    refused(ConfigurationError, lambda: jvm.client(properties), f"chmod 600 {secret}")
+    secret.chmod(0o600)
+    jvm.client(properties).check("k1")
+
+
+def test_what_cannot_be_opened(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
+    good = store.properties()
+    wrong = {**good, f"{PREFIX}.password-env": "ICEBERG_CRYPTO_TEST_WRONG"}
+    refused(LoginFailedError, lambda: jvm.client(wrong), "password", "ICEBERG_CRYPTO_TEST_WRONG")
+    junk = tmp_path / "junk.p12"
+    junk.touch(mode=0o600)
+    junk.write_bytes(b"junk" * 99)
+    for path, kind, word in (
+        (tmp_path / "none.p12", ConfigurationError, "does not exist"),
+        (junk, ConfigurationError, "not a PKCS12 keystore"),
+        (tmp_path / "cut.p12", ConfigurationError, "not a PKCS12 keystore"),
+        (tmp_path / "folder.p12", KmsUnavailableError, "cannot be read"),
+    ):
+        if path.name == "cut.p12":
+            path.touch(mode=0o600)
+            path.write_bytes(Path(store.path).read_bytes()[:-200])
+        elif path.name == "folder.p12":
+            path.mkdir(mode=0o700)
+        properties = {**good, f"{PREFIX}.path": str(path)}
+        refused(kind, lambda properties=properties: jvm.client(properties), path.name, word)
+
+
+def test_a_file_that_this_user_may_not_read(jvm: Jvm, store: Keystore) -> None:
+    """Root may read all: for root there is no such file, and the client opens it."""
+    Path(store.path).chmod(0o000)
+    if os.geteuid() == 0:
+        jvm.client(store.properties()).check("k1")
+    else:
+        refused(AccessDeniedError, lambda: jvm.client(store.properties()), "may not be read")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"path": None}, (f"{PREFIX}.path is missing",)),
+        ({"path": " "}, (f"{PREFIX}.path is empty",)),
+        ({"path": "a\0b"}, (f"{PREFIX}.path", "cannot be a path")),
+        ({"password-env": None}, ("Neither", f"{PREFIX}.password-env", f"{PREFIX}.password-file")),
+        ({"password-file": "/p"}, ("both", f"{PREFIX}.password-env", f"{PREFIX}.password-file")),
+        ({"password-env": "NO_SUCH_VARIABLE"}, ("NO_SUCH_VARIABLE", "not set")),
+        ({"password": PASSWORD}, (f"{PREFIX}.password ", "show a secret")),
+    ],
+    ids=str,
+)
+def test_bad_properties(
+    jvm: Jvm, store: Keystore, changes: dict[str, str | None], words: tuple[str, ...]
+) -> None:
+    properties = store.properties()
+    for name, value in changes.items():
+        properties.pop(f"{PREFIX}.{name}", None)
+        if value is not None:
+            properties[f"{PREFIX}.{name}"] = value
+    refused(ConfigurationError, lambda: jvm.client(properties), *words)
+
+
+def test_no_secret_travels(jvm: Jvm, store: Keystore) -> None:
+    client = jvm.client(store.properties())
+    wrapped = client.wrap(KEK, "k1")
+    sent = client.serialized()
+    assert str(store.path).encode() in sent, "so that the search means something"
+    assert PASSWORD.encode() not in sent
+    assert KEK not in sent
+    assert client.text() == f"keystore {store.path}"
+    assert client.travelled().unwrap(wrapped, "k1") == KEK
+    assert PASSWORD not in jvm.log.read_text()

@@ -1,0 +1,349 @@
+"""PKCS#11 against SoftHSM2, a real token in software. See test_pkcs11_faults.py for what HSMs do wrong."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from harness.jvm import Client, Jvm, start_jvm
+from harness.refused import refused as must_be_refused
+from servers.softhsm import PIN, SoftHsm, client_properties
+
+from pyspark_iceberg_crypto import (
+    BadWrappedKeyError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    NotSupportedError,
+)
+
+KEK = b"0123456789abcdef"
+PREFIX = "encryption.kms.pkcs11"
+HEADER = len(b"ICWK") + 2 + len("pkcs11") + 4
+
+Make = Callable[..., Client]
+
+
+@pytest.fixture(scope="module")
+def hsm(jvm: Jvm) -> SoftHsm:
+    """Two tokens of our keys, one of keys that cannot be used, and others for one test each."""
+    made = SoftHsm(Path(jvm.environment["SOFTHSM2_CONF"]))
+    for token in ("sales", "other", "odd", "twice", "empty", "turning"):
+        made.make_token(token)
+    for token in ("sales", "other", "odd", "turning"):
+        made.make_key(token, "k1")
+    for name, kind in (("k-128", "AES:16"), ("k-192", "AES:24")):
+        made.make_key("sales", name, kind=kind)
+    made.make_key("odd", "readable", "--extractable")
+    made.make_key("odd", "mac", kind="GENERIC:32")
+    made.make_key("twice", "k1")
+    made.make_key("twice", "k1")
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pkcs11")
+
+
+@pytest.fixture(scope="module")
+def make(jvm: Jvm, hsm: SoftHsm) -> Make:
+    """Makes a client; keyword arguments are properties, None takes one away."""
+
+    def client(*, raw: bool = True, **changes: object) -> Client:
+        given = {"library": hsm.library, "token_label": "sales", **changes}
+        return jvm.client(client_properties(**given), raw=raw)
+
+    return client
+
+
+@pytest.fixture(scope="module", autouse=True)
+def turning(make: Make, hsm: SoftHsm) -> Iterator[tuple[Client, bytes, Future[bytes]]]:
+    """A client, what it wrapped before its key was rotated, and what it wraps once it sees the new version.
+
+    That takes up to 10 s, in which the other tests run; nobody else uses this token.
+    """
+    client = make(token_label="turning")
+    first = client.wrap(KEK, "k1")
+    hsm.make_key("turning", "k1.v2")
+    started, over = time.monotonic(), Event()
+
+    def wrap_until_it_is_seen() -> bytes:
+        while version(latest := client.wrap(KEK, "k1")) == 1 and not over.wait(0.5):
+            assert time.monotonic() - started < 12, "labels are looked at every 10 s"
+        return latest
+
+    with ThreadPoolExecutor(1) as pool:
+        yield client, first, pool.submit(wrap_until_it_is_seen)
+        over.set()
+
+
+def version(blob: bytes) -> int:
+    return int.from_bytes(blob[HEADER - 4 : HEADER], "big")
+
+
+def refused(kind: type[IcebergCryptoError], call: Callable[[], Any], *words: str) -> None:
+    must_be_refused(kind, call, *words, secrets=[PIN])
+
+
+@pytest.mark.parametrize("key_id", ["k1", "k-128", "k-192"])
+def test_round_trip(make: Make, key_id: str) -> None:
+    wrapped = make().wrap(KEK, key_id)
+    assert wrapped.startswith(b"ICWK\x01\x06pkcs11\x00\x00\x00\x01")
+    assert len(wrapped) == HEADER + 12 + len(KEK) + 16
+    assert KEK not in wrapped
+    assert make().unwrap(wrapped, key_id) == KEK
+    assert make().wrap(KEK, key_id) != wrapped, "each nonce is new"
+    assert make().authenticates(key_id)
+
+
+@pytest.mark.parametrize("length", [1, 16, 24, 32, 100])
+def test_keys_of_any_length(make: Make, length: int) -> None:
+    key = bytes(range(length))
+    assert make().unwrap(make().wrap(key, "k1"), "k1") == key
+
+
+def test_a_token_by_its_slot(make: Make, hsm: SoftHsm) -> None:
+    wrapped = make().wrap(KEK, "k1")
+    for slot in (hsm.slots["sales"], hex(hsm.slots["sales"])):
+        assert make(token_label=None, slot=slot).unwrap(wrapped, "k1") == KEK
+
+
+def test_behind_cache_and_retries(make: Make) -> None:
+    client = make(raw=False)
+    client.check("k1")
+    wrapped = client.wrap(KEK, "k1")
+    assert client.unwrap(wrapped, "k1") == KEK
+    assert client.metrics()["hits"] == 1
+    assert "token 'sales'" in client.text()
+
+
+def test_nothing_is_done_before_the_first_call(make: Make) -> None:
+    """Initializing names things; it neither looks for them nor logs in."""
+    make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE").close()
+
+
+def test_every_flipped_bit_is_found(make: Make) -> None:
+    client = make()
+    wrapped = client.wrap(KEK, "k1")
+    for bit in range(len(wrapped) * 8):
+        changed = bytearray(wrapped)
+        changed[bit // 8] ^= 1 << bit % 8
+        in_version = HEADER - 4 <= bit // 8 < HEADER
+        # Another version is one that there never was; but no version is negative, or 0.
+        missing = in_version and 0 < version(bytes(changed)) < 2**31
+        kind: type[IcebergCryptoError] = KeyNotFoundError if missing else BadWrappedKeyError
+        if changed[4] > 1:
+            kind = NotSupportedError  # the layout of a later version
+        refused(kind, lambda blob=bytes(changed): client.unwrap(blob, "k1"), "'k1'")
+    assert client.unwrap(wrapped, "k1") == KEK
+
+
+@pytest.mark.parametrize(
+    "length", [0, 1, HEADER - 1, HEADER, HEADER + 12, HEADER + 28, HEADER + 43]
+)
+def test_a_blob_that_is_cut_off(make: Make, length: int) -> None:
+    wrapped = make().wrap(KEK, "k1")[:length]
+    refused(BadWrappedKeyError, lambda: make().unwrap(wrapped, "k1"), "'k1'")
+
+
+def test_a_blob_of_another_key(make: Make) -> None:
+    wrapped = make().wrap(KEK, "k1")
+    refused(BadWrappedKeyError, lambda: make().unwrap(wrapped, "k-192"), "'k-192'", "'sales'")
+
+
+def test_a_blob_of_another_token_with_a_key_of_that_name(make: Make) -> None:
+    wrapped = make().wrap(KEK, "k1")
+    other = make(token_label="other")
+    refused(BadWrappedKeyError, lambda: other.unwrap(wrapped, "k1"), "'k1'", "'other'")
+    assert make().unwrap(wrapped, "k1") == KEK
+
+
+def test_a_blob_of_another_kms(make: Make) -> None:
+    blob = b"ICWK\x01\x05vault\x00\x00\x00\x01" + bytes(44)
+    refused(BadWrappedKeyError, lambda: make().unwrap(blob, "k1"), "'vault'", "pkcs11", "'k1'")
+    refused(BadWrappedKeyError, lambda: make().unwrap(bytes(60), "k1"), "'k1'", "pkcs11")
+
+
+def test_a_key_that_is_missing(make: Make) -> None:
+    for call in (
+        lambda: make().wrap(KEK, "nope"),
+        lambda: make().unwrap(b"ICWK\x01\x06pkcs11\x00\x00\x00\x01" + bytes(44), "nope"),
+    ):
+        refused(KeyNotFoundError, call, "'nope'", "token 'sales'", "k-192, k1")
+    empty = make(token_label="empty")
+    refused(KeyNotFoundError, lambda: empty.wrap(KEK, "k1"), "'k1'", "no key at all")
+
+
+def test_a_key_that_was_deleted(make: Make, hsm: SoftHsm) -> None:
+    hsm.make_key("sales", "gone")
+    client = make()
+    wrapped = client.wrap(KEK, "gone")
+    hsm.delete_key("sales", "gone")
+    refused(KeyNotFoundError, lambda: client.unwrap(wrapped, "gone"), "'gone'", "token 'sales'")
+    refused(KeyNotFoundError, lambda: client.wrap(KEK, "gone"), "'gone'", "token 'sales'")
+
+
+def test_a_key_that_may_not_decrypt(make: Make, jvm: Jvm, hsm: SoftHsm) -> None:
+    """What comes closest to a disabled key: CKA_ENCRYPT and CKA_DECRYPT false."""
+    make(token_label="odd").wrap(KEK, "k1")  # logs the process in
+    _make_disabled_key(jvm, hsm, "odd", "disabled")
+    client = make(token_label="odd")
+    refused(KeyDisabledError, lambda: client.wrap(KEK, "disabled"), "'disabled'", "token 'odd'")
+    blob = b"ICWK\x01\x06pkcs11\x00\x00\x00\x01" + bytes(44)
+    refused(KeyDisabledError, lambda: client.unwrap(blob, "disabled"), "'disabled'")
+
+
+def _make_disabled_key(jvm: Jvm, hsm: SoftHsm, token: str, label: str) -> None:
+    """pkcs11-tool has no option for it; SunPKCS11 has."""
+    java = jvm.view.java
+    attributes = "CKA_ENCRYPT = false\nCKA_DECRYPT = false\nCKA_SENSITIVE = true\n"
+    provider = java.security.Security.getProvider("SunPKCS11").configure(
+        f"--name = t\nlibrary = {hsm.library}\nslot = {hsm.slots[token]}\n"
+        f"attributes(*, CKO_SECRET_KEY, CKK_AES) = {{\n{attributes}}}\n"
+    )
+    store = java.security.KeyStore.getInstance("PKCS11", provider)
+    store.load(None, None)
+    maker = jvm.view.javax.crypto.KeyGenerator.getInstance("AES", provider)
+    maker.init(256)
+    store.setKeyEntry(label, maker.generateKey(), None, None)
+
+
+def test_a_key_that_the_token_gives_away(make: Make) -> None:
+    client = make(token_label="odd")
+    refused(ConfigurationError, lambda: client.wrap(KEK, "readable"), "'readable'", "extractable")
+
+
+def test_a_key_of_another_kind(make: Make) -> None:
+    client = make(token_label="odd")
+    refused(ConfigurationError, lambda: client.wrap(KEK, "mac"), "'mac'", "not an AES")
+
+
+def test_two_keys_of_one_label(make: Make) -> None:
+    client = make(token_label="twice")
+    refused(ConfigurationError, lambda: client.wrap(KEK, "k1"), "token 'twice'", "one label")
+
+
+def test_the_name_of_a_version_is_no_key_id(make: Make) -> None:
+    client = make()
+    refused(ConfigurationError, lambda: client.wrap(KEK, "k1.v2"), "'k1.v2'", "Use 'k1'")
+
+
+def test_a_version_that_another_process_made_is_looked_for(make: Make, hsm: SoftHsm) -> None:
+    hsm.make_key("sales", "shared")
+    client = make()
+    body = client.wrap(KEK, "shared")[HEADER:]
+    third = b"ICWK\x01\x06pkcs11\x00\x00\x00\x03" + body
+    refused(
+        KeyNotFoundError, lambda: client.unwrap(third, "shared"), "not its version 3", "'shared"
+    )
+    hsm.make_key("sales", "shared.v3")  # found now, and not the key that wrapped this
+    refused(BadWrappedKeyError, lambda: client.unwrap(third, "shared"), "version 3 of key 'shared'")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"library": None}, (f"{PREFIX}.library is missing",)),
+        ({"library": "lib.so"}, (f"{PREFIX}.library", "'lib.so'", "absolute")),
+        ({"library": '/a"b.so'}, (f"{PREFIX}.library",)),
+        ({"library": "/a\nshowInfo=true"}, (f"{PREFIX}.library",)),
+        ({"token_label": None}, (f"{PREFIX}.token-label", f"{PREFIX}.slot", "None")),
+        ({"slot": 1}, (f"{PREFIX}.token-label", f"{PREFIX}.slot", "Both")),
+        ({"token_label": " "}, (f"{PREFIX}.token-label is empty",)),
+        ({"token_label": None, "slot": "first"}, (f"{PREFIX}.slot", "'first'")),
+        ({"token_label": None, "slot": -1}, (f"{PREFIX}.slot", "'-1'")),
+        ({"pin_env": None}, (f"{PREFIX}.pin-env", f"{PREFIX}.pin-file", "Neither")),
+        ({"pin_file": "/p"}, (f"{PREFIX}.pin-env", f"{PREFIX}.pin-file", "both")),
+        ({"pin": PIN}, (f"{PREFIX}.pin ", "pin-env", "pin-file", "show a secret")),
+    ],
+    ids=str,
+)
+def test_bad_properties(make: Make, changes: dict[str, Any], words: tuple[str, ...]) -> None:
+    refused(ConfigurationError, lambda: make(**changes), *words)
+
+
+def test_what_is_not_there(make: Make, hsm: SoftHsm, folder: Path) -> None:
+    garbage = folder / "garbage.so"
+    garbage.write_text("not a library")
+    for changes, words in (
+        ({"library": "/no/such.so"}, ("/no/such.so", "does not exist", f"{PREFIX}.library")),
+        ({"library": garbage}, (str(garbage), "too short", f"{PREFIX}.library")),
+        ({"token_label": "nope"}, ("token 'nope'", "no token has", "sales", "'k1'")),
+        ({"token_label": None, "slot": 4711}, ("slot 4711", "CKR_SLOT_ID_INVALID")),
+        ({"pin_env": "NO_SUCH_VARIABLE"}, ("NO_SUCH_VARIABLE", f"{PREFIX}.pin-env")),
+        ({"pin_env": None, "pin_file": folder / "none"}, (str(folder / "none"), "does not exist")),
+    ):
+        client = make(**changes)
+        refused(ConfigurationError, lambda client=client: client.wrap(KEK, "k1"), *words)
+
+
+def test_a_slot_without_an_initialized_token(make: Make, hsm: SoftHsm) -> None:
+    client = make(token_label=None, slot=hsm.free_slot())
+    refused(ConfigurationError, lambda: client.wrap(KEK, "k1"), "not been initialized")
+
+
+def test_a_pin_file(make: Make, folder: Path) -> None:
+    file = folder / "pin"
+    file.touch(mode=0o600)
+    file.write_text(PIN + "\n")
+    client = make(pin_env=None, pin_file=file)
+    wrapped = client.wrap(KEK, "k1")
+    file.chmod(0o644)
+    other = make(pin_env=None, pin_file=file)
+    refused(ConfigurationError, lambda: other.unwrap(wrapped, "k1"), f"chmod 600 {file}")
+    assert client.unwrap(wrapped, "k1") == KEK, "who is logged in stays so"
+
+
+def test_a_java_without_pkcs11(hsm: SoftHsm, folder: Path) -> None:
+    java = start_jvm(folder / "bare.log", options=["--limit-modules", "java.se,jdk.unsupported"])
+    try:
+        client = java.client(client_properties(library=hsm.library, token_label="sales"))
+        refused(NotSupportedError, lambda: client.wrap(KEK, "k1"), "jdk.crypto.cryptoki")
+    finally:
+        java.stop()
+
+
+def test_no_secret_travels(make: Make, folder: Path) -> None:
+    file = folder / "travelling-pin"
+    file.touch(mode=0o600)
+    file.write_text(PIN)
+    for where in ({}, {"pin_env": None, "pin_file": file}):
+        client = make(raw=False, **where)
+        wrapped = client.wrap(KEK, "k1")
+        sent = client.serialized()
+        assert b"libsofthsm2.so" in sent, "so that the search means something"
+        assert PIN.encode() not in sent
+        assert KEK not in sent
+        assert PIN not in client.text()
+        assert client.travelled().unwrap(wrapped, "k1") == KEK
+
+
+def test_standard_output_is_left_as_it_was(make: Make, jvm: Jvm, hsm: SoftHsm) -> None:
+    """A label is found in what SunPKCS11 prints."""
+    system = jvm.view.java.lang.System
+    before = system.identityHashCode(system.out)
+    refused(ConfigurationError, lambda: make(token_label="nowhere").wrap(KEK, "k1"), "nowhere")
+    assert system.identityHashCode(system.out) == before
+    system.out.println("still printing")
+    system.out.flush()
+    deadline = time.monotonic() + 10  # a thread of Py4J's writes the log
+    while "still printing" not in (said := jvm.log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "Token info" not in said
+    assert "Slot" not in said
+    assert PIN not in said
+
+
+def test_rotation(turning: tuple[Client, bytes, Future[bytes]]) -> None:
+    """At the end, when it need not be waited for any more."""
+    client, first, seen = turning
+    latest = seen.result()
+    assert version(first) == 1
+    assert version(latest) == 2
+    assert client.unwrap(first, "k1") == client.unwrap(latest, "k1") == KEK

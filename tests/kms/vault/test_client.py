@@ -1,0 +1,409 @@
+"""The Vault client, against a real Vault: keys, wrapped keys, policies, and Vault's refusals."""
+
+import base64
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from doubles.faults import FaultProxy
+from harness.jvm import Client, Jvm
+from harness.refused import explained
+from servers.vault import VaultServer, key_calls
+
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    BadWrappedKeyError,
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyDisabledError,
+    KeyNotFoundError,
+    NotSupportedError,
+)
+
+DEK = b"0123456789abcdef"
+HEADER = b"ICWK\x01\x05vault"
+PREFIX = "encryption.kms.vault."
+Login = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def login(vault: VaultServer, tmp_path: Path) -> Login:
+    """`login(policy, ...)`: properties of a client with a token of these policies."""
+    return partial(vault.token_login, tmp_path / "token")
+
+
+@pytest.fixture
+def key(vault: VaultServer) -> str:
+    return vault.make_key()
+
+
+@pytest.fixture
+def client(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> Client:
+    """With the least-privilege policy for the key, and no more."""
+    return jvm.client(login(vault.driver_policy(key)), raw=True)
+
+
+def problem(
+    raised: pytest.ExceptionInfo[IcebergCryptoError], vault: VaultServer, key: str, *words: str
+) -> None:
+    """The error names the KMS and the key, says these words, and has a hint and no secret."""
+    always = ("Vault at http://127.0.0.1:", f"'{key}'")
+    explained(raised.value, [*always, *words], [vault.root, "hvs."])
+
+
+@pytest.mark.parametrize("length", [16, 24, 32])
+def test_round_trip_with_the_least_privilege(client: Client, key: str, length: int) -> None:
+    dek = bytes(range(length))
+    blob = client.wrap(dek, key)
+    assert dek not in blob
+    assert client.unwrap(blob, key) == dek
+    assert client.wrap(dek, key) != blob
+
+
+@pytest.mark.parametrize("key_type", ["aes128-gcm96", "aes256-gcm96", "chacha20-poly1305"])
+def test_key_types_that_work(jvm: Jvm, vault: VaultServer, login: Login, key_type: str) -> None:
+    key = vault.make_key(type=key_type)
+    client = jvm.client(login(vault.driver_policy(key)))
+    client.check(key)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+
+
+def test_wrapped_key_is_a_header_and_vaults_ciphertext(
+    vault: VaultServer, client: Client, key: str
+) -> None:
+    blob = client.wrap(DEK, key)
+    assert blob.startswith(HEADER + (1).to_bytes(4, "big") + b"vault:v1:")
+    request = {
+        "ciphertext": blob[len(HEADER) + 4 :].decode(),
+        "associated_data": base64.b64encode(key.encode()).decode(),
+    }
+    answer = vault.call("POST", f"transit/decrypt/{key}", request)
+    assert base64.b64decode(answer["data"]["plaintext"]) == DEK
+
+
+def test_rotation_in_vault_leaves_older_keys_readable(
+    vault: VaultServer, client: Client, key: str
+) -> None:
+    first = client.wrap(DEK, key)
+    for _ in range(2):
+        vault.rotate_key(key)
+    newer = client.wrap(DEK, key)
+    assert newer.startswith(HEADER + (3).to_bytes(4, "big") + b"vault:v3:")
+    assert client.unwrap(first, key) == client.unwrap(newer, key) == DEK
+
+
+def test_version_below_the_minimum(vault: VaultServer, client: Client, key: str) -> None:
+    old = client.wrap(DEK, key)
+    vault.rotate_key(key)
+    new = client.wrap(DEK, key)
+    vault.configure_key(key, min_decryption_version=2)
+    with pytest.raises(KeyDisabledError) as raised:
+        client.unwrap(old, key)
+    problem(raised, vault, key, "min_decryption_version", f"transit/keys/{key}/config")
+    assert client.unwrap(new, key) == DEK
+    vault.configure_key(key, min_decryption_version=1)
+    assert client.unwrap(old, key) == DEK
+
+
+@pytest.mark.parametrize("bit", [0x01, 0x02, 0x80])
+def test_a_flipped_bit_is_noticed_wherever_it_is(client: Client, key: str, bit: int) -> None:
+    """Base64's unused bits too, which Vault itself ignores."""
+    blob = client.wrap(DEK, key)
+    for position in range(len(blob)):
+        altered = bytearray(blob)
+        altered[position] ^= bit
+        with pytest.raises((BadWrappedKeyError, NotSupportedError)) as raised:
+            client.unwrap(bytes(altered), key)
+        later = altered[len(b"ICWK")] > 1  # the layout, which a later version may well have
+        assert type(raised.value) is (NotSupportedError if later else BadWrappedKeyError)
+        assert f"'{key}'" in str(raised.value)
+        assert raised.value.hint
+
+
+@pytest.mark.parametrize("length", [0, 3, 11, 14, 15, 24, 40, -4, -1])
+def test_truncated(client: Client, key: str, length: int) -> None:
+    blob = client.wrap(DEK, key)
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob[:length], key)
+    assert f"'{key}'" in str(raised.value)
+
+
+def test_versions_that_contradict(vault: VaultServer, client: Client, key: str) -> None:
+    vault.rotate_key(key)
+    blob = client.wrap(DEK, key)
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob.replace(b"\x00\x02vault:v2:", b"\x00\x01vault:v2:"), key)
+    problem(raised, vault, key, "header says version 1")
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob.replace(b"\x00\x02vault:v2:", b"\x00\x09vault:v9:"), key)
+    problem(raised, vault, key, "version is too new")
+
+
+def test_blob_of_another_key(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> None:
+    other = vault.make_key()
+    client = jvm.client(login(vault.driver_policy(key, other)), raw=True)
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(client.wrap(DEK, other), key)
+    problem(raised, vault, key, "message authentication failed")
+
+
+def test_blob_shown_under_another_name(vault: VaultServer, client: Client, key: str) -> None:
+    """The same key material under another name: the key id is authenticated."""
+    blob = client.wrap(DEK, key)
+    request = {"ciphertext": blob[len(HEADER) + 4 :].decode(), "associated_data": "b3RoZXI="}
+    status, answer = vault.request("POST", f"transit/decrypt/{key}", request, vault.root)
+    assert (status, answer["errors"]) == (400, ["cipher: message authentication failed"])
+
+
+@pytest.mark.parametrize(
+    ("blob", "words"),
+    [
+        (b"ICWK\x01\x08keystore" + bytes(40), "was wrapped by KMS type 'keystore'"),
+        (b"\x01\x02\x02\x00" + bytes(150), "was not wrapped by KMS type vault"),
+    ],
+)
+def test_blob_of_another_kms(client: Client, key: str, blob: bytes, words: str) -> None:
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob, key)
+    assert words in str(raised.value)
+    assert f"'{key}'" in str(raised.value)
+
+
+def test_missing_key(jvm: Jvm, vault: VaultServer, login: Login, client: Client, key: str) -> None:
+    """With the least privilege Vault says 403, not that the key is missing."""
+    blob = client.wrap(DEK, key)
+    missing = jvm.client(login(vault.driver_policy("missing")), raw=True)
+    for attempt in (lambda: missing.wrap(DEK, "missing"), lambda: missing.unwrap(blob, "missing")):
+        with pytest.raises(KeyNotFoundError) as raised:
+            attempt()
+        problem(raised, vault, "missing", "has no key", "create_key('missing')")
+
+
+def test_missing_key_when_another_is_in_use(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str
+) -> None:
+    client = jvm.client(login(vault.driver_policy(key, "missing")), raw=True)
+    client.wrap(DEK, key)
+    with pytest.raises(KeyNotFoundError) as raised:
+        client.wrap(DEK, "missing")
+    problem(raised, vault, "missing", "has no key")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first call", "later call"])
+def test_no_login_creates_a_key_by_wrapping(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str, first: bool
+) -> None:
+    """Not even one that may: Vault's encrypt makes a missing key otherwise."""
+    everything = vault.make_policy(
+        'path "transit/*" { capabilities = ["create", "update", "read"] }'
+    )
+    client = jvm.client(login(everything), raw=True)
+    if not first:
+        client.wrap(DEK, key)
+    with pytest.raises(KeyNotFoundError) as raised:
+        client.wrap(DEK, "mistyped")
+    problem(raised, vault, "mistyped", "has no key")
+    assert "mistyped" not in vault.key_names()
+
+
+def test_vault_would_have_created_it(vault: VaultServer) -> None:
+    """What the client guards against, and the words of the refusal that it asks for."""
+    request = {"plaintext": base64.b64encode(DEK).decode()}
+    vault.call("POST", "transit/encrypt/made-by-encrypting", request)
+    assert "made-by-encrypting" in vault.key_names()
+    status, answer = vault.request(
+        "POST", "transit/encrypt/not-made", {**request, "type": "ecdsa-p256"}, vault.root
+    )
+    assert (status, answer["errors"]) == (
+        400,
+        ["key type ecdsa-p256 not supported for this operation"],
+    )
+
+
+def test_deleted_key(vault: VaultServer, client: Client, key: str) -> None:
+    blob = client.wrap(DEK, key)
+    vault.delete_key(key)
+    for attempt in (lambda: client.wrap(DEK, key), lambda: client.unwrap(blob, key)):
+        with pytest.raises(KeyNotFoundError) as raised:
+            attempt()
+        problem(raised, vault, key, "has no key")
+
+
+def test_key_deleted_and_made_again(vault: VaultServer, client: Client, key: str) -> None:
+    blob = client.wrap(DEK, key)
+    vault.delete_key(key)
+    vault.make_key(key)
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob, key)
+    problem(raised, vault, key, "deleted and made again")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"derived": True}, "is a derived key"),
+        ({"derived": True, "convergent_encryption": True}, "is a derived key"),
+        ({"type": "rsa-2048"}, "non-AEAD cipher suite rsa-2048"),
+        ({"type": "ecdsa-p256"}, "non-AEAD cipher suite ecdsa-p256"),
+        ({"type": "hmac", "key_size": 32}, "non-AEAD cipher suite hmac"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else json.dumps(value),
+)
+def test_keys_that_cannot_wrap(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str, parameters: dict[str, Any], words: str
+) -> None:
+    unfit = vault.make_key(**parameters)
+    client = jvm.client(login(vault.driver_policy(unfit, key)), raw=True)
+    blob = client.wrap(DEK, key)
+    for attempt in (lambda: client.wrap(DEK, unfit), lambda: client.unwrap(blob, unfit)):
+        with pytest.raises(NotSupportedError) as raised:
+            attempt()
+        problem(raised, vault, unfit, words, "aes256-gcm96")
+
+
+def test_what_anybody_wrapped_for_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
+    """Vault decrypts it, but not with the associated data that always goes along: wrapping is authenticated."""
+    rsa = vault.make_key(type="rsa-2048")
+    pem = vault.read_key(rsa)["keys"]["1"]["public_key"]
+    public = load_pem_public_key(pem.encode())
+    assert isinstance(public, RSAPublicKey)
+    made = public.encrypt(DEK, OAEP(MGF1(SHA256()), SHA256(), None))
+    ciphertext = "vault:v1:" + base64.b64encode(made).decode()
+    answer = vault.call("POST", f"transit/decrypt/{rsa}", {"ciphertext": ciphertext})
+    assert base64.b64decode(answer["data"]["plaintext"]) == DEK, "the control"
+    client = jvm.client(login(vault.driver_policy(rsa)), raw=True)
+    assert client.authenticates(rsa)
+    with pytest.raises(NotSupportedError) as raised:
+        client.unwrap(HEADER + (1).to_bytes(4, "big") + ciphertext.encode(), rsa)
+    problem(raised, vault, rsa, "non-AEAD cipher suite rsa-2048", "aes256-gcm96")
+
+
+@pytest.mark.parametrize(
+    ("granted", "refused"),
+    [("encrypt", "decrypt"), ("decrypt", "encrypt"), (None, "decrypt")],
+)
+@pytest.mark.parametrize("looks", [True, False], ids=["default policy", "no default policy"])
+def test_permission_denied(
+    jvm: Jvm,
+    vault: VaultServer,
+    login: Login,
+    client: Client,
+    key: str,
+    granted: str | None,
+    refused: str,
+    looks: bool,
+) -> None:
+    policy = vault.make_policy(
+        f'path "transit/{granted}/{key}" {{ capabilities = ["update"] }}'
+        if granted
+        else "# nothing"
+    )
+    denied = jvm.client(login(policy, no_default_policy=not looks), raw=True)
+    with pytest.raises(AccessDeniedError) as raised:
+        denied.wrap(DEK, key)
+    assert type(raised.value) is AccessDeniedError or not looks
+    problem(raised, vault, key, f"may not {refused}", f'path "transit/{refused}/{key}"')
+    assert ("its policies do not allow it" in str(raised.value)) == looks
+    if granted != "decrypt":
+        with pytest.raises(AccessDeniedError) as raised:
+            denied.unwrap(client.wrap(DEK, key), key)
+        problem(raised, vault, key, "may not decrypt")
+
+
+def test_permission_taken_and_given_back(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str
+) -> None:
+    policy = vault.driver_policy(key)
+    text = vault.call("GET", f"sys/policies/acl/{policy}")["data"]["policy"]
+    client = jvm.client(login(policy), raw=True)
+    blob = client.wrap(DEK, key)
+    vault.call("PUT", f"sys/policies/acl/{policy}", {"policy": "# nothing"})
+    with pytest.raises(AccessDeniedError):
+        client.unwrap(blob, key)
+    vault.call("PUT", f"sys/policies/acl/{policy}", {"policy": text})
+    assert client.unwrap(blob, key) == DEK
+
+
+@pytest.mark.parametrize(
+    "key_id", ["a/b", "..", "a..b", "", " ", "a b", "k?x=1", "k%2f", "ä", "-k"]
+)
+def test_names_that_no_key_has(client: Client, key_id: str) -> None:
+    for attempt in (lambda: client.wrap(DEK, key_id), lambda: client.unwrap(DEK, key_id)):
+        with pytest.raises(ConfigurationError, match="cannot be the name of a key"):
+            attempt()
+
+
+def test_no_engine_at_the_mount(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> None:
+    anything = vault.make_policy('path "*" { capabilities = ["create", "update"] }')
+    client = jvm.client({**login(anything), f"{PREFIX}transit-mount": "elsewhere"}, raw=True)
+    with pytest.raises(ConfigurationError) as raised:
+        client.wrap(DEK, key)
+    problem(raised, vault, key, "no transit engine at 'elsewhere'", f"{PREFIX}transit-mount")
+
+
+def test_another_engine_at_the_mount_gets_no_key(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str
+) -> None:
+    """A key-value engine would store what it is sent."""
+    vault.call("POST", "sys/mounts/kv", {"type": "kv"})
+    anything = vault.make_policy('path "*" { capabilities = ["create", "update"] }')
+    client = jvm.client({**login(anything), f"{PREFIX}transit-mount": "kv"}, raw=True)
+    with pytest.raises(ConfigurationError) as raised:
+        client.wrap(DEK, key)
+    problem(raised, vault, key, "no transit engine at 'kv'")
+    assert vault.request("GET", f"kv/encrypt/{key}", token=vault.root)[0] == 404
+
+
+def test_mount_and_namespace_are_used(
+    jvm: Jvm, vault: VaultServer, login: Login, faults: Callable[..., FaultProxy]
+) -> None:
+    """Vault's open-source core has no namespaces and ignores the header; that it is sent is seen here."""
+    vault.call("POST", "sys/mounts/team/keys", {"type": "transit"})
+    key = vault.make_key(mount="team/keys")
+    anything = vault.make_policy('path "team/*" { capabilities = ["update"] }')
+    proxy = faults(vault.port)
+    named = {f"{PREFIX}transit-mount": "/team/keys/", f"{PREFIX}namespace": "team/data"}
+    client = jvm.client({**login(anything, address=proxy.url), **named}, raw=True)
+    assert client.unwrap(client.wrap(DEK, key), key) == DEK
+    assert proxy.requests[-1] == f"POST /v1/team/keys/decrypt/{key}"
+    assert {seen["x-vault-namespace"] for seen in proxy.headers} == {"team/data"}
+    assert client.text() == f"Vault at {proxy.url} (team/keys, namespace team/data)"
+
+
+def test_first_wrap_asks_more_and_later_ones_do_not(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str, faults: Callable[..., FaultProxy]
+) -> None:
+    proxy = faults(vault.port)
+    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
+    client.wrap(DEK, key)
+    assert [path.partition("/v1/")[2] for path in proxy.requests] == [
+        "auth/token/lookup-self",  # can it be renewed?
+        f"transit/decrypt/{key}",  # is it a transit engine?
+        f"transit/encrypt/{key}",
+        f"transit/decrypt/{key}",  # is the key id authenticated?
+    ]
+    assert key_calls(proxy) == 1
+    assert base64.b64encode(DEK) not in proxy.bodies[0] + proxy.bodies[1]
+    proxy.forget()
+    client.unwrap(client.wrap(DEK, key), key)
+    assert len(proxy.requests) == key_calls(proxy) == 2
+
+
+def test_vault_that_ignores_associated_data(
+    jvm: Jvm, vault: VaultServer, login: Login, key: str, faults: Callable[..., FaultProxy]
+) -> None:
+    """As Vault did before 1.13: it decrypts whatever the associated data. The last answer is made up."""
+    proxy = faults(vault.port)
+    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
+    decrypted = json.dumps({"data": {"plaintext": base64.b64encode(DEK).decode()}})
+    proxy.next = ["pass", "pass", "pass", ("status", 200, {}, decrypted)]
+    with pytest.raises(NotSupportedError) as raised:
+        client.wrap(DEK, key)
+    problem(raised, vault, key, "Vault 1.13 or newer")
