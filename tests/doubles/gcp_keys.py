@@ -1,9 +1,9 @@
 """The keys of the Google Cloud KMS double: rings, keys, versions and their states, and AES-GCM.
 
-Refusals have the words and details that gcloud and Google's client libraries are on record with: a version that is not
-enabled (KEY_DISABLED), a key of another purpose (CRYPTO_SCHEME_MISMATCH), a ciphertext that is invalid or another key's,
-and the checksums of Google's "Data integrity guidelines". CRYPTO_SCHEME_MISMATCH is on record for `asymmetricSign` with
-a key for encryption; the other way round it is assumed.
+Refusals have the words and details that gcloud and Google's client libraries are on record with: a version that is
+not enabled (KEY_DISABLED), a key of another purpose (CRYPTO_SCHEME_MISMATCH), a ciphertext that is invalid or another
+key's, and the checksums of Google's "Data integrity guidelines". CRYPTO_SCHEME_MISMATCH is on record for
+`asymmetricSign` with a key for encryption; the other way round it is assumed.
 """
 
 import os

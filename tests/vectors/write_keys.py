@@ -1,7 +1,7 @@
-"""Writes golden wrapped keys with a build of this project: `ICEBERG_CRYPTO_TEST_CLASSES=JAR python write_keys.py BUILD`.
+"""Writes golden wrapped keys with a build of this project: `python write_keys.py BUILD`.
 
-BUILD names the build, the short id of its commit; JAR is its jar. The master keys are in master-keys.json and keys.p12,
-and are made when they are not there. README.md says what is in the files.
+ICEBERG_CRYPTO_TEST_CLASSES names its jar, and BUILD the build, the short id of its commit. The master keys are in
+master-keys.json and keys.p12, and are made when they are not there. README.md says what is in the files.
 """
 
 import json
@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pyspark_iceberg_crypto import ConfigurationError
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # for harness, servers and doubles
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for harness, servers and doubles
 
 from doubles.azure import HSM, AzureDouble
 from doubles.azure_keys import Key, Version
@@ -31,6 +30,7 @@ from servers.softhsm import SoftHsm, client_properties
 from servers.vault import VaultServer, start_vault
 from vectors.write_tables import copy_keys
 
+HERE = Path(__file__).parent
 MASTER_KEYS = HERE / "master-keys.json"
 NAME = "golden"
 KEK = bytes(range(16))

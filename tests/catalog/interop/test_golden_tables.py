@@ -1,4 +1,4 @@
-"""Tables that earlier builds wrote are read, verified and written to by this one: vectors/README.md has what they are."""
+"""Tables that earlier builds wrote are read, verified and written to by this one: see vectors/README.md."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A table's whole life on each catalog, with Spark as users have it: compiled code, compression, Hadoop's local files."""
+"""A table's whole life on each catalog, with Spark as users have it: compiled code, compression, local files."""
 
 import json
 import sys
@@ -51,7 +51,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
-    assert seen[kind] == "ended"
+    assert seen[kind] == "ended", seen[kind]
 
 
 def test_nothing_is_set_otherwise(seen: dict[str, Any]) -> None:
