@@ -147,7 +147,6 @@ def defaults(spark: SparkSession, catalog: str) -> dict[str, Any]:
     management = spark._jvm.java.lang.management.ManagementFactory
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     frame = spark.sql("SELECT sum(id) FROM range(9)")._jdf
-    frame.count()
     frame.collect()
     plan = frame.queryExecution().executedPlan().toString()
     table = f"{catalog}.probe.t"

@@ -124,7 +124,10 @@ def test_behind_cache_and_retries(make: Make) -> None:
 
 def test_nothing_is_done_before_the_first_call(make: Make) -> None:
     """Initializing names things; it neither looks for them nor logs in."""
-    make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE").close()
+    client = make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE")
+    with pytest.raises(ConfigurationError):
+        client.wrap(KEK, "k1")
+    client.close()
 
 
 def test_every_flipped_bit_is_found(make: Make) -> None:
