@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from harness.files import files_below, untouched
 from harness.keystore import make_keystore
 from harness.lake import Lake

@@ -64,9 +64,9 @@ def test_every_metadata_table(lake: Lake, table: str) -> None:
         "refs": 1,
         "manifests": 3,
         "partitions": 2,
-        "all_data_files": 999,
+        "all_data_files": 2,
         "all_delete_files": 1,
-        "all_files": 999,
+        "all_files": 3,
         "all_manifests": 6,
         "all_entries": 3,
         "position_deletes": 1,
@@ -162,7 +162,7 @@ def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
         assert key_metadata(frame.collect()) == [None] * 3
         frame.unpersist()
     spark.catalog.dropTempView("entries_of_table")  # SHOW VIEWS of other tests would list it
-    with pytest.raises(Exception, match="zzz"):
+    with pytest.raises(Exception, match="Cannot append to a metadata table"):
         hive.sql(f"INSERT INTO {table}.files SELECT * FROM {table}.files")
 
 

@@ -103,6 +103,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
   }
 
   private void assertRefused(String... words) throws IOException {
+    Map<Path, String> before = TestLake.states(folder.resolve("warehouse"));
     Table table = reloaded();
     assertThatThrownBy(table::schema)
         .isInstanceOf(TamperedException.class)
@@ -112,6 +113,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     assertThatThrownBy(() -> TestLake.ids(table)).isInstanceOf(TamperedException.class);
     assertThatThrownBy(table::newAppend).isInstanceOf(TamperedException.class);
     assertThatThrownBy(() -> TestLake.write(table, 77)).isInstanceOf(TamperedException.class);
+    assertThat(TestLake.states(folder.resolve("warehouse"))).isNotEmpty().isEqualTo(before);
     try (Closeable stock = (Closeable) lake.openStock()) {
       assertThatCode(() -> ((Catalog) stock).loadTable(T).schema())
           .as("the stock catalog takes it")
