@@ -86,7 +86,7 @@ class MetadataVictim:
 
 NOTICED_IN_METADATA = {
     "hash": ("might have been modified",),
-    "code": (": its metadata is refused",),
+    "MAC": (": its metadata is refused",),
     "wrapped key": ("io.icebergcrypto.BadWrappedKeyException",),
     "key id": ("encryption.key-id is gone", "encryption.key-id and the table's keys are gone"),
     "list key": ("is not in encryption-keys", "in encryption-keys does not decrypt"),

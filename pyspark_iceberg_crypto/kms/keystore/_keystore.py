@@ -7,13 +7,15 @@ import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._secrets import require_private
+from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
 
 
@@ -28,18 +30,19 @@ class Keystore(Kms):
     The file is only ever replaced as a whole: a crash while a key is added leaves the old one, and two
     processes that add keys wait for each other.
 
-    Attributes:
-        path: the keystore file.
-        password_env: the name of the environment variable that holds the password.
-        password_file: instead, a file that holds the password, on one line.
-
     Raises:
         ConfigurationError: not exactly one of password_env and password_file is given.
     """
 
-    path: str | os.PathLike[str]
-    password_env: str | None = None
-    password_file: str | os.PathLike[str] | None = None
+    path: AnyPath = field(metadata=about("The keystore file.", text=absolute))
+    password_env: str | None = setting(
+        "The name of the environment variable that holds the password."
+    )
+    password_file: AnyPath | None = setting(
+        "Instead, a file that holds the password, on one line.", text=absolute
+    )
+
+    kms_type: ClassVar[str] = "keystore"
 
     def __post_init__(self) -> None:
         if not os.fspath(self.path):
@@ -53,11 +56,11 @@ class Keystore(Kms):
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         keys: Sequence[str] = ("k1",),
         *,
         password_env: str | None = None,
-        password_file: str | os.PathLike[str] | None = None,
+        password_file: AnyPath | None = None,
         key_bits: int = 256,
     ) -> Keystore:
         """Make a keystore file with a new random key for each name; only its owner can read it.
@@ -95,16 +98,6 @@ class Keystore(Kms):
                 raise _exists(target) from None
         return store
 
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this keystore."""
-        prefix = "encryption.kms.keystore"
-        found = {"encryption.kms-type": "keystore", f"{prefix}.path": str(self._absolute())}
-        if self.password_env:
-            found[f"{prefix}.password-env"] = self.password_env
-        if self.password_file:
-            found[f"{prefix}.password-file"] = str(Path(self.password_file).absolute())
-        return found
-
     def keys(self) -> list[str]:
         """Return the ids of ``list_keys()``, which every KMS has: use that one."""
         return [key.key_id for key in self.list_keys()]
@@ -115,11 +108,6 @@ class Keystore(Kms):
         Args:
             name: the key's name (its key id).
             key_bits: 128, 192 or 256.
-
-        Raises:
-            ConfigurationError: there is a key of that name, the name or size is wrong, or the file or its
-                password cannot be used.
-            LoginFailedError: the password is wrong.
         """
         (key_id,) = _check_names([name])
         _versions.check_bits(key_bits)
@@ -145,13 +133,7 @@ class Keystore(Kms):
         return self.describe_key(key_id)
 
     def list_keys(self) -> list[KeyInfo]:
-        """List the keys in the file, by their ids.
-
-        Raises:
-            ConfigurationError: there is no such file, others may read it, its password is missing, or it
-                is no keystore.
-            LoginFailedError: the password is wrong.
-        """
+        """List the keys in the file, by their ids."""
         entries = self._entries()
         return [
             self._info(key_id, versions, entries)
@@ -159,14 +141,7 @@ class Keystore(Kms):
         ]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell the versions of a key.
-
-        Raises:
-            KeyNotFoundError: the file has no such key.
-            ConfigurationError: there is no such file, others may read it, its password is missing, or it
-                is no keystore.
-            LoginFailedError: the password is wrong.
-        """
+        """Tell the versions of a key."""
         (name,) = _check_names([key_id])
         found = [info for info in self.list_keys() if info.key_id == name]
         if not found:
@@ -182,11 +157,6 @@ class Keystore(Kms):
         Args:
             key_id: the key.
             key_bits: 128, 192 or 256, for the new version.
-
-        Raises:
-            KeyNotFoundError: the file has no such key.
-            ConfigurationError: the file or its password cannot be used.
-            LoginFailedError: the password is wrong.
         """
         (name,) = _check_names([key_id])
         _versions.check_bits(key_bits)
@@ -211,7 +181,7 @@ class Keystore(Kms):
             f"chmod 400 {keystore}",
         ]
         if self.password_file:
-            secret = shlex.quote(str(Path(self.password_file).absolute()))
+            secret = shlex.quote(absolute(self.password_file))
             lines += [f"chown spark: {secret}", f"chmod 400 {secret}"]
         else:
             lines += [

@@ -14,7 +14,9 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
+from pyspark_iceberg_crypto.kms._settings import AnyPath
 
 MIN_PASSWORD = 6  # keytool's own limit
 TIMEOUT = 120  # seconds
@@ -34,6 +36,15 @@ _ENTRY = re.compile(
 # English, to be read here. Java's better compiler stays on: it halves the time that hashing the password takes.
 _JVM = ("-J-Duser.language=en", "-J-Duser.country=US", "-J-XX:+UseSerialGC")
 
+_WRONG_PASSWORD = Rule(
+    LoginFailedError,
+    "check the password in {place}",
+    "the keystore's password is wrong (or the file is damaged)",
+)
+ERRORS = ErrorTable(
+    {"password was incorrect": _WRONG_PASSWORD, "Integrity check failed": _WRONG_PASSWORD}
+)
+
 
 @dataclass(frozen=True)
 class Password:
@@ -43,7 +54,7 @@ class Password:
     place: str
 
     @classmethod
-    def of(cls, env: str | None, file: str | os.PathLike[str] | None) -> Password:
+    def of(cls, env: str | None, file: AnyPath | None) -> Password:
         """Check that there is a password in the variable or file.
 
         Raises:
@@ -129,12 +140,10 @@ def _run(*arguments: str) -> str:
         return done.stdout
     said = (done.stdout + done.stderr).strip().partition("\n")[0]
     said = said.removeprefix("keytool error: ").removeprefix("java.io.IOException: ")
-    if "password was incorrect" in said or "Integrity check failed" in said:
-        raise LoginFailedError(
-            "the keystore's password is wrong (or the file is damaged)",
-            f"check the password in {arguments[-1]}",
-        )
-    raise ConfigurationError(f"keytool refused: {said}", "is the file a PKCS12 keystore?")
+    codes = [words for words in ERRORS.rules if words in said]
+    raise ERRORS.find(codes, "keytool", said, place=arguments[-1]) or ConfigurationError(
+        f"keytool refused: {said}", "is the file a PKCS12 keystore?"
+    )
 
 
 def _find() -> str:

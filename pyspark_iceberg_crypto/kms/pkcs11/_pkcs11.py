@@ -6,13 +6,26 @@ import os
 import secrets
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.pkcs11._tool import Pin, Token, TokenKey
+
+
+def _slot_number(slot: int | str | None) -> int:
+    try:
+        number = slot if isinstance(slot, int) else int(str(slot), 0)
+    except ValueError:
+        number = -1
+    if isinstance(slot, bool) or number < 0:
+        raise ConfigurationError(
+            f"{slot!r} is not a slot's id", "give the number that pkcs11-tool --list-slots shows"
+        )
+    return number
 
 
 @dataclass(frozen=True)
@@ -24,23 +37,29 @@ class Pkcs11(Kms):
 
     Making and listing keys runs OpenSC's ``pkcs11-tool``; Spark does not need it. Each run is one login.
 
-    Attributes:
-        library: the HSM's PKCS#11 library, such as /usr/lib/softhsm/libsofthsm2.so.
-        token_label: the token's label.
-        slot: instead, the id of the slot that the token is in, such as 0x1866d758. Slots may be numbered
-            anew when tokens come and go; labels stay.
-        pin_env: the name of the environment variable that holds the pin of the token's user.
-        pin_file: instead, a file that holds the pin; its owner's alone.
-
     Raises:
         ConfigurationError: not exactly one of token_label and slot, or of pin_env and pin_file, is given.
     """
 
-    library: str | os.PathLike[str]
-    token_label: str | None = None
-    slot: int | str | None = None
-    pin_env: str | None = None
-    pin_file: str | os.PathLike[str] | None = None
+    library: AnyPath = field(
+        metadata=about(
+            "The HSM's PKCS#11 library, such as /usr/lib/softhsm/libsofthsm2.so.", text=absolute
+        )
+    )
+    token_label: str | None = setting("The token's label.")
+    slot: int | str | None = setting(
+        "Instead, the id of the slot that the token is in, such as 0x1866d758. Slots may be "
+        "numbered anew when tokens come and go; labels stay.",
+        text=lambda slot: str(_slot_number(slot)),
+    )
+    pin_env: str | None = setting(
+        "The name of the environment variable that holds the pin of the token's user."
+    )
+    pin_file: AnyPath | None = setting(
+        "Instead, a file that holds the pin; its owner's alone.", text=absolute
+    )
+
+    kms_type: ClassVar[str] = "pkcs11"
 
     def __post_init__(self) -> None:
         if not os.fspath(self.library):
@@ -60,34 +79,12 @@ class Pkcs11(Kms):
                 "name the environment variable or the file that holds the pin",
             )
 
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this token."""
-        prefix = "encryption.kms.pkcs11"
-        found = {"encryption.kms-type": "pkcs11", f"{prefix}.library": self._library()}
-        if self.token_label is not None:
-            found[f"{prefix}.token-label"] = self.token_label
-        if self.slot is not None:
-            found[f"{prefix}.slot"] = str(_slot_number(self.slot))
-        if self.pin_env:
-            found[f"{prefix}.pin-env"] = self.pin_env
-        if self.pin_file:
-            found[f"{prefix}.pin-file"] = str(Path(self.pin_file).absolute())
-        return found
-
     def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
         """Make a new AES key on the token: sensitive, never extractable, usable after login only.
 
         Args:
             name: the key's name (its key id): the label that it gets.
             key_bits: 128, 192 or 256.
-
-        Raises:
-            ConfigurationError: there is a key of that name, the name or size is wrong, pkcs11-tool is
-                missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            AccessDeniedError: this login may not make keys.
-            NotSupportedError: the token cannot make such a key.
-            KmsUnavailableError: the HSM does not answer.
         """
         _versions.check_name(name)
         _versions.check_bits(key_bits)
@@ -104,11 +101,6 @@ class Pkcs11(Kms):
 
         A key that can be extracted, or that could be once, is not "enabled": its state is "can be extracted",
         and ``check`` without a key's name leaves it out. Spark itself uses it if the token keeps it sensitive.
-
-        Raises:
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            KmsUnavailableError: the HSM does not answer.
         """
         keys = {key.label: key for key in self._token().aes_keys()}
         return [
@@ -118,14 +110,7 @@ class Pkcs11(Kms):
         ]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key's newest version may do, and its versions.
-
-        Raises:
-            KeyNotFoundError: the token has no such key.
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            KmsUnavailableError: the HSM does not answer.
-        """
+        """Tell what a key's newest version may do, and its versions."""
         _versions.check_name(key_id)
         keys = self.list_keys()
         found = [info for info in keys if info.key_id == key_id]
@@ -141,13 +126,6 @@ class Pkcs11(Kms):
         Args:
             key_id: the key.
             key_bits: 128, 192 or 256, for the new version.
-
-        Raises:
-            KeyNotFoundError: the token has no such key.
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            AccessDeniedError: this login may not make keys.
-            KmsUnavailableError: the HSM does not answer.
         """
         _versions.check_name(key_id)
         _versions.check_bits(key_bits)
@@ -172,7 +150,7 @@ class Pkcs11(Kms):
             f"{tool} --login --list-objects --type secrkey",
         ]
         if self.pin_file:
-            secret = shlex.quote(str(Path(self.pin_file).absolute()))
+            secret = shlex.quote(absolute(self.pin_file))
             lines += [
                 "# 4. The pin, on every host; 'spark' being the user that Spark runs as:",
                 f"chown spark: {secret}",
@@ -241,16 +219,4 @@ class Pkcs11(Kms):
         return f"PKCS#11 {which} of {self._library()}"
 
     def _library(self) -> str:
-        return str(Path(self.library).absolute())
-
-
-def _slot_number(slot: int | str | None) -> int:
-    try:
-        number = slot if isinstance(slot, int) else int(str(slot), 0)
-    except ValueError:
-        number = -1
-    if isinstance(slot, bool) or number < 0:
-        raise ConfigurationError(
-            f"{slot!r} is not a slot's id", "give the number that pkcs11-tool --list-slots shows"
-        )
-    return number
+        return absolute(self.library)

@@ -10,15 +10,15 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.MetadataAuthentication;
+import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.integrity.MetadataHash;
 import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
-import io.icebergcrypto.io.StatisticsPolicy;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
@@ -433,7 +433,7 @@ public final class EncryptedCatalog
   }
 
   private Table loaded(TableIdentifier identifier, Supplier<Table> load) {
-    return MetadataHash.checked(fullName(identifier), load);
+    return HashMismatchRetry.checked(fullName(identifier), load);
   }
 
   @Override
@@ -620,13 +620,13 @@ public final class EncryptedCatalog
 
   @Override
   public View loadView(TableIdentifier identifier) {
-    return MetadataHash.checked(
+    return HashMismatchRetry.checked(
         fullName(identifier), () -> viewsFor(identifier).loadView(identifier));
   }
 
   @Override
   public View loadView(TableIdentifier identifier, LoadContext context) {
-    return MetadataHash.checked(
+    return HashMismatchRetry.checked(
         fullName(identifier), () -> viewsFor(identifier).loadView(identifier, context));
   }
 

@@ -11,9 +11,9 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.catalog.EncryptedTableOperations;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.integrity.MetadataHash;
 import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -103,13 +103,13 @@ public final class Purge {
     TableMetadata metadata = table.operations().current();
     requireLostKey(metadata);
     try (FileIO own = ownStorage(table)) {
-      FileIO io = KeylessFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
-      return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+      FileIO io = KeylessFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
+      return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
   }
 
   private Table loadBehind() {
-    return MetadataHash.checked(name, () -> delegate.loadTable(identifier));
+    return HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
   }
 
   private void requireLostKey(TableMetadata metadata) {

@@ -3,11 +3,11 @@ package io.icebergcrypto.config;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.integrity.MetadataFileIO;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.EncryptionManagerFactory;
-import io.icebergcrypto.io.StatisticsPolicy;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -121,9 +121,9 @@ public final class CatalogSettings {
     }
 
     if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
-      MetadataFileIO.configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
+      FailFastFileIO.configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
     } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
-      MetadataFileIO.configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
+      FailFastFileIO.configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
     }
 
     return behind;

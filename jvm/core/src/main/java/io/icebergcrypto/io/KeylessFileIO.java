@@ -1,5 +1,6 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.config.StatisticsPolicy;
 import java.util.Map;
 import org.apache.iceberg.encryption.EncryptingFileIO;
 import org.apache.iceberg.encryption.PlaintextEncryptionManager;

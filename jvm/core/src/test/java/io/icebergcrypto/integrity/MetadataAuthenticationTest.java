@@ -270,11 +270,11 @@ public class MetadataAuthenticationTest extends LakeFixture {
   @Test
   void anEmptyTableIsAuthenticatedToo() throws IOException {
     Table table = create("t");
-    assertThat(table.properties().get(MetadataCode.PROPERTY)).startsWith("v2.hmac-sha256.");
+    assertThat(table.properties().get(MetadataMac.PROPERTY)).startsWith("v2.hmac-sha256.");
     edit(
         file(table),
         json -> {
-          json.getAsJsonObject("properties").remove(MetadataCode.PROPERTY);
+          json.getAsJsonObject("properties").remove(MetadataMac.PROPERTY);
           json.remove("encryption-keys");
         });
     assertRefused("has no encryption.metadata-mac");
@@ -437,7 +437,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     table.updateSchema().updateColumnDoc("data", "text").commit();
     Transaction transaction = table.newTransaction();
     transaction.newAppend().appendFile(TestLake.write(table, 3)).commit();
-    transaction.updateProperties().remove(MetadataCode.PROPERTY).commit();
+    transaction.updateProperties().remove(MetadataMac.PROPERTY).commit();
     TestLake.append(reloaded(), 4);
     transaction.commitTransaction(); // after a conflict
     assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L, 3L, 4L);

@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.TamperedException;
 import java.io.IOException;
@@ -30,7 +30,7 @@ import org.apache.iceberg.view.ViewMetadataParser;
  * a thread opens again soon is parsed here first, and what cannot be is an error that Iceberg does
  * not retry. Only the catalog behind works with this; tables get the storage below.
  */
-public final class MetadataFileIO implements SupportsBulkOperations, Configurable<Object> {
+public final class FailFastFileIO implements SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
 
   /** Property of the catalog behind, not for users: the class of the storage below. */
@@ -50,7 +50,7 @@ public final class MetadataFileIO implements SupportsBulkOperations, Configurabl
   private transient Object conf;
 
   /** Iceberg makes one by this constructor. */
-  public MetadataFileIO() {}
+  public FailFastFileIO() {}
 
   /**
    * Puts this in front of the storage of the catalog behind.
@@ -60,12 +60,12 @@ public final class MetadataFileIO implements SupportsBulkOperations, Configurabl
    */
   public static void configure(Map<String, String> behind, String usual) {
     behind.put(STORAGE, behind.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual));
-    behind.put(CatalogProperties.FILE_IO_IMPL, MetadataFileIO.class.getName());
+    behind.put(CatalogProperties.FILE_IO_IMPL, FailFastFileIO.class.getName());
   }
 
   /** The storage that tables get. */
   public static FileIO below(FileIO io) {
-    return io instanceof MetadataFileIO own ? own.storage : io;
+    return io instanceof FailFastFileIO own ? own.storage : io;
   }
 
   @Override

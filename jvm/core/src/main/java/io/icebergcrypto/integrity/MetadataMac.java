@@ -4,6 +4,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.CanonicalJson;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -24,7 +25,7 @@ import org.apache.iceberg.TableMetadataParser;
  * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<code in hex>.<id of the
  * KEK>}.
  *
- * <p>The code is HMAC-SHA-256 over the canonical form ({@link MetadataJson#canonical}) of the place
+ * <p>The code is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the place
  * of the metadata file (folder and version) and the file's own JSON, this one property left out. So
  * members that the signer's Iceberg knows and the reader's does not are authenticated, too. Its key
  * is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter mode,
@@ -36,7 +37,7 @@ import org.apache.iceberg.TableMetadataParser;
  * @param code 32 bytes
  * @param kekId the key id, in {@code encryption-keys}, of the KEK that the code's key comes from
  */
-public record MetadataCode(Format format, int version, byte[] code, String kekId) {
+public record MetadataMac(Format format, int version, byte[] code, String kekId) {
   /** Table property: the code. Only commits of this catalog set it. */
   public static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
@@ -102,10 +103,10 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
   }
 
   /** Reads the property's value; null when it is not one. */
-  public static MetadataCode parse(String value) {
+  public static MetadataMac parse(String value) {
     Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
-        ? new MetadataCode(
+        ? new MetadataMac(
             matcher.group(1).equals(Format.V1.tag) ? Format.V1 : Format.V2,
             Integer.parseInt(matcher.group(2)),
             HexFormat.of().parseHex(matcher.group(3)),
@@ -149,7 +150,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
    *
    * @param document the metadata file's JSON, with another code or none; it stays as it is
    */
-  static MetadataCode of(
+  static MetadataMac of(
       Format format, JsonObject document, Place place, SecretKeySpec key, String kekId) {
     try {
       Mac mac = Mac.getInstance(ALGORITHM);
@@ -158,7 +159,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
           StandardCharsets.UTF_8
               .newEncoder() // half of a surrogate pair is an error, not a question mark
               .encode(CharBuffer.wrap(authenticated(format, document, place))));
-      return new MetadataCode(format, place.version(), mac.doFinal(), kekId);
+      return new MetadataMac(format, place.version(), mac.doFinal(), kekId);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it has text that is no Unicode", e);
     } catch (GeneralSecurityException e) {
@@ -195,7 +196,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
     all.addProperty("file-version", place.version());
     all.addProperty("folder", place.folder());
     all.add("metadata", metadata);
-    return MetadataJson.canonical(all);
+    return CanonicalJson.canonical(all);
   }
 
   private static JsonObject withoutCode(JsonObject document) {
@@ -224,7 +225,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof MetadataCode that && value().equals(that.value());
+    return other instanceof MetadataMac that && value().equals(that.value());
   }
 
   @Override
