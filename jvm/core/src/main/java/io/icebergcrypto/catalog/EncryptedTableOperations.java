@@ -16,7 +16,6 @@ import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.integrity.MetadataFile;
 import io.icebergcrypto.integrity.MetadataFileIO;
 import io.icebergcrypto.integrity.MetadataFolder;
-import io.icebergcrypto.io.KeylessFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import java.util.Map;
@@ -355,7 +354,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return MetadataFileIO.below(plain.io());
     }
 
-    FileIO storage = KeylessFileIO.storageBelow(MetadataFileIO.below(plain.io()));
+    FileIO storage = TableFileIO.storageBelow(MetadataFileIO.below(plain.io()));
     return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 

@@ -9,7 +9,7 @@ import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.BaseTable;
@@ -137,7 +137,7 @@ final class Registration {
   /** Reads the file, with a server's credentials where a table has some. */
   private MetadataFile read(BaseTable target) {
     if (target != null) {
-      return MetadataFile.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
+      return MetadataFile.read(TableFileIO.storageBelow(target.io()), metadataFile);
     }
 
     try (FileIO io = catalog.newFileIO()) {

@@ -13,7 +13,7 @@ import io.icebergcrypto.catalog.EncryptedTableOperations;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataFileIO;
 import io.icebergcrypto.integrity.MetadataHash;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -103,7 +103,7 @@ public final class Purge {
     TableMetadata metadata = table.operations().current();
     requireLostKey(metadata);
     try (FileIO own = ownStorage(table)) {
-      FileIO io = KeylessFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
+      FileIO io = TableFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
       return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
   }

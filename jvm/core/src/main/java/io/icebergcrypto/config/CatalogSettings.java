@@ -5,7 +5,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.integrity.MetadataFileIO;
 import io.icebergcrypto.io.EncryptionManagerFactory;
-import io.icebergcrypto.io.StatisticsPolicy;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.List;

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.io.StatisticsPolicy;
+import io.icebergcrypto.config.StatisticsPolicy;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;
@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
-import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.config;
 
 /**
  * What becomes of new statistics files of encrypted tables. One that was written encrypted can be
