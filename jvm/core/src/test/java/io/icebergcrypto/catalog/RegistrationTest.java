@@ -135,8 +135,7 @@ class RegistrationTest extends LakeFixture {
     TestLake.append(table, 1);
     String right = edited(table, metadata -> metadata);
     if (backend != Backend.REST) { // no other replaces a table
-      assertThatThrownBy(() -> catalog.registerTable(T, right, true))
-          .hasMessageContaining("zzz");
+      assertThatThrownBy(() -> catalog.registerTable(T, right, true)).hasMessageContaining("zzz");
       return;
     }
 
