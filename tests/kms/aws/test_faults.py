@@ -1,7 +1,9 @@
 """AWS KMS on a bad day: outages, overload, refused logins, a wrong clock. In front of moto stands the fault proxy.
 
 What neither moto nor ministack answers (permissions, logins, throttling, skew) the proxy answers, in the JSON
-of the real service (protocol: JSON 1.1; codes: KMS API reference and its common errors).
+of the real service (protocol: JSON 1.1; codes: KMS API reference and its common errors). Words are those that its users
+have on record (CloudTrail, the AWS CLI, AWS's Encryption SDKs' tests); the client goes by the codes, but for
+ValidationException, where only the words tell which value was wrong.
 """
 
 import json
@@ -131,7 +133,11 @@ REFUSED: dict[str, tuple[type[errors.IcebergCryptoError], str, str]] = {
         "encryption.key-id",
     ),
     "InvalidCiphertextException": (errors.BadWrappedKeyError, "", "encryption context"),
-    "InvalidKeyUsageException": (errors.NotSupportedError, "key usage is SIGN_VERIFY", "symmetric"),
+    "InvalidKeyUsageException": (
+        errors.NotSupportedError,
+        "arn:... key usage is SIGN_VERIFY which is not valid for Decrypt.",
+        "symmetric",
+    ),
     "ValidationException": (
         errors.BadWrappedKeyError,
         "1 validation error detected: Value at 'ciphertextBlob' failed to satisfy constraint: Member "
@@ -154,7 +160,8 @@ def test_refusals_are_final(bench: Bench, code: str) -> None:
 
 def test_key_id_that_cannot_be_one(bench: Bench) -> None:
     message = (
-        "1 validation error detected: Value at 'keyId' failed to satisfy constraint: length 2048"
+        "1 validation error detected: Value at 'keyId' failed to satisfy constraint: Member must have "
+        "length less than or equal to 2048"
     )
     bench.proxy.mode = answer("ValidationException", message)
     bench.fails(errors.KeyNotFoundError)
@@ -170,7 +177,8 @@ def test_permission_and_login_are_told_apart(bench: Bench) -> None:
 def test_echo_of_a_signed_request_is_not_told(bench: Bench) -> None:
     """AWS repeats the headers it was sent, a session token among them, when a signature is wrong."""
     echo = (
-        "The request signature we calculated does not match the signature you provided.\n\nThe Canonical "
+        "The request signature we calculated does not match the signature you provided. Check your AWS "
+        "Secret Access Key and signing method. Consult the service documentation for details.\n\nThe Canonical "
         f"String for this request should have been\n'POST\n/\n\nx-amz-security-token:{SECRETS[1]}\n'"
     )
     bench.proxy.mode = answer("InvalidSignatureException", echo)

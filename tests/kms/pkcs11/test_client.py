@@ -115,7 +115,10 @@ def test_a_token_by_its_slot(make: Make, hsm: SoftHsm) -> None:
 
 def test_nothing_is_done_before_the_first_call(make: Make) -> None:
     """Initializing names things; it neither looks for them nor logs in."""
-    make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE").close()
+    client = make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE")
+    with pytest.raises(ConfigurationError):
+        client.wrap(KEK, "k1")
+    client.close()
 
 
 def test_every_flipped_bit_is_found(make: Make) -> None:

@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto.errors import (
     IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
+    LoginFailedError,
     NotSupportedError,
 )
 
@@ -245,7 +246,7 @@ def test_permission_denied(
     denied = jvm.client(login(policy, no_default_policy=not looks), raw=True)
     with pytest.raises(AccessDeniedError) as raised:
         denied.wrap(DEK, key)
-    assert type(raised.value) is AccessDeniedError or not looks
+    assert type(raised.value) is (AccessDeniedError if looks else LoginFailedError)
     problem(raised, vault, key, f"may not {refused}", f'path "transit/{refused}/{key}"')
     assert ("its policies do not allow it" in str(raised.value)) == looks
     if granted != "decrypt":
