@@ -153,10 +153,10 @@ public final class GcpKmsClient
 
   private JsonObject ask(String resource, String verb, JsonObject body, String keyId) {
     URI uri = URI.create(endpoint + "/v1/" + resource + ":" + verb);
-    JsonHttp.Answer answer = http().post(uri, credentials().headers(uri, keyId), body);
+    JsonHttp.Answer answer = post(uri, credentials().headers(uri, keyId), body, keyId);
     if (answer.status() == 401) {
       // the token was revoked, or expired earlier than it said: once more with a new one
-      answer = http().post(uri, credentials().renewedHeaders(uri, keyId), body);
+      answer = post(uri, credentials().renewedHeaders(uri, keyId), body, keyId);
     }
 
     if (answer.status() != 200) {
@@ -164,6 +164,18 @@ public final class GcpKmsClient
     }
 
     return answer.body();
+  }
+
+  private JsonHttp.Answer post(
+      URI uri, Map<String, String> headers, JsonObject body, String keyId) {
+    try {
+      return http().post(uri, headers, body);
+    } catch (KmsUnavailableException e) {
+      throw new KmsUnavailableException(e.problem() + " (for key '" + keyId + "')", e.hint(), e);
+    } catch (InvalidConfigurationException e) {
+      throw new InvalidConfigurationException(
+          e.problem() + " (for key '" + keyId + "')", e.hint(), e);
+    }
   }
 
   private void putAad(JsonObject request, GcpKeyName name) {
