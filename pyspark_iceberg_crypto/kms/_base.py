@@ -1,4 +1,4 @@
-"""What every KMS has in common: its properties for Spark, its keys, and a trial of them."""
+"""What all KMSs have in common: catalog properties, management of keys, and a check that Spark can use them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class KeyInfo:
 
     Attributes:
         key_id: what to write into a table's ``encryption.key-id``.
-        state: "enabled", "disabled", "pending deletion", or the KMS's own word for another state.
-        algorithm: the kind of key, in the KMS's words, such as "aes256-gcm96".
+        state: "enabled", "disabled", "pending deletion", or whatever else the KMS calls it.
+        algorithm: the kind of key, as the KMS calls it, such as "aes256-gcm96".
         version: the version that wraps now.
-        versions: how many versions the key has; None when the KMS does not tell.
-        created: when the key was made, in ISO 8601; None when the KMS does not tell.
+        versions: how many versions the key has; None if the KMS does not say.
+        created: when the key was made, in ISO 8601; None if the KMS does not say.
         detail: further facts by their names, such as the key's ARN or path.
     """
 
@@ -59,7 +59,7 @@ class Kms(ABC):
     """A place where master keys are kept.
 
     ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
-    need the KMS's own client library, and credentials that may manage keys, which Spark's need not.
+    need the KMS's own client library, and credentials that may manage keys, which Spark's need not do.
 
     A KMS is a dataclass whose fields are its settings, see `kms._settings`.
 
