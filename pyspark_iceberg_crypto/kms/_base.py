@@ -61,7 +61,8 @@ class Kms(ABC):
     ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
     need the KMS's own client library, and credentials that may manage keys, which Spark's need not do.
 
-    A KMS is a dataclass whose fields are its settings, see `kms._settings`.
+    A KMS is a dataclass whose fields are its settings, see `kms._settings`. Its methods raise the errors that
+    are listed here, where a program that it runs counts as a client library.
 
     Attributes:
         kms_type: its ``encryption.kms-type``.
@@ -74,9 +75,9 @@ class Kms(ABC):
     extra: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **more: Any) -> None:
         """Add the settings to the class's docstring."""
-        super().__init_subclass__()
+        super().__init_subclass__(**more)
         told = [
             f"    {name}: {value.metadata['setting'].help}"
             for name, value in vars(cls).items()
