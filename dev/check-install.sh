@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "${BASH_SOURCE%/*}/.."
 
-TESTS='test-py ARGS="tests/unit/test_errors.py tests/kms/test_vault_auth.py"'
+TESTS='test-py ARGS="tests/unit/test_errors.py tests/kms/vault/test_auth.py"'
 JUNIT='test-jvm JUNIT=FormatFuzzTest'
 SUITE=${SUITE:-bookworm}
 

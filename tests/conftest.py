@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
+# Spark takes JAVA_HOME's JDK: then what looks for `java` on the PATH takes that one, too.
 if java_home := os.environ.get("JAVA_HOME"):
-    # Spark's choice is then that of whoever looks for `java` on the PATH.
     os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 
 from harness.lake import Lake
