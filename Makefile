@@ -41,7 +41,7 @@ help: ## Explain the targets
 # $(call ready,FILES[,TOOLS]), first in a recipe: makes sure of the system's tools, and makes the files, two at a time.
 # Says how long that took if there was a file to make.
 ready = @TIMEFORMAT="set-up took %0R s (CPU: %0U s, system %0S s)"; tools="$(MAKE) -s $(or $(2),tools)"; \
-    if $(MAKE) -qs $(1); then $$tools; else time { $$tools; $(MAKE) -s -j2 $(1); }; fi
+    if $(MAKE) -qs $(1); then $$tools; else time { $$tools && $(MAKE) -s -j2 $(1) || { TIMEFORMAT=; exit 1; }; }; fi
 
 .PHONY: setup
 setup: ## Install everything: system packages (as root), .venv, the jar, the tests' servers

@@ -38,5 +38,7 @@ echo "building the tests' Vault, once: some minutes, into $program"
 unfinished=$(mktemp -d "$cache/.vault-XXXXXX")
 trap 'rm -rf "$unfinished"' EXIT
 cd "$sources"
-GOTOOLCHAIN=auto "$go" build -mod=readonly -trimpath -buildvcs=false -ldflags='-s -w' -o "$unfinished/vault" .
+# auto: an older Go fetches the one that go.mod names. What it tells of hundreds of downloads is shown when it fails.
+GOTOOLCHAIN=auto "$go" build -mod=readonly -trimpath -buildvcs=false -ldflags='-s -w' -o "$unfinished/vault" . \
+  &> "$unfinished/log" || { cat "$unfinished/log" >&2; exit 1; }
 mv "$unfinished/vault" "$program"

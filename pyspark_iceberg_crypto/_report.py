@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -86,23 +86,14 @@ class TableReport:
     @classmethod
     def of(cls: type[Report], found: Mapping[str, Any], **more: Any) -> Report:
         """Make a report of the JVM's JSON."""
-        return cls(
-            ok=found["ok"],
-            table=found["table"],
-            key_id=found["key_id"],
-            format_version=found["format_version"],
-            metadata_authenticated=found["metadata_authenticated"],
-            metadata_authentication=found["metadata_authentication"],
-            all_snapshots=found["all_snapshots"],
-            snapshots=found["snapshots"],
-            file_count=found["files"],
-            byte_count=found["bytes"],
-            seconds=found["seconds"],
-            counts=[FileCount(**count) for count in found["counts"]],
-            problem_count=found["problem_count"],
-            problems=[Problem(**{k: v or "" for k, v in p.items()}) for p in found["problems"]],
-            **more,
-        )
+        told = {one.name: found[one.name] for one in fields(TableReport) if one.name in found}
+        told["file_count"], told["byte_count"] = found["files"], found["bytes"]
+        told["counts"] = [FileCount(**count) for count in found["counts"]]
+        told["problems"] = [
+            Problem(**{name: value or "" for name, value in problem.items()})
+            for problem in found["problems"]
+        ]
+        return cls(**told, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of files, ready for JSON."""

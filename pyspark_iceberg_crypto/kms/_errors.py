@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,15 +15,18 @@ _HEADER_SHOWN = re.compile(r"invalid[^\n]*header value", re.IGNORECASE)
 
 
 class Rule(NamedTuple):
-    """What an error means.
+    """What errors mean.
 
     Attributes:
+        codes: what the vendor calls them, with spaces between: its codes, or the full name of an exception class,
+            which counts for subclasses.
         kind: the type of our error.
         hint: what to do about it. An error that the same call may not meet again needs none.
         problem: what is wrong. ``{what}`` stands for what did not work, ``{said}`` for the vendor's message,
             ``{code}`` for what the rule was found by; there may be names of the vendor's table beside them.
     """
 
+    codes: str
     kind: type[IcebergCryptoError]
     hint: str = ""
     problem: str = "{what}: {said}"
@@ -34,11 +37,11 @@ class ErrorTable:
     """The errors of one vendor.
 
     Attributes:
-        rules: rules by the vendor's codes, and by full names of exception classes, which count for subclasses.
+        rules: what they mean.
         read: takes an exception apart into its codes, most specific first, and its message.
     """
 
-    rules: Mapping[str, Rule]
+    rules: Sequence[Rule]
     read: Callable[[Exception], tuple[Sequence[str], str]] = lambda error: ((), str(error))
 
     @contextmanager
@@ -72,9 +75,10 @@ class ErrorTable:
         self, codes: Sequence[str], what: str, said: str, *, once: str = "", **names: str
     ) -> IcebergCryptoError | None:
         """Make the error for the first code that has a rule, or return None."""
+        rules = {code: rule for rule in self.rules for code in rule.codes.split()}
         for code in codes:
-            if code in self.rules:
-                kind, hint, problem = self.rules[code]
+            if code in rules:
+                _, kind, hint, problem = rules[code]
                 words = {"what": what, "said": said, "code": code, **names}
                 hints = [hint.format(**words), once if kind is KmsUnavailableError else ""]
                 advice = "; ".join(filter(None, hints)) or "try again later"
@@ -88,8 +92,8 @@ def _classes(error: Exception) -> list[str]:
 
 
 def http_status(status: int) -> str:
-    """Return the code that stands for an HTTP status in a table: "HTTP 404", and "HTTP 5xx" from 500 on."""
-    return f"HTTP {status}" if status < 500 else "HTTP 5xx"
+    """Return the code that stands for an HTTP status in a table: "404", and "5xx" from 500 on."""
+    return str(status) if status < 500 else "5xx"
 
 
 def shows_header(error: BaseException | None) -> bool:

@@ -34,82 +34,78 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
 
 
 ERRORS = ErrorTable(
-    {
-        # The message of a bad signature repeats the request's headers, a token among them: it is not shown.
-        **dict.fromkeys(
-            (
-                *("UnrecognizedClientException", "InvalidClientTokenId", "ExpiredTokenException"),
-                *("ExpiredToken", "MissingAuthenticationToken", "IncompleteSignature"),
-                *("InvalidSignatureException", "SignatureDoesNotMatch", "RequestExpired"),
-            ),
-            Rule(
-                errors.LoginFailedError,
-                "log in again; check the credentials, and this host's clock",
-                "{what}: login refused ({code})",
-            ),
+    [
+        # Without {said}: the message of a bad signature repeats the request's headers, a token among them.
+        Rule(
+            "UnrecognizedClientException InvalidClientTokenId ExpiredTokenException "
+            "ExpiredToken MissingAuthenticationToken IncompleteSignature "
+            "InvalidSignatureException SignatureDoesNotMatch RequestExpired",
+            errors.LoginFailedError,
+            "log in again; check the credentials, and this host's clock",
+            "{what}: login refused ({code})",
         ),
-        **dict.fromkeys(
-            (
-                "botocore.exceptions.NoCredentialsError",
-                "botocore.exceptions.PartialCredentialsError",
-            ),
-            Rule(
-                errors.LoginFailedError,
-                "aws configure, AwsKms(profile=...), or a role of the host",
-                "{what}: there is no login: {said}",
-            ),
+        Rule(
+            "botocore.exceptions.NoCredentialsError botocore.exceptions.PartialCredentialsError",
+            errors.LoginFailedError,
+            "aws configure, AwsKms(profile=...), or a role of the host",
+            "{what}: there is no login: {said}",
         ),
-        **dict.fromkeys(
-            ("NotFoundException", "InvalidArnException"),
-            Rule(errors.KeyNotFoundError, "check the name, the region and the account"),
+        Rule(
+            "NotFoundException InvalidArnException",
+            errors.KeyNotFoundError,
+            "check the name, the region and the account",
         ),
-        "DisabledException": Rule(errors.KeyDisabledError, "aws kms enable-key"),
-        "KMSInvalidStateException": Rule(
-            errors.KeyDisabledError, "aws kms describe-key tells its state"
+        Rule("DisabledException", errors.KeyDisabledError, "aws kms enable-key"),
+        Rule(
+            "KMSInvalidStateException",
+            errors.KeyDisabledError,
+            "aws kms describe-key tells its state",
         ),
-        "AccessDeniedException": Rule(
+        Rule(
+            "AccessDeniedException",
             errors.AccessDeniedError,
             "set-up needs kms:CreateKey, CreateAlias, ListKeys, ListAliases, DescribeKey, "
             "ListKeyRotations, RotateKeyOnDemand",
         ),
-        **dict.fromkeys(
-            ("AlreadyExistsException", "InvalidAliasNameException"),
-            Rule(errors.ConfigurationError, "choose another name"),
+        Rule(
+            "AlreadyExistsException InvalidAliasNameException",
+            errors.ConfigurationError,
+            "choose another name",
         ),
-        "ValidationException": Rule(errors.ConfigurationError, "check the name and the arguments"),
-        "LimitExceededException": Rule(errors.NotSupportedError, "see the quotas of AWS KMS"),
-        "UnsupportedOperationException": Rule(
+        Rule("ValidationException", errors.ConfigurationError, "check the name and the arguments"),
+        Rule("LimitExceededException", errors.NotSupportedError, "see the quotas of AWS KMS"),
+        Rule(
+            "UnsupportedOperationException",
             errors.NotSupportedError,
             "it takes a symmetric key that AWS KMS made, and of a multi-Region key the primary one",
         ),
-        "InvalidKeyUsageException": Rule(
-            errors.NotSupportedError, "it takes a symmetric encryption key"
+        Rule(
+            "InvalidKeyUsageException",
+            errors.NotSupportedError,
+            "it takes a symmetric encryption key",
         ),
-        **dict.fromkeys(
-            ("Throttling", "ConflictException", "HTTP 429", "HTTP 5xx"),
-            Rule(errors.KmsUnavailableError),
+        Rule("Throttling ConflictException 429 5xx", errors.KmsUnavailableError),
+        Rule(
+            "botocore.exceptions.ClientError",
+            errors.IcebergCryptoError,
+            "see the error's code in AWS KMS's API reference",
         ),
-        "botocore.exceptions.ClientError": Rule(
-            errors.IcebergCryptoError, "see the error's code in AWS KMS's API reference"
+        Rule(
+            "botocore.exceptions.NoRegionError botocore.exceptions.ProfileNotFound ValueError",
+            errors.ConfigurationError,
+            "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
         ),
-        **dict.fromkeys(
-            (
-                "botocore.exceptions.NoRegionError",
-                "botocore.exceptions.ProfileNotFound",
-                "ValueError",
-            ),
-            Rule(
-                errors.ConfigurationError,
-                "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
-            ),
+        Rule(
+            "botocore.exceptions.ParamValidationError",
+            errors.ConfigurationError,
+            "check the arguments",
         ),
-        "botocore.exceptions.ParamValidationError": Rule(
-            errors.ConfigurationError, "check the arguments"
+        Rule(
+            "botocore.exceptions.BotoCoreError",
+            errors.KmsUnavailableError,
+            "check the region, the endpoint and the network",
         ),
-        "botocore.exceptions.BotoCoreError": Rule(
-            errors.KmsUnavailableError, "check the region, the endpoint and the network"
-        ),
-    },
+    ],
     _read,
 )
 

@@ -62,70 +62,78 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
 _FIRST_LINE = ("TransportError", "DefaultCredentialsError")
 _LOGIN_HINT = "log in again or replace the credentials file; check this host's clock too"
 ERRORS = ErrorTable(
-    {
-        **dict.fromkeys(
-            (
-                "google.auth.exceptions.TransportError",
-                "google.api_core.exceptions.RetryError",
-                "requests.exceptions.RequestException",
-            ),
-            Rule(
-                KmsUnavailableError,
-                "check the address and the network",
-                "{kms} cannot be reached for '{subject}': {said}",
-            ),
+    [
+        Rule(
+            "google.auth.exceptions.TransportError google.api_core.exceptions.RetryError "
+            "requests.exceptions.RequestException",
+            KmsUnavailableError,
+            "check the address and the network",
+            "{kms} cannot be reached for '{subject}': {said}",
         ),
-        "google.auth.exceptions.DefaultCredentialsError": Rule(
+        Rule(
+            "google.auth.exceptions.DefaultCredentialsError",
             LoginFailedError,
             "run `gcloud auth application-default login`, or give credentials_file",
             "{kms}: there are no application default credentials",
         ),
-        "google.auth.exceptions.GoogleAuthError": Rule(
+        Rule(
+            "google.auth.exceptions.GoogleAuthError",
             LoginFailedError,
             _LOGIN_HINT,
             "{kms}: Google refuses the login for '{subject}': {said}",
         ),
-        "NOT_FOUND": Rule(
+        Rule(
+            "NOT_FOUND",
             KeyNotFoundError,
             "check project, location, key ring and key",
             "{kms} has no '{subject}': {said}",
         ),
-        "ALREADY_EXISTS": Rule(
+        Rule(
+            "ALREADY_EXISTS",
             ConfigurationError,
             "choose another name; keys are never overwritten",
             "{kms} has it already: '{subject}': {said}",
         ),
-        "UNAUTHENTICATED": Rule(
-            LoginFailedError, _LOGIN_HINT, "{kms} refuses the login for '{subject}': {said}"
+        Rule(
+            "UNAUTHENTICATED",
+            LoginFailedError,
+            _LOGIN_HINT,
+            "{kms} refuses the login for '{subject}': {said}",
         ),
-        "PERMISSION_DENIED": Rule(
+        Rule(
+            "PERMISSION_DENIED",
             AccessDeniedError,
             "ask for the permission that it names; a role that has all is roles/cloudkms.admin",
             "{kms} does not let this login use '{subject}': {said}",
         ),
-        "FAILED_PRECONDITION": Rule(
+        Rule(
+            "FAILED_PRECONDITION",
             KeyDisabledError,
             "enable or restore the key version",
             "{kms} cannot use '{subject}': {said}",
         ),
-        **dict.fromkeys(
-            ("RESOURCE_EXHAUSTED", "HTTP 5xx"),
-            Rule(KmsUnavailableError, problem="{kms} is not available for '{subject}': {said}"),
+        Rule(
+            "RESOURCE_EXHAUSTED 5xx",
+            KmsUnavailableError,
+            problem="{kms} is not available for '{subject}': {said}",
         ),
-        "google.api_core.exceptions.GoogleAPICallError": Rule(
+        Rule(
+            "google.api_core.exceptions.GoogleAPICallError",
             ConfigurationError,
             "check the names and the endpoint",
             "{kms} refuses '{subject}': {said}",
         ),
-    },
+    ],
     _read,
 )
-_FILE_ERRORS = ErrorTable(
-    {
-        "google.auth.exceptions.DefaultCredentialsError": Rule(
-            ConfigurationError, "give a JSON file that gcloud wrote, as credentials_file"
-        )
-    },
+FILE_ERRORS = ErrorTable(
+    [
+        Rule(
+            "google.auth.exceptions.DefaultCredentialsError",
+            ConfigurationError,
+            "give a JSON file that gcloud wrote, as credentials_file",
+        ),
+    ],
     _read,
 )
 
@@ -352,7 +360,7 @@ class GcpKms(Kms):
             return None
         auth = load("google.auth", self.extra)
         file = os.fspath(self.credentials_file)
-        with _FILE_ERRORS.typed(f"file {file} has no credentials"), warnings.catch_warnings():
+        with FILE_ERRORS.typed(f"file {file} has no credentials"), warnings.catch_warnings():
             # Deprecated for files from strangers. This one is the user's own, of whatever type.
             warnings.simplefilter("ignore", DeprecationWarning)
             return auth.load_credentials_from_file(file, scopes=[_SCOPE])[0]

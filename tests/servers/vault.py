@@ -137,8 +137,11 @@ class VaultServer:
     def make_policy(self, hcl: str) -> str:
         """A policy of this text; returns its name."""
         name = f"policy-{uuid.uuid4().hex[:12]}"
-        self.call("PUT", f"sys/policies/acl/{name}", {"policy": hcl})
+        self.write_policy(name, hcl)
         return name
+
+    def write_policy(self, name: str, hcl: str) -> None:
+        self.call("PUT", f"sys/policies/acl/{name}", {"policy": hcl})
 
     def make_token(self, *policies: str, **parameters: Any) -> str:
         """A token with these policies and Vault's `default`. `ttl="3s"`, `no_default_policy=True`"""

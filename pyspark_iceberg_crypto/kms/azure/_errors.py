@@ -21,8 +21,6 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status, shows_header
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-_LOGIN_UNREACHABLE = "login unreachable"
-_BROKEN_ANSWER = "broken answer"
 _NO_NETWORK = re.compile(
     r"Failed to establish|Connection aborted|Max retries|timed out|HTTP Error: (429|5\d\d)|resolve"
 )
@@ -31,81 +29,90 @@ _NO_NETWORK = re.compile(
 def _read(error: Any) -> tuple[Sequence[str], str]:
     """Tell apart what the libraries have one class for."""
     if _UNTRUSTED in str(error):
-        return [_UNTRUSTED], ""
+        return ["untrusted"], ""
     if type(error).__name__ == "ClientAuthenticationError":
         reason = _login_reason(error)
-        return [_LOGIN_UNREACHABLE] if _NO_NETWORK.search(reason) else [], reason
+        return ["login"] if _NO_NETWORK.search(reason) else [], reason
     if not hasattr(error, "status_code"):
         return [], _jvm.first_line(error)
     if error.status_code is None:
-        return [_BROKEN_ANSWER], _jvm.first_line(error)
+        return ["broken"], _jvm.first_line(error)
     code, inner, message = _told(error)
     said = f"HTTP {error.status_code} {inner or code} {message}".rstrip()
     return [inner, http_status(error.status_code)], said
 
 
 ERRORS = ErrorTable(
-    {
-        _UNTRUSTED: Rule(
+    [
+        Rule(
+            "untrusted",
             ConfigurationError,
             "check the address; REQUESTS_CA_BUNDLE names a file of certificates to trust",
             "{what}: a TLS certificate is not trusted, the vault's or the login service's",
         ),
-        _LOGIN_UNREACHABLE: Rule(
+        Rule(
+            "login",
             KmsUnavailableError,
             "check the network and AZURE_AUTHORITY_HOST, or try again later",
             "{what}: the login service cannot be reached or is busy: {said}",
         ),
-        "azure.core.exceptions.ClientAuthenticationError": Rule(
+        Rule(
+            "azure.core.exceptions.ClientAuthenticationError",
             LoginFailedError,
             "log in (az login), or check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or certificate, and"
             " this host's clock",
             "{what}: login refused: {said}",
         ),
-        **dict.fromkeys(
-            (
-                "azure.core.exceptions.ServiceRequestError",
-                "azure.core.exceptions.ServiceResponseError",
-            ),
-            Rule(
-                KmsUnavailableError,
-                "check the address and the network",
-                "{what}: it cannot be reached: {said}",
-            ),
+        Rule(
+            "azure.core.exceptions.ServiceRequestError azure.core.exceptions.ServiceResponseError",
+            KmsUnavailableError,
+            "check the address and the network",
+            "{what}: it cannot be reached: {said}",
         ),
-        _BROKEN_ANSWER: Rule(
+        Rule(
+            "broken",
             KmsUnavailableError,
             "check the network and any proxy on the way, or try again",
             "{what}: its answer cannot be read: {said}",
         ),
-        **dict.fromkeys(
-            ("KeyDisabled", "KeyExpired", "KeyNotYetValid"),
-            Rule(KeyDisabledError, "az keyvault key set-attributes --enabled true ..."),
+        Rule(
+            "KeyDisabled KeyExpired KeyNotYetValid",
+            KeyDisabledError,
+            "az keyvault key set-attributes --enabled true ...",
         ),
-        **dict.fromkeys(
-            ("ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"),
-            Rule(AccessDeniedError, "allow this host's network in the vault's firewall"),
+        Rule(
+            "ForbiddenByFirewall ForbiddenByConnection ForbiddenByNsp",
+            AccessDeniedError,
+            "allow this host's network in the vault's firewall",
         ),
-        "KeyOperationForbidden": Rule(
-            NotSupportedError, "az keyvault key set-attributes --ops wrapKey unwrapKey ..."
+        Rule(
+            "KeyOperationForbidden",
+            NotSupportedError,
+            "az keyvault key set-attributes --ops wrapKey unwrapKey ...",
         ),
-        "HTTP 403": Rule(
+        Rule(
+            "403",
             AccessDeniedError,
             "this login may not do that: managing keys takes the role 'Key Vault Crypto Officer' (Managed HSM:"
             " 'Managed HSM Crypto User')",
         ),
-        "HTTP 404": Rule(
-            KeyNotFoundError, "check the name; a deleted key: az keyvault key recover --name ..."
+        Rule(
+            "404",
+            KeyNotFoundError,
+            "check the name; a deleted key: az keyvault key recover --name ...",
         ),
-        "HTTP 409": Rule(
+        Rule(
+            "409",
             ConfigurationError,
             "choose another name, or recover the key: az keyvault key recover --name ...",
         ),
-        **dict.fromkeys(("HTTP 429", "HTTP 5xx"), Rule(KmsUnavailableError)),
-        "azure.core.exceptions.HttpResponseError": Rule(
-            ConfigurationError, "check the arguments and the vault"
+        Rule("429 5xx", KmsUnavailableError),
+        Rule(
+            "azure.core.exceptions.HttpResponseError",
+            ConfigurationError,
+            "check the arguments and the vault",
         ),
-    },
+    ],
     _read,
 )
 

@@ -14,7 +14,6 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
 from pyspark_iceberg_crypto.kms._settings import AnyPath
 
@@ -35,15 +34,6 @@ _ENTRY = re.compile(
 )
 # English, to be read here. Java's better compiler stays on: it halves the time that hashing the password takes.
 _JVM = ("-J-Duser.language=en", "-J-Duser.country=US", "-J-XX:+UseSerialGC")
-
-_WRONG_PASSWORD = Rule(
-    LoginFailedError,
-    "check the password in {place}",
-    "the keystore's password is wrong (or the file is damaged)",
-)
-ERRORS = ErrorTable(
-    {"password was incorrect": _WRONG_PASSWORD, "Integrity check failed": _WRONG_PASSWORD}
-)
 
 
 @dataclass(frozen=True)
@@ -140,10 +130,12 @@ def _run(*arguments: str) -> str:
         return done.stdout
     said = (done.stdout + done.stderr).strip().partition("\n")[0]
     said = said.removeprefix("keytool error: ").removeprefix("java.io.IOException: ")
-    codes = [words for words in ERRORS.rules if words in said]
-    raise ERRORS.find(codes, "keytool", said, place=arguments[-1]) or ConfigurationError(
-        f"keytool refused: {said}", "is the file a PKCS12 keystore?"
-    )
+    if "password was incorrect" in said or "Integrity check failed" in said:
+        raise LoginFailedError(
+            "the keystore's password is wrong (or the file is damaged)",
+            f"check the password in {arguments[-1]}",
+        )
+    raise ConfigurationError(f"keytool refused: {said}", "is the file a PKCS12 keystore?")
 
 
 def _find() -> str:

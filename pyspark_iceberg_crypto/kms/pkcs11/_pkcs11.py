@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import _versions
-from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.pkcs11._tool import Pin, Token, TokenKey
 
@@ -29,11 +29,15 @@ def _slot_number(slot: int | str | None) -> int:
 
 
 @dataclass(frozen=True)
-class Pkcs11(Kms):
+class Pkcs11(_versions.VersionedKms):
     """AES keys on a token of a hardware security module (HSM), which they never leave.
 
     Spark uses the token through the HSM's own PKCS#11 library, so every machine that Spark runs on needs the
     library at this path, and the pin in the same place. A key id is the label (CKA_LABEL) of a key.
+
+    A new key is sensitive, never extractable, and usable after login only. One that can be extracted, or that could
+    be once, is not "enabled": its state is "can be extracted", and ``check`` without a key's name leaves it out.
+    Spark itself uses it if the token keeps it sensitive. Running Spark sessions see a new version within 10 s.
 
     Making and listing keys runs OpenSC's ``pkcs11-tool``; Spark does not need it. Each run is one login.
 
@@ -79,62 +83,6 @@ class Pkcs11(Kms):
                 "name the environment variable or the file that holds the pin",
             )
 
-    def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
-        """Make a new AES key on the token: sensitive, never extractable, usable after login only.
-
-        Args:
-            name: the key's name (its key id): the label that it gets.
-            key_bits: 128, 192 or 256.
-        """
-        _versions.check_name(name)
-        _versions.check_bits(key_bits)
-        if name in self._versions():
-            raise ConfigurationError(
-                f"{self._name()} has a key {name!r} already",
-                "choose another name; rotate_key makes a new version of a key",
-            )
-        self._generate(name, key_bits)
-        return self.describe_key(name)
-
-    def list_keys(self) -> list[KeyInfo]:
-        """List the AES keys of the token, by their ids.
-
-        A key that can be extracted, or that could be once, is not "enabled": its state is "can be extracted",
-        and ``check`` without a key's name leaves it out. Spark itself uses it if the token keeps it sensitive.
-        """
-        keys = {key.label: key for key in self._token().aes_keys()}
-        return [
-            self._info(key_id, versions, keys)
-            for key_id, versions in _versions.by_key(keys).items()
-            if key_id  # a key without a label has no id
-        ]
-
-    def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key's newest version may do, and its versions."""
-        _versions.check_name(key_id)
-        keys = self.list_keys()
-        found = [info for info in keys if info.key_id == key_id]
-        if not found:
-            raise self._missing(key_id, [info.key_id for info in keys])
-        return found[0]
-
-    def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:
-        """Add a version to a key: a new AES key labelled KEY.v2, then KEY.v3, and so on.
-
-        It wraps from now on (running Spark sessions see it within 10 s), and the older ones still unwrap.
-
-        Args:
-            key_id: the key.
-            key_bits: 128, 192 or 256, for the new version.
-        """
-        _versions.check_name(key_id)
-        _versions.check_bits(key_bits)
-        versions = self._versions()
-        if key_id not in versions:
-            raise self._missing(key_id, list(versions))
-        self._generate(_versions.entry(key_id, versions[key_id][-1] + 1), key_bits)
-        return self.describe_key(key_id)
-
     def driver_policy(self, key_ids: Sequence[str]) -> str:
         """Return what Spark's user needs of the token: PKCS#11 has no language for rights of its own."""
         tool = f"pkcs11-tool --module {shlex.quote(self._library())} {shlex.join(self._where())}"
@@ -162,9 +110,9 @@ class Pkcs11(Kms):
             ]
         return "\n".join(lines) + "\n"
 
-    def _generate(self, label: str, bits: int) -> None:
+    def _add(self, choose: Callable[[dict[str, list[int]]], str], bits: int) -> None:
         """Make a key, and take it back if somebody else has made one of this label at the same time."""
-        token = self._token()
+        label, token = choose(_versions.by_key(self._entries())), self._token()
         ours = secrets.token_hex(16)
         token.generate(label, bits, ours)
         same = [key for key in token.aes_keys() if key.label == label]
@@ -176,11 +124,15 @@ class Pkcs11(Kms):
                 "the new one was deleted again; list the keys, and try again if there is none",
             )
 
-    def _versions(self) -> dict[str, list[int]]:
-        return _versions.by_key(key.label for key in self._token().aes_keys() if key.label)
+    def _key_id(self, name: str) -> str:
+        return _versions.check_name(name)
 
-    def _info(self, key_id: str, versions: list[int], keys: dict[str, TokenKey]) -> KeyInfo:
-        newest = keys[_versions.entry(key_id, versions[-1])]
+    def _entries(self) -> dict[str, TokenKey]:
+        # A key without a label has no id.
+        return {key.label: key for key in self._token().aes_keys() if key.label}
+
+    def _info(self, key_id: str, versions: list[int], entries: dict[str, TokenKey]) -> KeyInfo:
+        newest = entries[_versions.entry(key_id, versions[-1])]
         state = ENABLED
         if not {"encrypt", "decrypt"} <= set(newest.usage.split(", ")):
             state = "not for encryption and decryption"
@@ -199,11 +151,6 @@ class Pkcs11(Kms):
                 "usage": newest.usage,
                 "access": newest.access,
             },
-        )
-
-    def _missing(self, key_id: str, keys: Sequence[str]) -> KeyNotFoundError:
-        return KeyNotFoundError(
-            f"{self._name()} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
         )
 
     def _token(self) -> Token:

@@ -117,9 +117,9 @@ class Token:
 
     def _error(self, said: str) -> IcebergCryptoError:
         answer = re.search(r"CKR_\w+", said)
-        codes = [words for words in (_NO_LIBRARY, _NO_TOKEN) if words in said]
-        if answer:
-            codes = [answer[0], *codes, _ANY_ANSWER]
+        codes = [answer[0]] if answer else []
+        codes += [code for code, words in _TOOLS_OWN.items() if words in said]
+        codes += ["CKR"] if answer else []
         lines = [line for line in said.splitlines() if line.strip() and line != "Aborting."]
         last = lines[-1] if lines else "no message"
         told = answer[0] if answer else last
@@ -129,68 +129,59 @@ class Token:
         )
 
 
-_NO_LIBRARY = "Failed to load pkcs11 module"
-_NO_TOKEN = "No slot with token named"  # noqa: S105
-_ANY_ANSWER = "CKR_..."
-# PKCS#11's return values, and what pkcs11-tool itself has to say.
+_TOOLS_OWN = {"library": "Failed to load pkcs11 module", "token": "No slot with token named"}
+# By PKCS#11's return values, and errors of pkcs11-tool's own.
 ERRORS = ErrorTable(
-    {
-        **dict.fromkeys(
-            ("CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE"),
-            Rule(
-                LoginFailedError,
-                "check it before the next try: a token locks itself after a few wrong ones",
-                "{what} refused the login: the pin is wrong ({code})",
-            ),
+    [
+        Rule(
+            "CKR_PIN_INCORRECT CKR_PIN_INVALID CKR_PIN_LEN_RANGE",
+            LoginFailedError,
+            "check it before the next try: a token locks itself after a few wrong ones",
+            "{what} refused the login: the pin is wrong ({code})",
         ),
-        **dict.fromkeys(
-            ("CKR_PIN_LOCKED", "CKR_PIN_EXPIRED", "CKR_USER_PIN_NOT_INITIALIZED"),
-            Rule(
-                LoginFailedError,
-                "the token's security officer sets a new one: pkcs11-tool --login-type so --init-pin",
-                "{what} refused the login: its pin is locked, expired or not set ({code})",
-            ),
+        Rule(
+            "CKR_PIN_LOCKED CKR_PIN_EXPIRED CKR_USER_PIN_NOT_INITIALIZED",
+            LoginFailedError,
+            "the token's security officer sets a new one: pkcs11-tool --login-type so --init-pin",
+            "{what} refused the login: its pin is locked, expired or not set ({code})",
         ),
-        **dict.fromkeys(
-            ("CKR_TOKEN_WRITE_PROTECTED", "CKR_SESSION_READ_ONLY", "CKR_ACTION_PROHIBITED"),
-            Rule(
-                AccessDeniedError,
-                "log in as a user that may make keys on this token",
-                "{what} may not be changed with this login ({code})",
-            ),
+        Rule(
+            "CKR_TOKEN_WRITE_PROTECTED CKR_SESSION_READ_ONLY CKR_ACTION_PROHIBITED",
+            AccessDeniedError,
+            "log in as a user that may make keys on this token",
+            "{what} may not be changed with this login ({code})",
         ),
-        **dict.fromkeys(
-            ("CKR_SLOT_ID_INVALID", "CKR_TOKEN_NOT_RECOGNIZED"),
-            Rule(
-                ConfigurationError,
-                "see the slots there are: pkcs11-tool --list-slots; or name the token by its label",
-                "{what} has no such slot, or no initialized token in it ({code})",
-            ),
+        Rule(
+            "CKR_SLOT_ID_INVALID CKR_TOKEN_NOT_RECOGNIZED",
+            ConfigurationError,
+            "see the slots there are: pkcs11-tool --list-slots; or name the token by its label",
+            "{what} has no such slot, or no initialized token in it ({code})",
         ),
-        **dict.fromkeys(
-            ("CKR_MECHANISM_INVALID", "CKR_KEY_SIZE_RANGE"),
-            Rule(
-                NotSupportedError,
-                "the token must do CKM_AES_KEY_GEN and CKM_AES_GCM: pkcs11-tool --list-mechanisms",
-                "{what} cannot make such a key ({code})",
-            ),
+        Rule(
+            "CKR_MECHANISM_INVALID CKR_KEY_SIZE_RANGE",
+            NotSupportedError,
+            "the token must do CKM_AES_KEY_GEN and CKM_AES_GCM: pkcs11-tool --list-mechanisms",
+            "{what} cannot make such a key ({code})",
         ),
-        _NO_LIBRARY: Rule(
+        Rule(
+            "library",
             ConfigurationError,
             "library= is the path of the HSM's PKCS#11 library (a .so file)",
             "{library} cannot be loaded as a PKCS#11 library",
         ),
-        _NO_TOKEN: Rule(
+        Rule(
+            "token",
             ConfigurationError,
             "see the labels there are: pkcs11-tool --module {library} --list-slots",
             "there is no {what}",
         ),
-        _ANY_ANSWER: Rule(
+        Rule(
+            "CKR",
             KmsUnavailableError,
             "check that the HSM is up and reachable; the log of its library says more",
             "{what} failed ({said})",
         ),
-    }
+    ]
 )
 
 

@@ -24,12 +24,14 @@ AGENT = (
 )
 
 
-_REFUSAL = Rule(
-    LoginFailedError,
-    "check the role and that it takes this secret (is it expired or used up?), and {mount}",
-)
-_REFUSALS = ErrorTable(
-    {"hvac.exceptions.InvalidRequest": _REFUSAL, "hvac.exceptions.Forbidden": _REFUSAL}
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "hvac.exceptions.InvalidRequest hvac.exceptions.Forbidden",
+            LoginFailedError,
+            "check the role and that it takes this secret (is it expired or used up?), and {mount}",
+        ),
+    ]
 )
 
 
@@ -133,7 +135,7 @@ def token_of(vault: Vault, client: Any) -> str:
         )
         body[method.secret] = read_secret(env, file, projected=method.projected)
     what = f"{vault}: login refused at auth/{mount} for {named}"
-    with _REFUSALS.typed(what, mount=method.mount):
+    with ERRORS.typed(what, mount=method.mount):
         made = client.adapter.post(f"/v1/auth/{mount.strip('/')}/login", json=body)
     token = str(made["auth"]["client_token"])
     if not _SENDABLE.fullmatch(token):

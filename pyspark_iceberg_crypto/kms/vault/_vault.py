@@ -35,62 +35,69 @@ TIMEOUT_SECONDS = 30
 
 _NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 
-_NO_VAULT = Rule(
-    ConfigurationError,
-    "check the address: is a proxy or another server there?",
-    "{what}: {vault} does not answer as a Vault does",
-)
-_REFUSED_TOKEN = "invalid token"  # noqa: S105 (how Vault refuses one)
+_NO_VAULT = "check the address: is a proxy or another server there?"
+
+
+def _read(error: Exception) -> tuple[Sequence[str], str]:
+    said = str(error)
+    is_token = type(error).__name__ == "Forbidden" and "invalid token" in said
+    return (["token"] if is_token else []), said
+
+
 ERRORS = ErrorTable(
-    {
-        "requests.exceptions.SSLError": Rule(
+    [
+        Rule(
+            "requests.exceptions.SSLError",
             ConfigurationError,
             "check the address, and give the authority that signed it as ca_file",
             "{what}: its TLS certificate is not trusted: {said}",
         ),
-        "requests.exceptions.RequestException": Rule(
+        Rule(
+            "requests.exceptions.RequestException",
             KmsUnavailableError,
             "check the address and that Vault runs",
             "{what}: it cannot be reached: {said}",
         ),
-        # requests raises this where there is no such file.
-        "OSError": Rule(
+        Rule(
+            "OSError",  # requests: there is no such file
             ConfigurationError,
             "check that ca_file, cert_file and cert_key_file are PEM files that may be read",
         ),
-        _REFUSED_TOKEN: Rule(
+        Rule(
+            "token",
             LoginFailedError,
             "log in again (vault login), or make a new token",
             "{what}: login refused: the token expired, was revoked, or is not of this Vault",
         ),
-        "hvac.exceptions.Forbidden": Rule(
+        Rule(
+            "hvac.exceptions.Forbidden",
             AccessDeniedError,
             "log in with a policy that allows it",
             "{what}: the login may not: {said}",
         ),
-        "hvac.exceptions.InvalidPath": Rule(
+        Rule(
+            "hvac.exceptions.InvalidPath",
             ConfigurationError,
             "vault secrets enable -path={mount} transit, or set transit_mount",
             "{what}: there is no transit engine at '{mount}'",
         ),
-        "hvac.exceptions.InvalidRequest": Rule(ConfigurationError, "check the name and the type"),
-        "hvac.exceptions.UnsupportedOperation": Rule(
-            ConfigurationError, "check that a transit engine is at transit_mount"
+        Rule("hvac.exceptions.InvalidRequest", ConfigurationError, "check the name and the type"),
+        Rule(
+            "hvac.exceptions.UnsupportedOperation",
+            ConfigurationError,
+            "check that a transit engine is at transit_mount",
         ),
-        "LookupError": _NO_VAULT,
-        "TypeError": _NO_VAULT,
-        "ValueError": _NO_VAULT,
-        # Sealed, not initialized, throttled, or broken.
-        "hvac.exceptions.VaultError": Rule(
-            KmsUnavailableError, "look at vault status, and try again"
+        Rule(
+            "LookupError TypeError ValueError",
+            ConfigurationError,
+            _NO_VAULT,
+            "{what}: {vault} does not answer as a Vault does",
         ),
-    },
-    lambda error: (
-        [_REFUSED_TOKEN]
-        if type(error).__name__ == "Forbidden" and _REFUSED_TOKEN in str(error)
-        else [],
-        str(error),
-    ),
+        Rule(  # sealed, not initialized, throttled, or broken
+            "hvac.exceptions.VaultError", KmsUnavailableError, "look at vault status, and try again"
+        ),
+    ],
+    _read,
 )
 
 
@@ -297,8 +304,7 @@ def _key_info(data: dict[str, Any]) -> KeyInfo:
     try:
         return _described(data)
     except (ArithmeticError, LookupError, OSError, TypeError, ValueError, AttributeError) as error:
-        kind, hint, _ = _NO_VAULT
-        raise kind("what describes a key does not answer as a Vault does", hint) from error
+        raise ConfigurationError("Vault describes a key in no known way", _NO_VAULT) from error
 
 
 def _described(data: dict[str, Any]) -> KeyInfo:

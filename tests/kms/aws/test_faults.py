@@ -9,7 +9,6 @@ ValidationException, where only the words tell which value was wrong.
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -77,46 +76,10 @@ def bench(jvm: Jvm, moto: AwsServer, faults: Callable[..., FaultProxy]) -> Bench
     return Bench(jvm, moto, faults(moto.port))
 
 
-def test_down(bench: Bench) -> None:
-    bench.proxy.mode = "down"
-    assert "cannot be reached" in bench.fails(errors.KmsUnavailableError).message
-    bench.proxy.mode = "pass"
-    assert bench.raw.unwrap(bench.blob, bench.key) == KEY
-
-
 def test_host_that_is_not(bench: Bench) -> None:
     client = bench.client(raw=True, **{"aws.endpoint": "https://kms.invalid:1"})
     with pytest.raises(errors.KmsUnavailableError, match=r"https://kms.invalid:1.*UnknownHost"):
         client.wrap(KEY, bench.key)
-
-
-def test_reset_in_the_middle_of_an_answer(bench: Bench) -> None:
-    bench.proxy.mode = "reset"
-    bench.fails(errors.KmsUnavailableError)
-    assert len(bench.proxy.requests) == 1  # the SDK does not ask again: the client in front does
-    bench.proxy.mode = "pass"
-    bench.proxy.next = ["reset"]
-    client = bench.client()
-    assert client.unwrap(bench.blob, bench.key) == KEY
-    assert client.metrics()["retries"] == 1
-
-
-def test_slow(bench: Bench) -> None:
-    bench.proxy.mode = "slow"
-    start = time.monotonic()
-    assert bench.client().unwrap(bench.blob, bench.key) == KEY
-    assert time.monotonic() - start >= 0.2
-    assert len(bench.proxy.requests) == 1
-
-
-def test_no_answer(bench: Bench) -> None:
-    bench.proxy.mode = "hang"
-    start = time.monotonic()
-    error = bench.fails(errors.KmsUnavailableError, bench.client(raw=True, call_timeout_ms="300"))
-    assert time.monotonic() - start < 5
-    assert "no answer within 300 ms" in error.message
-    limits = {"call_timeout_ms": "200", "retry.max_attempts": "2"}
-    bench.fails(errors.KmsUnavailableError, bench.client(**limits))
 
 
 OVERLOAD = [
@@ -300,13 +263,6 @@ def test_something_else_answers(bench: Bench) -> None:
     for body in ("{}", ""):
         bench.proxy.mode = ("status", 200, {}, body)
         assert "not as AWS KMS does" in bench.fails(errors.ConfigurationError).message
-
-
-def test_outage_shorter_than_the_cache(bench: Bench) -> None:
-    client = bench.client()
-    assert client.unwrap(bench.blob, bench.key) == KEY
-    bench.proxy.mode = "down"
-    assert client.unwrap(bench.blob, bench.key) == KEY
 
 
 def test_requests_say_which_application_asks(bench: Bench) -> None:

@@ -69,63 +69,6 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 class TestVault:
-    @pytest.mark.parametrize("operation", ["wrap", "unwrap"])
-    @pytest.mark.parametrize("fault", FAULTS)
-    def test_unavailable(
-        self, client: Client, proxy: FaultProxy, fault: str, operation: str
-    ) -> None:
-        blob = client.wrap(DEK, "sales")
-        mode, words = FAULTS[fault]
-        fresh = client.travelled() if operation == "wrap" else client
-        proxy.forget()
-        proxy.mode = mode
-        before = client.metrics()["retries"]
-        with pytest.raises(KmsUnavailableError) as raised:
-            if operation == "wrap":
-                fresh.wrap(DEK, "sales")
-            else:
-                fresh.unwrap(blob[:-1] + b"?", "sales")  # one that is not in the cache
-        problem(raised, words)
-        assert client.metrics()["retries"] - before == 2
-        assert len(proxy.requests) == (0 if fault == "down" else 3)
-
-    @pytest.mark.parametrize("fault", ["reset", "throttled", "broken"])
-    def test_recovers(self, client: Client, proxy: FaultProxy, fault: str) -> None:
-        mode, _ = FAULTS[fault]
-        before = client.metrics()["retries"]
-        proxy.forget()
-        proxy.next = [mode, mode]
-        assert client.wrap(DEK, "sales")
-        assert client.metrics()["retries"] - before == 2
-        assert len(proxy.requests) == 3
-
-    def test_cached_keys_are_served_in_an_outage(self, client: Client, proxy: FaultProxy) -> None:
-        blob = client.wrap(DEK, "sales")
-        proxy.mode = "down"
-        assert client.unwrap(blob, "sales") == DEK
-
-    def test_slow(self, client: Client, proxy: FaultProxy) -> None:
-        proxy.mode = "slow"
-        start = time.monotonic()
-        assert client.wrap(DEK, "sales")
-        assert time.monotonic() - start >= 0.2
-        assert client.metrics()["errors"] == 0
-
-    def test_hang(self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy) -> None:
-        limits = {
-            "encryption.kms.call-timeout-ms": "1500",
-            "encryption.kms.retry.max-attempts": "2",
-        }
-        warm(jvm, properties)
-        client = jvm.client(properties | limits)
-        client.wrap(DEK, "sales")
-        proxy.mode = "hang"
-        start = time.monotonic()
-        with pytest.raises(KmsUnavailableError) as raised:
-            client.wrap(DEK, "sales")
-        problem(raised, "1500 ms")
-        assert 3 <= time.monotonic() - start < 15
-
     def test_a_search_goes_on_where_the_last_attempt_ended(
         self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy, key: Key
     ) -> None:

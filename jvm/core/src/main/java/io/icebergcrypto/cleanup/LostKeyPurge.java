@@ -3,7 +3,7 @@ package io.icebergcrypto.cleanup;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.integrity.MetadataMac.Place;
+import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -217,7 +217,7 @@ public final class LostKeyPurge {
 
   /** A path without scheme, which may be written in several ways. */
   private static String path(String location) {
-    return Place.folderOf(location + "/");
+    return MetadataPlace.folderOf(location + "/");
   }
 
   private IcebergCryptoException refused(String problem, String hint) {

@@ -5,9 +5,9 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataMac.Place;
-import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -216,7 +216,7 @@ public final class MetadataAuthenticator {
     }
 
     private String problem(MetadataMac code, SecretKeySpec key, EncryptedKey kek) {
-      Place place = Place.of(file);
+      MetadataPlace place = MetadataPlace.of(file);
       JsonObject loaded = document(CanonicalJson.of(metadata));
       if (code.matches(loaded, place, key)) {
         return SigningKeys.retired(metadata, kek);
@@ -246,13 +246,13 @@ public final class MetadataAuthenticator {
 
     /** Why a code does not match: it tells old and foreign metadata from edited ones. */
     private String mismatch(
-        MetadataMac code, JsonObject document, Place place, SecretKeySpec key) {
+        MetadataMac code, JsonObject document, MetadataPlace place, SecretKeySpec key) {
       String folder =
           metadata
               .properties()
               .getOrDefault(
                   TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
-      Place own = new Place(Place.folderOf(folder + "/"), code.version());
+      MetadataPlace own = new MetadataPlace(MetadataPlace.folderOf(folder + "/"), code.version());
       if (code.matches(document, own, key)) {
         return own.folder().equals(place.folder())
             ? String.format(
@@ -330,9 +330,7 @@ public final class MetadataAuthenticator {
     String keyId = EncryptionProperties.keyId(metadata.properties());
     if (keyId == null) {
       return metadata.properties().containsKey(MetadataMac.PROPERTY)
-          ? TableMetadata.buildFrom(metadata)
-              .removeProperties(Set.of(MetadataMac.PROPERTY))
-              .build()
+          ? TableMetadata.buildFrom(metadata).removeProperties(Set.of(MetadataMac.PROPERTY)).build()
           : metadata;
     }
 
@@ -360,7 +358,7 @@ public final class MetadataAuthenticator {
   private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
     MetadataMac.Format format = MetadataMac.Format.V2;
     SecretKeySpec key = keys.keyOf(format, complete, kek);
-    Place place = next(base, complete);
+    MetadataPlace place = next(base, complete);
     JsonObject json = document(CanonicalJson.of(complete));
     MetadataMac code = MetadataMac.of(format, json, place, key, kek.keyId());
     TableMetadata signed = code.addTo(CanonicalJson.of(complete));
@@ -374,16 +372,16 @@ public final class MetadataAuthenticator {
   }
 
   /** Where the catalog behind will write the metadata file. */
-  private Place next(TableMetadata base, TableMetadata metadata) {
+  private MetadataPlace next(TableMetadata base, TableMetadata metadata) {
     String file = delegate.temp(metadata).metadataFileLocation("m");
     // the pointer will have it as the FileIO says it: Hadoop's takes a // for one /
-    String folder = Place.folderOf(delegate.io().newOutputFile(file).location());
+    String folder = MetadataPlace.folderOf(delegate.io().newOutputFile(file).location());
     if (hadoop) {
-      return new Place(
-          folder, base == null ? 1 : Place.of(base.metadataFileLocation()).version() + 1);
+      return new MetadataPlace(
+          folder, base == null ? 1 : MetadataPlace.of(base.metadataFileLocation()).version() + 1);
     }
 
-    return new Place(
-        folder, base == null ? 0 : Place.metastoreVersion(base.metadataFileLocation()) + 1);
+    return new MetadataPlace(
+        folder, base == null ? 0 : MetadataPlace.metastoreVersion(base.metadataFileLocation()) + 1);
   }
 }

@@ -53,12 +53,22 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   public FailFastFileIO() {}
 
   /**
-   * Puts this in front of the storage of the catalog behind.
+   * Puts this in front of the storage of a catalog behind that retries: JDBC and Glue.
    *
    * @param behind its properties
-   * @param usual the class of the storage that it takes without {@code io-impl}
    */
-  public static void configure(Map<String, String> behind, String usual) {
+  public static void configure(Map<String, String> behind) {
+    String type = behind.get(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    String impl = behind.get(CatalogProperties.CATALOG_IMPL);
+    if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
+      configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
+    } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
+      configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
+    }
+  }
+
+  /** As above; without {@code io-impl} the catalog takes the usual class of storage. */
+  private static void configure(Map<String, String> behind, String usual) {
     behind.put(STORAGE, behind.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual));
     behind.put(CatalogProperties.FILE_IO_IMPL, FailFastFileIO.class.getName());
   }

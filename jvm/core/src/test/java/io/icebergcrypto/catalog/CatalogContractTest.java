@@ -153,8 +153,7 @@ class CatalogContractTest {
     if (!failures.isEmpty()) {
       List<UniqueIdSelector> again =
           failures.keySet().stream().map(DiscoverySelectors::selectUniqueId).toList();
-      Set<String> onStock =
-          run(again, backend, backend::properties, stock, again.size()).keySet();
+      Set<String> onStock = run(again, backend, backend::properties, stock, again.size()).keySet();
       assertThat(failures).as("what fails on the stock catalog too").containsOnlyKeys(onStock);
     }
 

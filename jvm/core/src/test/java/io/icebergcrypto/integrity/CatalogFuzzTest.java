@@ -10,11 +10,11 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.integrity.MetadataMac.Format;
-import io.icebergcrypto.integrity.MetadataMac.Place;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
-import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
@@ -86,12 +86,13 @@ class CatalogFuzzTest {
         1,
         round -> {
           String file = round.mutated(round.oneOf(FILE, "file:/w/t/metadata/v3.metadata.json"));
-          Place place = Place.of(file);
+          MetadataPlace place = MetadataPlace.of(file);
           assertThat(place.version()).isGreaterThanOrEqualTo(-1);
           String uuid = AuthenticatedFolder.uuid(file);
           assertThat(uuid == null || uuid.length() == 36).isTrue();
           // a manifest is never put into the folder that only we write
-          assertThat(AuthenticatedFolder.uuid(AuthenticatedFolder.above(file)) == null || uuid != null)
+          assertThat(
+                  AuthenticatedFolder.uuid(AuthenticatedFolder.above(file)) == null || uuid != null)
               .isTrue();
           return uuid != null;
         });
@@ -138,13 +139,14 @@ class CatalogFuzzTest {
     SecretKeySpec key = MetadataMac.key(format, ByteBuffer.wrap(kek), UUID);
     JsonObject document = CanonicalJson.of(CanonicalJson.asRead(metadata));
     TableMetadata signed =
-        MetadataMac.of(format, document, Place.of(FILE), key, "kek").addTo(document);
+        MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek").addTo(document);
     String own = TableMetadataParser.toJson(signed);
     document.addProperty("later", 1.50); // which this Iceberg does not know
     JsonObject whole =
         JsonParser.parseString(
                 TableMetadataParser.toJson(
-                    MetadataMac.of(format, document, Place.of(FILE), key, "kek").addTo(document)))
+                    MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek")
+                        .addTo(document)))
             .getAsJsonObject();
     whole.addProperty("later", 1.50);
     Fuzz.run(

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.integrity.MetadataMac.Format;
-import io.icebergcrypto.integrity.MetadataMac.Place;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -54,7 +54,7 @@ class MetadataMacTest {
                 + "\"properties\": {\"b\": \"\\u00fc\\\"<\\n\", \"a\": \"1\","
                 + " \"encryption.metadata-mac\": \"any\"}, \"refs\": {},"
                 + " \"last-updated-ms\": 9007199254740993}");
-    Place place = new Place("/b/t/metadata", 7);
+    MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     String rest = "'location':'s3://b/t','properties':{'a':'1','b':'\u00fc\\\"<\\n'}";
     String start = "{'file-version':7,'folder':'/b/t/metadata','metadata':{'last-updated-ms':";
     String later = "9007199254740993,'later':{'a':'','z':[1.50,1E2,true,null,{}]},";
@@ -75,7 +75,7 @@ class MetadataMacTest {
             Map.of("format-version", "3", "b", "\u00fc\"<\n", "half", "\ud800"));
     TableMetadata written = CanonicalJson.asRead(metadata);
     assertThat(written.properties()).containsEntry("half", "?").containsEntry("b", "\u00fc\"<\n");
-    Place place = new Place("/b/t/metadata", 7);
+    MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     SecretKeySpec key = key(Format.V2);
     MetadataMac code = MetadataMac.of(Format.V2, CanonicalJson.of(written), place, key, "kek");
     TableMetadata signed = code.addTo(CanonicalJson.of(written));
@@ -85,14 +85,14 @@ class MetadataMacTest {
         CanonicalJson.of(
             TableMetadataParser.fromJson("s3://b/x.json", TableMetadataParser.toJson(signed)));
     assertThat(code.matches(read, place, key)).isTrue();
-    assertThat(code.matches(read, new Place("/b/t/metadata", 8), key)).isFalse();
-    assertThat(code.matches(read, new Place("/b/u/metadata", 7), key)).isFalse();
+    assertThat(code.matches(read, new MetadataPlace("/b/t/metadata", 8), key)).isFalse();
+    assertThat(code.matches(read, new MetadataPlace("/b/u/metadata", 7), key)).isFalse();
   }
 
   /** In UTF-8 half of a surrogate pair would become the question mark that was signed. */
   @Test
   void halfOfASurrogatePairIsNoQuestionMark() {
-    Place place = new Place("", 0);
+    MetadataPlace place = new MetadataPlace("", 0);
     for (Format format : Format.values()) {
       JsonObject signed = CanonicalJson.parse("{\"a\": \"?\"}");
       MetadataMac code = MetadataMac.of(format, signed, place, key(format), "kek");
@@ -145,19 +145,19 @@ class MetadataMacTest {
 
   @Test
   void aPlaceIsReadFromTheFilesName() {
-    assertThat(Place.of("s3a://b/t/metadata/00012-abc.gz.metadata.json"))
-        .isEqualTo(Place.of("s3://b/t/metadata/00012-def.metadata.json"))
-        .isEqualTo(new Place("/b/t/metadata", 12));
-    assertThat(Place.of("file:/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("/w/t/metadata/v3.gz.metadata.json"))
-        .isEqualTo(Place.of("hdfs://host:8020/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("hdfs:///w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("viewfs://service/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(new Place("/w/t/metadata", 3));
-    assertThat(Place.of("s3://b/w/t/metadata/v3.metadata.json"))
-        .isNotEqualTo(Place.of("s3://c/w/t/metadata/v3.metadata.json"));
-    assertThat(Place.of("/w/t/metadata/other.json").version()).isEqualTo(-1);
-    assertThat(Place.of("x")).isEqualTo(new Place("", -1));
+    assertThat(MetadataPlace.of("s3a://b/t/metadata/00012-abc.gz.metadata.json"))
+        .isEqualTo(MetadataPlace.of("s3://b/t/metadata/00012-def.metadata.json"))
+        .isEqualTo(new MetadataPlace("/b/t/metadata", 12));
+    assertThat(MetadataPlace.of("file:/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("/w/t/metadata/v3.gz.metadata.json"))
+        .isEqualTo(MetadataPlace.of("hdfs://host:8020/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("hdfs:///w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("viewfs://service/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(new MetadataPlace("/w/t/metadata", 3));
+    assertThat(MetadataPlace.of("s3://b/w/t/metadata/v3.metadata.json"))
+        .isNotEqualTo(MetadataPlace.of("s3://c/w/t/metadata/v3.metadata.json"));
+    assertThat(MetadataPlace.of("/w/t/metadata/other.json").version()).isEqualTo(-1);
+    assertThat(MetadataPlace.of("x")).isEqualTo(new MetadataPlace("", -1));
   }
 
   @Test

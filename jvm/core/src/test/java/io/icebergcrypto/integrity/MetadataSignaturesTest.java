@@ -15,11 +15,11 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.integrity.MetadataMac.Format;
-import io.icebergcrypto.integrity.MetadataMac.Place;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
-import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
@@ -126,7 +126,7 @@ class MetadataSignaturesTest extends LakeFixture {
         MetadataMac.of(
             format,
             format == Format.V1 ? CanonicalJson.of(metadata) : json,
-            Place.of(file.toString()),
+            MetadataPlace.of(file.toString()),
             derived,
             kekId);
     json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, code.value());

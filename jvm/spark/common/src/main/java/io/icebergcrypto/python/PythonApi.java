@@ -1,12 +1,9 @@
 package io.icebergcrypto.python;
 
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
-import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -64,7 +61,7 @@ public final class PythonApi {
    * @return {@link io.icebergcrypto.kms.CachingKmsClient#snapshot()} as JSON
    */
   public static String kmsMetrics(SparkSession spark, String catalog) {
-    return in(spark, () -> Json.object(catalog(spark, catalog).kms().snapshot()));
+    return in(spark, () -> Json.of(catalog(spark, catalog).kms().snapshot()));
   }
 
   /**
