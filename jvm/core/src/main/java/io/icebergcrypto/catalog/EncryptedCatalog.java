@@ -10,15 +10,17 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.MetadataAuthentication;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.integrity.MetadataHash;
 import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.MetadataFile;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.List;
@@ -71,10 +73,10 @@ import org.apache.iceberg.view.ViewBuilder;
 public final class EncryptedCatalog
     implements Catalog, SupportsNamespaces, ViewCatalog, Configurable<Object>, Closeable {
   /** Catalog property: the type of the catalog behind this one. */
-  public static final String CATALOG_TYPE = "encryption.catalog-type";
+  public static final String CATALOG_TYPE = EncryptionProperties.CATALOG_TYPE;
 
   /** Catalog property: the class of the catalog behind this one. */
-  public static final String CATALOG_IMPL = "encryption.catalog-impl";
+  public static final String CATALOG_IMPL = EncryptionProperties.CATALOG_IMPL;
 
   private static final Set<String> OWNER_ONLY = Set.of("owner");
 
@@ -110,7 +112,8 @@ public final class EncryptedCatalog
     try {
       this.settings = new CatalogSettings(properties);
       Map<String, String> behind = settings.propertiesBehind();
-      this.managers = settings.newManagerFactory();
+      FailFastFileIO.configure(behind);
+      this.managers = EncryptionManagerFactory.load(properties);
       this.reporter = SharedMetricsReporter.load(properties);
       behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
       if (KmsClients.isConfigured(properties)) {
@@ -119,7 +122,7 @@ public final class EncryptedCatalog
       }
 
       this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
-      this.authenticatesMetadata = settings.authenticatesMetadata(delegate);
+      this.authenticatesMetadata = CatalogTrust.authenticatesMetadata(delegate, settings);
     } catch (IcebergCryptoException e) {
       closeAfter(e);
       throw e.inCatalog(name);
@@ -145,7 +148,7 @@ public final class EncryptedCatalog
     paths.reporter = reporter;
     Configuration hadoop = conf instanceof Configuration given ? given : new Configuration();
     paths.delegate = PathCatalog.of(catalogName, paths.properties, reporter, hadoop);
-    paths.authenticatesMetadata = settings.authenticatesMetadata(paths.delegate);
+    paths.authenticatesMetadata = CatalogTrust.authenticatesMetadata(paths.delegate, settings);
     return paths;
   }
 
@@ -299,8 +302,8 @@ public final class EncryptedCatalog
             ops,
             delegate instanceof HadoopCatalog,
             this::kms,
-            CatalogSettings.setOnLoad(delegate))
-        : MetadataAuthenticator.off(settings.insteadOfAuthentication(delegate));
+            CatalogTrust.setOnLoad(delegate))
+        : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate));
   }
 
   /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
@@ -433,7 +436,7 @@ public final class EncryptedCatalog
   }
 
   private Table loaded(TableIdentifier identifier, Supplier<Table> load) {
-    return MetadataHash.checked(fullName(identifier), load);
+    return HashMismatchRetry.checked(fullName(identifier), load);
   }
 
   @Override
@@ -471,7 +474,7 @@ public final class EncryptedCatalog
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
     return purge && !ignoresPurge()
-        ? new Purge(this, identifier).run()
+        ? purge(identifier).run()
         : delegate.dropTable(identifier, purge);
   }
 
@@ -505,9 +508,13 @@ public final class EncryptedCatalog
     }
   }
 
+  private Purge purge(TableIdentifier identifier) {
+    return new Purge(this, delegate, catalogName, identifier, hasKms());
+  }
+
   /** Nessie keeps files on purpose: other branches may reach them. */
   private boolean ignoresPurge() {
-    return CatalogSettings.isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE);
+    return CatalogTrust.isNessie(delegate);
   }
 
   /**
@@ -517,7 +524,7 @@ public final class EncryptedCatalog
    * @throws IcebergCryptoException when a key cannot be had
    */
   public void checkPurge(TableIdentifier identifier) {
-    new Purge(this, identifier).check();
+    purge(identifier).check();
   }
 
   /**
@@ -536,7 +543,7 @@ public final class EncryptedCatalog
    *     was dropped and files remain
    */
   public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
-    return new Purge(this, identifier).runWithoutKey();
+    return purge(identifier).runWithoutKey(this::newFileIO);
   }
 
   // ---- namespaces
@@ -620,13 +627,13 @@ public final class EncryptedCatalog
 
   @Override
   public View loadView(TableIdentifier identifier) {
-    return MetadataHash.checked(
+    return HashMismatchRetry.checked(
         fullName(identifier), () -> viewsFor(identifier).loadView(identifier));
   }
 
   @Override
   public View loadView(TableIdentifier identifier, LoadContext context) {
-    return MetadataHash.checked(
+    return HashMismatchRetry.checked(
         fullName(identifier), () -> viewsFor(identifier).loadView(identifier, context));
   }
 

@@ -8,9 +8,9 @@ import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.integrity.MetadataFolder;
-import io.icebergcrypto.integrity.MetadataHash;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -369,7 +369,7 @@ final class EncryptedTableBuilder implements TableBuilder {
             ? EncryptionProperties.METADATA_MAC
             : TableProperties.WRITE_METADATA_LOCATION;
     if (all.containsKey(EncryptionProperties.METADATA_MAC)
-        || MetadataFolder.uuid(folder + "/file") != null) {
+        || AuthenticatedFolder.uuid(folder + "/file") != null) {
       throw new InvalidConfigurationException(
               String.format(
                   "property %s is that of another, encrypted table, and this one has no %s",
@@ -477,7 +477,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   /** The catalog behind may load the table that is there. */
   private <T> T checked(Supplier<T> call) {
-    return MetadataHash.checked(tableName(), call);
+    return HashMismatchRetry.checked(tableName(), call);
   }
 
   private void tryMasterKey(String keyId) {

@@ -10,14 +10,14 @@ import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.MetadataAuthentication;
-import io.icebergcrypto.integrity.LoadedMetadata;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.integrity.MetadataFolder;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -282,7 +282,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(MetadataFileIO.below(delegate.io()), e);
+        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;
@@ -306,7 +306,7 @@ public final class EncryptedTableOperations implements TableOperations {
 
   @Override
   public String metadataFileLocation(String fileName) {
-    return MetadataFolder.above(delegate.metadataFileLocation(fileName));
+    return AuthenticatedFolder.above(delegate.metadataFileLocation(fileName));
   }
 
   @Override
@@ -351,10 +351,10 @@ public final class EncryptedTableOperations implements TableOperations {
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
     TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
     if (manager == null) {
-      return MetadataFileIO.below(plain.io());
+      return FailFastFileIO.below(plain.io());
     }
 
-    FileIO storage = TableFileIO.storageBelow(MetadataFileIO.below(plain.io()));
+    FileIO storage = TableFileIO.storageBelow(FailFastFileIO.below(plain.io()));
     return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 
@@ -404,7 +404,7 @@ public final class EncryptedTableOperations implements TableOperations {
 
     @Override
     public String metadataFileLocation(String fileName) {
-      return MetadataFolder.above(temp.metadataFileLocation(fileName));
+      return AuthenticatedFolder.above(temp.metadataFileLocation(fileName));
     }
 
     @Override

@@ -1,27 +1,23 @@
 package io.icebergcrypto.cleanup;
 
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.catalog.EncryptedTableOperations;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.integrity.MetadataHash;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -36,21 +32,44 @@ import org.apache.iceberg.util.ThreadPools;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  */
 public final class Purge {
-  private final EncryptedCatalog catalog;
+  private final Catalog catalog;
   private final Catalog delegate;
+  private final String catalogName;
   private final TableIdentifier identifier;
   private final String name;
+  private final boolean hasKms;
 
-  public Purge(EncryptedCatalog catalog, TableIdentifier identifier) {
+  /**
+   * Says which table is to go.
+   *
+   * @param catalog loads it with encryption
+   * @param delegate the catalog behind, which drops it
+   * @param hasKms whether the catalog names a KMS
+   */
+  public Purge(
+      Catalog catalog,
+      Catalog delegate,
+      String catalogName,
+      TableIdentifier identifier,
+      boolean hasKms) {
     this.catalog = catalog;
-    this.delegate = catalog.delegate();
+    this.delegate = delegate;
+    this.catalogName = catalogName;
     this.identifier = identifier;
-    this.name = catalog.fullName(identifier);
+    this.name = CatalogUtil.fullTableName(catalogName, identifier);
+    this.hasKms = hasKms;
   }
 
-  /** See {@link EncryptedCatalog#dropTable(TableIdentifier, boolean)}. */
+  /**
+   * Drops the table and deletes the files that it reaches; a table that is not encrypted as the
+   * catalog behind does.
+   *
+   * @return false when there is no such table
+   * @throws IcebergCryptoException when a file that names others cannot be read; nothing was
+   *     dropped then
+   */
   public boolean run() {
-    EncryptedTableOperations ops = operations();
+    TableOperations ops = operations();
     if (ops == null) {
       return delegate.dropTable(identifier, true);
     }
@@ -83,16 +102,29 @@ public final class Purge {
     return dropped;
   }
 
-  /** See {@link EncryptedCatalog#checkPurge}. */
+  /**
+   * Reads all manifest lists of an encrypted table.
+   *
+   * @throws IcebergCryptoException when one cannot be read
+   */
   public void check() {
-    EncryptedTableOperations ops = operations();
+    TableOperations ops = operations();
     if (ops != null) {
       manifests(ops);
     }
   }
 
-  /** See {@link EncryptedCatalog#purgeWithoutKey}. */
-  public PurgedFiles runWithoutKey() {
+  /**
+   * Drops an encrypted table whose master key is lost, and deletes all files in its location.
+   *
+   * @param newFileIO makes storage where the catalog behind gives none without a KMS, as Hive's
+   * @throws InvalidConfigurationException when the table is not encrypted or its key can be had;
+   *     nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
+   * @throws IcebergCryptoException when something else than a lost key is wrong; nothing was
+   *     dropped then; or when the table was dropped and files remain
+   */
+  public PurgedFiles runWithoutKey(Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the catalog behind is not BaseTable",
@@ -101,31 +133,28 @@ public final class Purge {
     }
 
     TableMetadata metadata = table.operations().current();
-    requireLostKey(metadata);
-    try (FileIO own = ownStorage(table)) {
-      FileIO io = TableFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
-      return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+    requireLostKey(EncryptionProperties.wasEncrypted(metadata));
+    try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
+      FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
+      return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
   }
 
   private Table loadBehind() {
-    return MetadataHash.checked(name, () -> delegate.loadTable(identifier));
+    return HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
   }
 
-  private void requireLostKey(TableMetadata metadata) {
-    boolean encrypted =
-        EncryptionProperties.keyId(metadata.properties()) != null
-            || EncryptionProperties.masterKeyId(metadata) != null;
+  private void requireLostKey(boolean encrypted) {
     try {
       if (encrypted) {
         check();
       }
     } catch (IcebergCryptoException e) {
-      if (isLost(e)) {
+      if (KeyLoss.causes(e, hasKms)) {
         return;
       }
 
-      throw tampered(e) || e instanceof PlaintextException || isOfStorage(e)
+      throw KeyLoss.isTampering(e) || e instanceof PlaintextException || KeyLoss.isOfStorage(e)
           ? e
           : e.withHint(
               "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
@@ -140,13 +169,12 @@ public final class Purge {
         .inTable(name);
   }
 
-  /** Storage of our own where the catalog behind gives none without a KMS, as Hive's; or null. */
-  private FileIO ownStorage(BaseTable table) {
+  private static boolean hasStorage(BaseTable table) {
     try {
       table.io();
-      return null;
+      return true;
     } catch (IllegalArgumentException e) {
-      return catalog.newFileIO();
+      return false;
     }
   }
 
@@ -154,19 +182,19 @@ public final class Purge {
    * The operations of an encrypted table, or null when there is no such table or it has no key.
    * Where metadata is authenticated, that takes the key.
    */
-  private EncryptedTableOperations operations() {
+  private TableOperations operations() {
     try {
-      if (!(catalog.loadTable(identifier) instanceof EncryptedTable table)) {
+      if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
         return null;
       }
 
-      EncryptedTableOperations ops = (EncryptedTableOperations) table.operations();
+      TableOperations ops = table.operations();
       ops.encryption(); // a table that lost its key id is refused by it
-      return table.encrypted() ? ops : null;
+      return EncryptionProperties.keyId(ops.current().properties()) == null ? null : ops;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
     } catch (IcebergCryptoException e) {
-      if (tampered(e)) {
+      if (KeyLoss.isTampering(e)) {
         throw e; // says what to do with such a table
       }
 
@@ -174,7 +202,7 @@ public final class Purge {
     }
   }
 
-  private Map<String, ManifestFile> manifests(EncryptedTableOperations ops) {
+  private Map<String, ManifestFile> manifests(TableOperations ops) {
     try {
       return reachable(ops).manifests(ops.current().snapshots());
     } catch (IcebergCryptoException e) {
@@ -182,8 +210,7 @@ public final class Purge {
     }
   }
 
-  private Set<String> contentFiles(
-      EncryptedTableOperations ops, Map<String, ManifestFile> manifests) {
+  private Set<String> contentFiles(TableOperations ops, Map<String, ManifestFile> manifests) {
     try {
       return reachable(ops).contentFiles(manifests.values());
     } catch (IcebergCryptoException e) {
@@ -191,17 +218,17 @@ public final class Purge {
     }
   }
 
-  private static ReachableFiles reachable(EncryptedTableOperations ops) {
+  private static ReachableFiles reachable(TableOperations ops) {
     return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
   }
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {
     String force =
-        isLost(e)
+        KeyLoss.causes(e, hasKms)
             ? String.format(
                 " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
                     + " '%s').",
-                catalog.catalogName(), identifier)
+                catalogName, identifier)
             : "";
     return e.inTable(name)
         .withHint(
@@ -209,25 +236,5 @@ public final class Purge {
                 "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
                     + " which needs no key, and then delete the folder %s.%s",
                 location, force));
-  }
-
-  /**
-   * Whether the key cannot be had again by a login, a grant or a mended setting: the KMS has none
-   * of that name, another has its name, or nobody says where the KMS is.
-   */
-  private boolean isLost(IcebergCryptoException e) {
-    return e instanceof KeyNotFoundException
-        || e instanceof BadWrappedKeyException
-        || !catalog.hasKms() && !isOfStorage(e);
-  }
-
-  /** A list that cannot be read, whatever the key: see {@link ReachableFiles}. */
-  private static boolean isOfStorage(IcebergCryptoException e) {
-    return e.getClass() == IcebergCryptoException.class;
-  }
-
-  /** A wrapped key that another key of the same name wrapped is a lost key. */
-  private static boolean tampered(IcebergCryptoException e) {
-    return e instanceof TamperedException && !(e instanceof BadWrappedKeyException);
   }
 }

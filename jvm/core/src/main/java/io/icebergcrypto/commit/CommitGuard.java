@@ -8,6 +8,7 @@ import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.io.StatisticsFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;

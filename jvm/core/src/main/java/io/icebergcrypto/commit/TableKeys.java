@@ -5,6 +5,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.metadata.Kek;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.Snapshot;
@@ -128,7 +129,7 @@ public final class TableKeys {
 
     String keyId = EncryptionProperties.keyId(metadata.properties());
     return TableMetadata.buildFrom(metadata)
-        .addEncryptionKey(NewKek.make(tableName, metadata, keyId, kms.get()))
+        .addEncryptionKey(Kek.make(tableName, metadata, keyId, kms.get()))
         .build();
   }
 }

@@ -58,7 +58,7 @@ public final class PythonApi {
   /**
    * The KMS counters of a catalog in the driver's JVM.
    *
-   * @return {@link io.icebergcrypto.kms.call.CachingKmsClient#snapshot()} as JSON
+   * @return {@link io.icebergcrypto.kms.CachingKmsClient#snapshot()} as JSON
    */
   public static String kmsMetrics(SparkSession spark, String catalog) {
     return in(spark, () -> Json.of(catalog(spark, catalog).kms().snapshot()));

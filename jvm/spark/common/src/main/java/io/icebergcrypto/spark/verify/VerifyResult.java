@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.config.MetadataAuthentication;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

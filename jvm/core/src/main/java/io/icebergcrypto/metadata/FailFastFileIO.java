@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.TamperedException;
 import java.io.IOException;
@@ -30,7 +30,7 @@ import org.apache.iceberg.view.ViewMetadataParser;
  * a thread opens again soon is parsed here first, and what cannot be is an error that Iceberg does
  * not retry. Only the catalog behind works with this; tables get the storage below.
  */
-public final class MetadataFileIO implements SupportsBulkOperations, Configurable<Object> {
+public final class FailFastFileIO implements SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
 
   /** Property of the catalog behind, not for users: the class of the storage below. */
@@ -50,22 +50,32 @@ public final class MetadataFileIO implements SupportsBulkOperations, Configurabl
   private transient Object conf;
 
   /** Iceberg makes one by this constructor. */
-  public MetadataFileIO() {}
+  public FailFastFileIO() {}
 
   /**
-   * Puts this in front of the storage of the catalog behind.
+   * Puts this in front of the storage of a catalog behind that retries: JDBC and Glue.
    *
    * @param behind its properties
-   * @param usual the class of the storage that it takes without {@code io-impl}
    */
-  public static void configure(Map<String, String> behind, String usual) {
+  public static void configure(Map<String, String> behind) {
+    String type = behind.get(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    String impl = behind.get(CatalogProperties.CATALOG_IMPL);
+    if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
+      configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
+    } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
+      configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
+    }
+  }
+
+  /** As above; without {@code io-impl} the catalog takes the usual class of storage. */
+  private static void configure(Map<String, String> behind, String usual) {
     behind.put(STORAGE, behind.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual));
-    behind.put(CatalogProperties.FILE_IO_IMPL, MetadataFileIO.class.getName());
+    behind.put(CatalogProperties.FILE_IO_IMPL, FailFastFileIO.class.getName());
   }
 
   /** The storage that tables get. */
   public static FileIO below(FileIO io) {
-    return io instanceof MetadataFileIO own ? own.storage : io;
+    return io instanceof FailFastFileIO own ? own.storage : io;
   }
 
   @Override

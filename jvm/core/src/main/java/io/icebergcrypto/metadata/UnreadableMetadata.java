@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;

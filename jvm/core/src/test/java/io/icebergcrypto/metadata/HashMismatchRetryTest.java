@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -39,7 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Metadata that changes while it is read is no tampering; metadata that was changed is. */
-class MetadataHashTest {
+class HashMismatchRetryTest {
   private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
   private static final int WRITERS = 4;
   private static final int COMMITS = Integer.getInteger("iceberg.crypto.commits", 3);
@@ -60,7 +60,7 @@ class MetadataHashTest {
 
   @Test
   void whatDiffersOnceIsLookedAtAgain() {
-    assertThat(MetadataHash.checked("t", looks(DIFFERS, DIFFERS, null))).isEqualTo("loaded");
+    assertThat(HashMismatchRetry.checked("t", looks(DIFFERS, DIFFERS, null))).isEqualTo("loaded");
   }
 
   @Test
@@ -69,7 +69,7 @@ class MetadataHashTest {
     long start = System.nanoTime();
     assertThatThrownBy(
             () ->
-                MetadataHash.checked(
+                HashMismatchRetry.checked(
                     "db.t",
                     () -> {
                       looks.incrementAndGet();
@@ -83,9 +83,9 @@ class MetadataHashTest {
 
   @Test
   void otherErrorsAreNotTriedAgain() {
-    assertThatThrownBy(() -> MetadataHash.checked("t", looks("metastore is down", null)))
+    assertThatThrownBy(() -> HashMismatchRetry.checked("t", looks("metastore is down", null)))
         .hasMessage("metastore is down");
-    assertThatThrownBy(() -> MetadataHash.checked("t", looks(DIFFERS, "down", null)))
+    assertThatThrownBy(() -> HashMismatchRetry.checked("t", looks(DIFFERS, "down", null)))
         .hasMessage("down");
   }
 

@@ -4,8 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
-import io.icebergcrypto.integrity.MetadataCode.Format;
-import io.icebergcrypto.integrity.MetadataCode.Place;
+import io.icebergcrypto.integrity.MetadataMac.Format;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -19,12 +20,12 @@ import org.apache.iceberg.TableMetadataParser;
 import org.junit.jupiter.api.Test;
 
 /** The code of metadata: what others must be able to compute again. */
-class MetadataCodeTest {
+class MetadataMacTest {
   private static final String UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1";
 
   private static SecretKeySpec key(Format format) {
     byte[] kek = HexFormat.of().parseHex("000102030405060708090a0b0c0d0e0f");
-    return MetadataCode.key(format, ByteBuffer.wrap(kek), UUID);
+    return MetadataMac.key(format, ByteBuffer.wrap(kek), UUID);
   }
 
   private static byte[] mac(Format format, String canonical) throws Exception {
@@ -47,19 +48,19 @@ class MetadataCodeTest {
   @Test
   void theCodeIsOverSortedJsonWithThePlace() throws Exception {
     JsonObject document =
-        MetadataJson.parse(
+        CanonicalJson.parse(
             "{ 'location':'s3://b/t', 'later': {'z': [1.50, 1E2, true, null, {}], 'a': ''},"
                     .replace('\'', '"')
                 + "\"properties\": {\"b\": \"\\u00fc\\\"<\\n\", \"a\": \"1\","
                 + " \"encryption.metadata-mac\": \"any\"}, \"refs\": {},"
                 + " \"last-updated-ms\": 9007199254740993}");
-    Place place = new Place("/b/t/metadata", 7);
+    MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     String rest = "'location':'s3://b/t','properties':{'a':'1','b':'\u00fc\\\"<\\n'}";
     String start = "{'file-version':7,'folder':'/b/t/metadata','metadata':{'last-updated-ms':";
     String later = "9007199254740993,'later':{'a':'','z':[1.50,1E2,true,null,{}]},";
-    assertThat(MetadataCode.of(Format.V2, document, place, key(Format.V2), "kek").code())
+    assertThat(MetadataMac.of(Format.V2, document, place, key(Format.V2), "kek").code())
         .isEqualTo(mac(Format.V2, start + later + rest + ",'refs':{}}}"));
-    assertThat(MetadataCode.of(Format.V1, document, place, key(Format.V1), "kek").code())
+    assertThat(MetadataMac.of(Format.V1, document, place, key(Format.V1), "kek").code())
         .as("as before, without empty members at the top")
         .isEqualTo(mac(Format.V1, start + later + rest + "}}"));
   }
@@ -72,31 +73,31 @@ class MetadataCodeTest {
             PartitionSpec.unpartitioned(),
             "s3://b/t",
             Map.of("format-version", "3", "b", "\u00fc\"<\n", "half", "\ud800"));
-    TableMetadata written = MetadataJson.asRead(metadata);
+    TableMetadata written = CanonicalJson.asRead(metadata);
     assertThat(written.properties()).containsEntry("half", "?").containsEntry("b", "\u00fc\"<\n");
-    Place place = new Place("/b/t/metadata", 7);
+    MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     SecretKeySpec key = key(Format.V2);
-    MetadataCode code = MetadataCode.of(Format.V2, MetadataJson.of(written), place, key, "kek");
-    TableMetadata signed = code.addTo(MetadataJson.of(written));
+    MetadataMac code = MetadataMac.of(Format.V2, CanonicalJson.of(written), place, key, "kek");
+    TableMetadata signed = code.addTo(CanonicalJson.of(written));
     assertThat(signed.lastUpdatedMillis()).isEqualTo(metadata.lastUpdatedMillis());
-    assertThat(MetadataCode.parse(signed.properties().get(MetadataCode.PROPERTY))).isEqualTo(code);
+    assertThat(MetadataMac.parse(signed.properties().get(MetadataMac.PROPERTY))).isEqualTo(code);
     JsonObject read =
-        MetadataJson.of(
+        CanonicalJson.of(
             TableMetadataParser.fromJson("s3://b/x.json", TableMetadataParser.toJson(signed)));
     assertThat(code.matches(read, place, key)).isTrue();
-    assertThat(code.matches(read, new Place("/b/t/metadata", 8), key)).isFalse();
-    assertThat(code.matches(read, new Place("/b/u/metadata", 7), key)).isFalse();
+    assertThat(code.matches(read, new MetadataPlace("/b/t/metadata", 8), key)).isFalse();
+    assertThat(code.matches(read, new MetadataPlace("/b/u/metadata", 7), key)).isFalse();
   }
 
   /** In UTF-8 half of a surrogate pair would become the question mark that was signed. */
   @Test
   void halfOfASurrogatePairIsNoQuestionMark() {
-    Place place = new Place("", 0);
+    MetadataPlace place = new MetadataPlace("", 0);
     for (Format format : Format.values()) {
-      JsonObject signed = MetadataJson.parse("{\"a\": \"?\"}");
-      MetadataCode code = MetadataCode.of(format, signed, place, key(format), "kek");
+      JsonObject signed = CanonicalJson.parse("{\"a\": \"?\"}");
+      MetadataMac code = MetadataMac.of(format, signed, place, key(format), "kek");
       assertThat(code.matches(signed, place, key(format))).isTrue();
-      JsonObject other = MetadataJson.parse("{\"a\": \"\\ud800\"}");
+      JsonObject other = CanonicalJson.parse("{\"a\": \"\\ud800\"}");
       assertThat(code.matches(other, place, key(format))).isFalse();
     }
   }
@@ -117,7 +118,7 @@ class MetadataCodeTest {
           "{\"a\": 1",
           "{\"a\":" + "[".repeat(100_000) + "]".repeat(100_000) + "}",
         }) {
-      assertThatThrownBy(() -> MetadataJson.parse(text))
+      assertThatThrownBy(() -> CanonicalJson.parse(text))
           .as(text.substring(0, Math.min(40, text.length())))
           .isInstanceOf(IllegalArgumentException.class);
     }
@@ -127,46 +128,46 @@ class MetadataCodeTest {
   void whatIsNoCodeIsNotTakenForOne() {
     String hex = "0".repeat(64);
     for (String tag : new String[] {"v1", "v2.hmac-sha256"}) {
-      MetadataCode code = MetadataCode.parse(tag + ".3." + hex + ".a.b/c==");
+      MetadataMac code = MetadataMac.parse(tag + ".3." + hex + ".a.b/c==");
       assertThat(code.kekId()).isEqualTo("a.b/c==");
       assertThat(code.value()).isEqualTo(tag + ".3." + hex + ".a.b/c==");
       for (String rest : new String[] {"", ".3.00.k", ".99999999999." + hex + ".k"}) {
-        assertThat(MetadataCode.parse(tag + rest)).isNull();
+        assertThat(MetadataMac.parse(tag + rest)).isNull();
       }
 
-      assertThat(MetadataCode.parse(tag + ".3." + hex + ".")).isNull();
+      assertThat(MetadataMac.parse(tag + ".3." + hex + ".")).isNull();
     }
 
     for (String value : new String[] {null, "", "v2.3." + hex + ".k", "v3.3." + hex + ".k", hex}) {
-      assertThat(MetadataCode.parse(value)).isNull();
+      assertThat(MetadataMac.parse(value)).isNull();
     }
   }
 
   @Test
   void aPlaceIsReadFromTheFilesName() {
-    assertThat(Place.of("s3a://b/t/metadata/00012-abc.gz.metadata.json"))
-        .isEqualTo(Place.of("s3://b/t/metadata/00012-def.metadata.json"))
-        .isEqualTo(new Place("/b/t/metadata", 12));
-    assertThat(Place.of("file:/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("/w/t/metadata/v3.gz.metadata.json"))
-        .isEqualTo(Place.of("hdfs://host:8020/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("hdfs:///w/t/metadata/v3.metadata.json"))
-        .isEqualTo(Place.of("viewfs://service/w/t/metadata/v3.metadata.json"))
-        .isEqualTo(new Place("/w/t/metadata", 3));
-    assertThat(Place.of("s3://b/w/t/metadata/v3.metadata.json"))
-        .isNotEqualTo(Place.of("s3://c/w/t/metadata/v3.metadata.json"));
-    assertThat(Place.of("/w/t/metadata/other.json").version()).isEqualTo(-1);
-    assertThat(Place.of("x")).isEqualTo(new Place("", -1));
+    assertThat(MetadataPlace.of("s3a://b/t/metadata/00012-abc.gz.metadata.json"))
+        .isEqualTo(MetadataPlace.of("s3://b/t/metadata/00012-def.metadata.json"))
+        .isEqualTo(new MetadataPlace("/b/t/metadata", 12));
+    assertThat(MetadataPlace.of("file:/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("/w/t/metadata/v3.gz.metadata.json"))
+        .isEqualTo(MetadataPlace.of("hdfs://host:8020/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("hdfs:///w/t/metadata/v3.metadata.json"))
+        .isEqualTo(MetadataPlace.of("viewfs://service/w/t/metadata/v3.metadata.json"))
+        .isEqualTo(new MetadataPlace("/w/t/metadata", 3));
+    assertThat(MetadataPlace.of("s3://b/w/t/metadata/v3.metadata.json"))
+        .isNotEqualTo(MetadataPlace.of("s3://c/w/t/metadata/v3.metadata.json"));
+    assertThat(MetadataPlace.of("/w/t/metadata/other.json").version()).isEqualTo(-1);
+    assertThat(MetadataPlace.of("x")).isEqualTo(new MetadataPlace("", -1));
   }
 
   @Test
   void aFolderSaysWhichTableItIsOf() {
     String folder = "s3://b/t/metadata/authenticated-" + UUID;
-    assertThat(MetadataFolder.uuid(folder + "/00001-x.metadata.json")).isEqualTo(UUID);
-    assertThat(MetadataFolder.uuid("s3://b/t/metadata/00001-x.metadata.json")).isNull();
-    assertThat(MetadataFolder.above(folder + "/snap-1.avro"))
+    assertThat(AuthenticatedFolder.uuid(folder + "/00001-x.metadata.json")).isEqualTo(UUID);
+    assertThat(AuthenticatedFolder.uuid("s3://b/t/metadata/00001-x.metadata.json")).isNull();
+    assertThat(AuthenticatedFolder.above(folder + "/snap-1.avro"))
         .isEqualTo("s3://b/t/metadata/snap-1.avro");
-    assertThat(MetadataFolder.above("/t/metadata/snap-1.avro"))
+    assertThat(AuthenticatedFolder.above("/t/metadata/snap-1.avro"))
         .isEqualTo("/t/metadata/snap-1.avro");
   }
 }

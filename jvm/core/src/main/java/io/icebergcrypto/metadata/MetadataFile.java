@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import com.google.gson.JsonObject;
 import java.io.ByteArrayInputStream;
@@ -32,7 +32,7 @@ public final class MetadataFile {
 
   /** Reads it whole. Errors of the storage are as the FileIO raises them. */
   public static MetadataFile read(FileIO io, String location) {
-    try (InputStream in = MetadataFileIO.below(io).newInputFile(location).newStream()) {
+    try (InputStream in = FailFastFileIO.below(io).newInputFile(location).newStream()) {
       return new MetadataFile(location, in.readAllBytes());
     } catch (IOException e) {
       throw new UncheckedIOException(String.format("Cannot read %s", location), e);
@@ -57,8 +57,8 @@ public final class MetadataFile {
    *
    * @throws IllegalArgumentException when that is no JSON, or ambiguous
    */
-  JsonObject json() {
-    return MetadataJson.parse(text());
+  public JsonObject json() {
+    return CanonicalJson.parse(text());
   }
 
   /**

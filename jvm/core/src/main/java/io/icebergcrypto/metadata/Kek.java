@@ -1,4 +1,4 @@
-package io.icebergcrypto.commit;
+package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -15,14 +15,14 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** The first KEK of a table, made as Iceberg's manager would make it with the first snapshot. */
-public final class NewKek {
+public final class Kek {
   /** The property of a KEK's entry that says when it was made; Iceberg's name. */
   public static final String TIMESTAMP = "KEY_TIMESTAMP";
 
   /** How long a KEK encrypts and signs: Iceberg's 730 days (NIST SP 800-57). */
-  static final long LIFE_MS = Duration.ofDays(730).toMillis();
+  public static final long LIFE_MS = Duration.ofDays(730).toMillis();
 
-  private NewKek() {}
+  private Kek() {}
 
   /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not tell. */
   public static long madeAt(EncryptedKey kek) {

@@ -1,4 +1,4 @@
-package io.icebergcrypto.commit;
+package io.icebergcrypto.metadata;
 
 import java.util.Set;
 import java.util.stream.Collectors;

@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
@@ -25,11 +25,11 @@ import org.apache.iceberg.TableMetadataParser;
  * numbers as they were written. Two documents that differ in anything but white space, the order of
  * names and how a character is escaped have two canonical forms.
  */
-public final class MetadataJson {
+public final class CanonicalJson {
   /** More than any metadata has, and far from what a stack holds. */
   private static final int MAX_DEPTH = 200;
 
-  private MetadataJson() {}
+  private CanonicalJson() {}
 
   /**
    * Reads a document.
@@ -38,7 +38,7 @@ public final class MetadataJson {
    *     in it has two members of one name, of which one reader might take the first and another the
    *     last
    */
-  static JsonObject parse(String text) {
+  public static JsonObject parse(String text) {
     try (JsonReader in = new JsonReader(new StringReader(text))) {
       in.setStrictness(Strictness.STRICT);
       JsonElement read = read(in, 0);
@@ -53,20 +53,20 @@ public final class MetadataJson {
   }
 
   /** What a catalog that is given this metadata writes to its file. */
-  static JsonObject of(TableMetadata metadata) {
+  public static JsonObject of(TableMetadata metadata) {
     return parse(TableMetadataParser.toJson(metadata));
   }
 
   /**
    * Metadata as a reader of its file will have it: UTF-8 has no place for half of a surrogate pair.
    */
-  static TableMetadata asRead(TableMetadata metadata) {
+  public static TableMetadata asRead(TableMetadata metadata) {
     byte[] written = TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
     return TableMetadataParser.fromJson(new String(written, StandardCharsets.UTF_8));
   }
 
   /** The document with its names sorted as RFC 8785 sorts them, and numbers as they are. */
-  static String canonical(JsonElement document) {
+  public static String canonical(JsonElement document) {
     StringWriter out = new StringWriter();
     try (JsonWriter writer = new JsonWriter(out)) {
       write(writer, document);

@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
@@ -12,13 +12,13 @@ import java.util.function.Supplier;
  * changed by commits of others meanwhile. Sessions under load were seen to get those of two
  * commits: so Iceberg's error is a reason to look again. What does not match is never handed out.
  */
-public final class MetadataHash {
+public final class HashMismatchRetry {
   private static final String OF_ICEBERG = "might have been modified"; // HMSTablePropertyHelper's
 
   /** How long to wait before each further look, in milliseconds. */
   private static final int[] LOOK_AGAIN_MS = {10, 20, 40, 80, 160};
 
-  private MetadataHash() {}
+  private HashMismatchRetry() {}
 
   /** Loads a table, or anew when name and hash are of two commits. */
   public static <T> T checked(String tableName, Supplier<T> load) {

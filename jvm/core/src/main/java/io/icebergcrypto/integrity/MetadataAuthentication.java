@@ -1,4 +1,4 @@
-package io.icebergcrypto.config;
+package io.icebergcrypto.integrity;
 
 /**
  * Whether somebody who writes to the storage would be noticed when he changes a table's metadata.

@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
@@ -35,7 +35,8 @@ public final class LoadedMetadata {
   private synchronized TableMetadata checked(Supplier<TableMetadata> load) {
     try {
       TableMetadata metadata =
-          MetadataHash.checked(tableName, failed ? delegate::refresh : load, delegate::refresh);
+          HashMismatchRetry.checked(
+              tableName, failed ? delegate::refresh : load, delegate::refresh);
       this.failed = false;
       return metadata;
     } catch (RuntimeException e) {

@@ -42,7 +42,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** Tables whose key is lost, and what is near them. */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
-class KeylessPurgeTest extends LakeFixture {
+class LostKeyPurgeTest extends LakeFixture {
   private Table create(String name, Map<String, String> more) {
     Table table = TestLake.createTable(catalog, name, more);
     TestLake.append(table, 1, 2);
@@ -162,7 +162,7 @@ class KeylessPurgeTest extends LakeFixture {
       FileIO storage = TableFileIO.storageBelow(new HadoopFileIO(new Configuration()));
       assertThatThrownBy(
               () ->
-                  new KeylessPurge("lake.db.t", metadata, storage)
+                  new LostKeyPurge("lake.db.t", metadata, storage)
                       .run(() -> Assertions.fail("dropped")))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContainingAll("lake.db.t", "nothing was dropped", "table's own folder");
@@ -179,20 +179,20 @@ class KeylessPurgeTest extends LakeFixture {
     store.objects.addAll(others);
     store.objects.addAll(own);
     PurgedFiles purged =
-        new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
+        new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
     assertThat(purged.files()).isEqualTo(2);
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
 
     store.objects.addAll(own);
     store.deletes = false;
     assertThatThrownBy(
-            () -> new KeylessPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
+            () -> new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
         .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll("it was dropped, but files remain in s3://b/db/t");
     for (String root : List.of("s3://b", "s3://b/", "abfss://c@b", "gs://b//")) {
       assertThatThrownBy(
               () ->
-                  new KeylessPurge("t", at(root, own.get(1)), store)
+                  new LostKeyPurge("t", at(root, own.get(1)), store)
                       .run(() -> Assertions.fail("dropped")))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("table's own folder");
@@ -207,7 +207,7 @@ class KeylessPurgeTest extends LakeFixture {
     for (String location : List.of("s3://b/db/t#1", "s3://b/db/t?1", "s3://b/db/#")) {
       assertThatThrownBy(
               () ->
-                  new KeylessPurge("t", at(location, "s3://b/m.metadata.json"), store)
+                  new LostKeyPurge("t", at(location, "s3://b/m.metadata.json"), store)
                       .run(() -> Assertions.fail("dropped")))
           .as(location)
           .isInstanceOf(InvalidConfigurationException.class)

@@ -3,7 +3,7 @@ package io.icebergcrypto.cleanup;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.integrity.MetadataCode.Place;
+import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -23,7 +23,7 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * can say which files are the table's: all that is in its location goes, after a look for another
  * table in there.
  */
-public final class KeylessPurge {
+public final class LostKeyPurge {
   private static final int LONGEST_LIST = 5;
   private static final Pattern AUTHORITY = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
@@ -38,7 +38,7 @@ public final class KeylessPurge {
    * @param metadata the table's metadata, as the catalog behind has it
    * @param io the table's storage
    */
-  KeylessPurge(String tableName, TableMetadata metadata, FileIO io) {
+  LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
     this.tableName = tableName;
     this.metadata = metadata;
     this.io = io;
@@ -140,7 +140,7 @@ public final class KeylessPurge {
             "write.folder-storage.path")
         .map(metadata.properties()::get)
         .filter(path -> path != null && !path.isBlank())
-        .map(KeylessPurge::withoutSlash)
+        .map(LostKeyPurge::withoutSlash)
         .filter(path -> !isBelow(path, folder))
         .distinct()
         .toList();
@@ -217,7 +217,7 @@ public final class KeylessPurge {
 
   /** A path without scheme, which may be written in several ways. */
   private static String path(String location) {
-    return Place.folderOf(location + "/");
+    return MetadataPlace.folderOf(location + "/");
   }
 
   private IcebergCryptoException refused(String problem, String hint) {

@@ -12,12 +12,12 @@ import org.apache.iceberg.TableProperties;
  * change, says that the table is authenticated and which table it is, even if all of that is gone
  * from the file. Manifests stay one folder above.
  */
-public final class MetadataFolder {
+public final class AuthenticatedFolder {
   private static final String PREFIX = "authenticated-";
   private static final Pattern MARKED =
       Pattern.compile("(.*)/" + PREFIX + "([0-9a-fA-F-]{36})(/[^/]*)?");
 
-  private MetadataFolder() {}
+  private AuthenticatedFolder() {}
 
   /** The folder for a commit's metadata file. */
   static String of(TableMetadata base, TableMetadata metadata) {

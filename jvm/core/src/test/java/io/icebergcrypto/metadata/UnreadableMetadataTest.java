@@ -1,4 +1,4 @@
-package io.icebergcrypto.integrity;
+package io.icebergcrypto.metadata;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -58,7 +58,7 @@ class UnreadableMetadataTest extends LakeFixture {
     Table plain =
         catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
     assertThat(plain.io()).isInstanceOf(HadoopFileIO.class);
-    assertThat(table.io()).isNotInstanceOf(MetadataFileIO.class);
+    assertThat(table.io()).isNotInstanceOf(FailFastFileIO.class);
     catalog.loadTable(T).refresh();
     assertThat(catalog.loadTable(T).uuid()).isEqualTo(table.uuid()); // soon again
   }
@@ -72,7 +72,7 @@ class UnreadableMetadataTest extends LakeFixture {
       assertThatThrownBy(() -> other.loadTable(T)).hasStackTraceContaining("storage is away");
     } else {
       assertThat(TestLake.ids(other.loadTable(T))).containsExactly(1L);
-      assertThat(other.loadTable(T).io()).isNotInstanceOf(MetadataFileIO.class);
+      assertThat(other.loadTable(T).io()).isNotInstanceOf(FailFastFileIO.class);
       assertThat(FailingStorage.failures).isZero();
     }
   }

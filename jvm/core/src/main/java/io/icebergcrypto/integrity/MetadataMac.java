@@ -4,6 +4,8 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataPlace;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -24,19 +26,19 @@ import org.apache.iceberg.TableMetadataParser;
  * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<code in hex>.<id of the
  * KEK>}.
  *
- * <p>The code is HMAC-SHA-256 over the canonical form ({@link MetadataJson#canonical}) of the place
- * of the metadata file (folder and version) and the file's own JSON, this one property left out. So
- * members that the signer's Iceberg knows and the reader's does not are authenticated, too. Its key
- * is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter mode,
- * one block), with the table's UUID as the context: nobody makes a code without the KMS's consent,
- * and the code of one table is not valid for another.
+ * <p>The code is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the
+ * place of the metadata file (folder and version) and the file's own JSON, this one property left
+ * out. So members that the signer's Iceberg knows and the reader's does not are authenticated, too.
+ * Its key is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter
+ * mode, one block), with the table's UUID as the context: nobody makes a code without the KMS's
+ * consent, and the code of one table is not valid for another.
  *
  * @param format how it was made
  * @param version the number in the name of the metadata file that the code was made for
  * @param code 32 bytes
  * @param kekId the key id, in {@code encryption-keys}, of the KEK that the code's key comes from
  */
-public record MetadataCode(Format format, int version, byte[] code, String kekId) {
+public record MetadataMac(Format format, int version, byte[] code, String kekId) {
   /** Table property: the code. Only commits of this catalog set it. */
   public static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
@@ -62,50 +64,11 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
     }
   }
 
-  /**
-   * Where a metadata file is, as far as the catalog's pointer tells.
-   *
-   * @param folder without what clients write in several ways: the scheme (s3 and s3a, file: and
-   *     none), and the server of HDFS (a name service, one of its hosts, none)
-   * @param version the number in the file's name; -1 when there is none
-   */
-  public record Place(String folder, int version) {
-    private static final Pattern METASTORE = Pattern.compile("(\\d{1,9})-.*");
-    private static final Pattern HADOOP = Pattern.compile("v(\\d{1,9})\\..*");
-
-    /** The place of a metadata file. */
-    static Place of(String file) {
-      String name = file.substring(file.lastIndexOf('/') + 1);
-      int version = metastoreVersion(file);
-      Matcher hadoop = HADOOP.matcher(name);
-      if (version < 0 && hadoop.matches()) {
-        version = Integer.parseInt(hadoop.group(1));
-      }
-
-      return new Place(folderOf(file), version);
-    }
-
-    /** The number that a catalog with a pointer finds in a file's name; -1 when there is none. */
-    static int metastoreVersion(String file) {
-      Matcher matcher = METASTORE.matcher(file.substring(file.lastIndexOf('/') + 1));
-      return matcher.matches() ? Integer.parseInt(matcher.group(1)) : -1;
-    }
-
-    /** The folder of a file, without scheme; HDFS without the server, S3 with the bucket. */
-    public static String folderOf(String file) {
-      int end = file.lastIndexOf('/');
-      return file.substring(0, Math.max(end, 0))
-          .replaceFirst("^(?:hdfs|viewfs)://[^/]*", "")
-          .replaceFirst("^[A-Za-z][A-Za-z0-9+.-]*:", "")
-          .replaceFirst("^/+", "/");
-    }
-  }
-
   /** Reads the property's value; null when it is not one. */
-  public static MetadataCode parse(String value) {
+  public static MetadataMac parse(String value) {
     Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
-        ? new MetadataCode(
+        ? new MetadataMac(
             matcher.group(1).equals(Format.V1.tag) ? Format.V1 : Format.V2,
             Integer.parseInt(matcher.group(2)),
             HexFormat.of().parseHex(matcher.group(3)),
@@ -149,8 +112,8 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
    *
    * @param document the metadata file's JSON, with another code or none; it stays as it is
    */
-  static MetadataCode of(
-      Format format, JsonObject document, Place place, SecretKeySpec key, String kekId) {
+  static MetadataMac of(
+      Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
     try {
       Mac mac = Mac.getInstance(ALGORITHM);
       mac.init(key);
@@ -158,7 +121,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
           StandardCharsets.UTF_8
               .newEncoder() // half of a surrogate pair is an error, not a question mark
               .encode(CharBuffer.wrap(authenticated(format, document, place))));
-      return new MetadataCode(format, place.version(), mac.doFinal(), kekId);
+      return new MetadataMac(format, place.version(), mac.doFinal(), kekId);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it has text that is no Unicode", e);
     } catch (GeneralSecurityException e) {
@@ -167,7 +130,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
   }
 
   /** Whether this is the code of a document at a place. */
-  boolean matches(JsonObject document, Place place, SecretKeySpec key) {
+  boolean matches(JsonObject document, MetadataPlace place, SecretKeySpec key) {
     try {
       return MessageDigest.isEqual(code, of(format, document, place, key, kekId).code());
     } catch (IllegalArgumentException e) {
@@ -185,7 +148,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
   }
 
   /** What the code is made over. */
-  private static String authenticated(Format format, JsonObject document, Place place) {
+  private static String authenticated(Format format, JsonObject document, MetadataPlace place) {
     JsonObject metadata = withoutCode(document);
     if (format == Format.V1) {
       metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
@@ -195,7 +158,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
     all.addProperty("file-version", place.version());
     all.addProperty("folder", place.folder());
     all.add("metadata", metadata);
-    return MetadataJson.canonical(all);
+    return CanonicalJson.canonical(all);
   }
 
   private static JsonObject withoutCode(JsonObject document) {
@@ -224,7 +187,7 @@ public record MetadataCode(Format format, int version, byte[] code, String kekId
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof MetadataCode that && value().equals(that.value());
+    return other instanceof MetadataMac that && value().equals(that.value());
   }
 
   @Override
