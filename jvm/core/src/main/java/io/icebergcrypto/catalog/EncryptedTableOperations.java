@@ -4,21 +4,21 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.cleanup.CleanupFileIO;
+import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
 import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.io.KeylessFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.metadata.MetadataFile;
-import io.icebergcrypto.metadata.FailFastFileIO;
 import java.util.Map;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -283,7 +283,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
+        return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;

@@ -35,7 +35,8 @@ public final class LoadedMetadata {
   private synchronized TableMetadata checked(Supplier<TableMetadata> load) {
     try {
       TableMetadata metadata =
-          HashMismatchRetry.checked(tableName, failed ? delegate::refresh : load, delegate::refresh);
+          HashMismatchRetry.checked(
+              tableName, failed ? delegate::refresh : load, delegate::refresh);
       this.failed = false;
       return metadata;
     } catch (RuntimeException e) {

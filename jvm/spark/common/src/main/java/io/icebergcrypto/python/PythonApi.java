@@ -1,12 +1,9 @@
 package io.icebergcrypto.python;
 
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
-import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.verify.TableVerifier;
