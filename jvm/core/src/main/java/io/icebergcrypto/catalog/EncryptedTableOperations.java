@@ -13,7 +13,6 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.io.KeylessFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
@@ -355,7 +354,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return FailFastFileIO.below(plain.io());
     }
 
-    FileIO storage = KeylessFileIO.storageBelow(FailFastFileIO.below(plain.io()));
+    FileIO storage = TableFileIO.storageBelow(FailFastFileIO.below(plain.io()));
     return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
   }
 

@@ -8,7 +8,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import java.util.Objects;
@@ -129,7 +129,7 @@ final class Registration {
   /** Reads the file, with a server's credentials where a table has some. */
   private MetadataFile read(BaseTable target) {
     if (target != null) {
-      return MetadataFile.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
+      return MetadataFile.read(TableFileIO.storageBelow(target.io()), metadataFile);
     }
 
     try (FileIO io = catalog.newFileIO()) {

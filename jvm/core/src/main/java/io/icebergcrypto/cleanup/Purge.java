@@ -5,7 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.HashSet;
@@ -135,7 +135,7 @@ public final class Purge {
     TableMetadata metadata = table.operations().current();
     requireLostKey(EncryptionProperties.wasEncrypted(metadata));
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
-      FileIO io = KeylessFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
+      FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
   }

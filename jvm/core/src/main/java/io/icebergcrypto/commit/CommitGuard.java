@@ -6,7 +6,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.StatisticsFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
@@ -63,7 +63,9 @@ public final class CommitGuard {
 
   /** A table's storage, from which no plaintext file is read unless that is allowed. */
   public FileIO guarded(FileIO storage, TableEncryptionManager manager) {
-    return asStored ? storage : new KeylessFileIO(storage, manager, plaintextFiles, statistics);
+    return asStored
+        ? storage
+        : StatisticsFileIO.guarded(storage, manager, plaintextFiles, statistics);
   }
 
   /**

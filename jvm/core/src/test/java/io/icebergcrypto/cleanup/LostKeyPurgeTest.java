@@ -9,7 +9,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -159,7 +159,7 @@ class LostKeyPurgeTest extends LakeFixture {
     for (String location : List.of("/tmp", "s3://bucket/", "/a/../b")) {
       TableMetadata metadata =
           TableMetadata.newTableMetadata(TestLake.SCHEMA, table.spec(), location, Map.of());
-      FileIO storage = KeylessFileIO.storageBelow(new HadoopFileIO(new Configuration()));
+      FileIO storage = TableFileIO.storageBelow(new HadoopFileIO(new Configuration()));
       assertThatThrownBy(
               () ->
                   new LostKeyPurge("lake.db.t", metadata, storage)

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
@@ -12,7 +12,7 @@ import io.icebergcrypto.TamperedException;
  * @param length its length in bytes as it is stored, from its key metadata or the manifest entry;
  *     null when neither gives one
  */
-record FileInTable(String table, String location, Long length) {
+public record ExpectedFile(String table, String location, Long length) {
   private static final String CHANGED_HINT =
       "The file was cut off, overwritten or exchanged after it was written, by accident or by"
           + " somebody who can write to the storage. Restore it from a backup or an object version;"
@@ -61,7 +61,7 @@ record FileInTable(String table, String location, Long length) {
   }
 
   /** The key metadata that a manifest or the metadata keeps for this file is no key metadata. */
-  IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
+  public IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
     return tampered(
         "its key metadata cannot be read (" + cause.getClass().getSimpleName() + ")", cause);
   }

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.io.InputFile;
@@ -15,11 +15,11 @@ import org.apache.iceberg.io.SeekableInputStream;
  * read on until the file's end. A reader that never gets to the end does not notice what stands
  * behind it, and has what it read authenticated by its blocks.
  */
-final class StoredInputFile implements InputFile {
+final class LengthCheckedInputFile implements InputFile {
   private final InputFile stored;
-  private final FileInTable file;
+  private final ExpectedFile file;
 
-  StoredInputFile(InputFile stored, FileInTable file) {
+  LengthCheckedInputFile(InputFile stored, ExpectedFile file) {
     this.stored = stored;
     this.file = file;
   }
@@ -28,9 +28,9 @@ final class StoredInputFile implements InputFile {
    * The file as Parquet reads it best. Parquet reads Hadoop's files past Iceberg's streams and asks
    * for their status anyway, which is kept in the file: the length is checked now, for nothing.
    */
-  static InputFile forParquet(InputFile stored, FileInTable file) {
+  static InputFile forParquet(InputFile stored, ExpectedFile file) {
     if (!(stored instanceof HadoopInputFile hadoop)) {
-      return file.length() == null ? stored : new StoredInputFile(stored, file);
+      return file.length() == null ? stored : new LengthCheckedInputFile(stored, file);
     }
 
     long actual = hadoop.getStat().getLen();
@@ -52,8 +52,8 @@ final class StoredInputFile implements InputFile {
   public SeekableInputStream newStream() {
     SeekableInputStream stream = stored.newStream();
     return stream instanceof RangeReadable ranges
-        ? new StoredStream.WithRanges(stream, ranges, file)
-        : new StoredStream(stream, file);
+        ? new LengthCheckedStream.WithRanges(stream, ranges, file)
+        : new LengthCheckedStream(stream, file);
   }
 
   @Override

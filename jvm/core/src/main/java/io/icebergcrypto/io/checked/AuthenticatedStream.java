@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
 import java.io.EOFException;
@@ -10,13 +10,13 @@ import org.apache.iceberg.io.SeekableInputStream;
  * An AES GCM stream's plaintext, with errors that name the file. None of them is an EOFException,
  * which Avro takes for the end of the data, and after the first the stream gives no byte more.
  */
-final class DecryptedStream extends SeekableInputStream {
+final class AuthenticatedStream extends SeekableInputStream {
   private final SeekableInputStream plain;
-  private final FileInTable file;
+  private final ExpectedFile file;
   private final long plainLength;
   private IcebergCryptoException failed;
 
-  DecryptedStream(SeekableInputStream plain, FileInTable file, long plainLength) {
+  AuthenticatedStream(SeekableInputStream plain, ExpectedFile file, long plainLength) {
     this.plain = plain;
     this.file = file;
     this.plainLength = plainLength;

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import java.nio.ByteBuffer;
 

@@ -3,53 +3,38 @@ package io.icebergcrypto.io;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
-import java.util.EnumSet;
 import java.util.Set;
+import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
-import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
-/** A stored file of an encrypted table for which the table's metadata has no key. */
-final class KeylessInputFile implements InputFile {
-  /** What a data file, a delete file or a manifest without a key may be: nothing. */
-  static final Set<FileMagic> NEVER = EnumSet.noneOf(FileMagic.class);
-
+/**
+ * A file of an encrypted table that is opened without a key. It is read only if its first bytes say
+ * that it is not part of the data.
+ */
+final class GuardedInputFile implements InputFile {
   private final String tableName;
   private final InputFile stored;
   private final Set<FileMagic> readable;
 
-  KeylessInputFile(String tableName, InputFile stored, Set<FileMagic> readable) {
+  /**
+   * Guards a file.
+   *
+   * @param readable what it may be
+   */
+  GuardedInputFile(String tableName, InputFile stored, Set<FileMagic> readable) {
     this.tableName = tableName;
     this.stored = stored;
     this.readable = readable;
   }
 
-  /**
-   * What a file that is opened by its path alone may be. A manifest list would be plaintext Avro;
-   * metadata.json and the offsets of a stream are neither that nor Parquet.
-   */
-  static Set<FileMagic> other(boolean plaintextStatistics) {
-    Set<FileMagic> other =
-        EnumSet.complementOf(
-            EnumSet.of(FileMagic.AVRO, FileMagic.PAR1, FileMagic.PUFFIN, FileMagic.ORC));
-    if (plaintextStatistics) {
-      other.add(FileMagic.PUFFIN);
-      other.add(FileMagic.PAR1);
-    }
-
-    return other;
-  }
-
-  /** A file that has a key, on its storage again. */
-  static EncryptedInputFile withKey(EncryptedInputFile file) {
-    return file.encryptedInputFile() instanceof KeylessInputFile keyless
-        ? new WithKey(keyless.stored, file.keyMetadata())
+  /** A file that has a key, taken out of the guard. */
+  static EncryptedInputFile withoutGuard(EncryptedInputFile file) {
+    return file.encryptedInputFile() instanceof GuardedInputFile guarded
+        ? EncryptedFiles.encryptedInput(guarded.stored, file.keyMetadata())
         : file;
   }
-
-  private record WithKey(InputFile encryptedInputFile, EncryptionKeyMetadata keyMetadata)
-      implements EncryptedInputFile {}
 
   @Override
   public long getLength() {

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -10,14 +10,14 @@ import java.util.ServiceLoader;
  * The Parquet file that a reader has open. Parquet decrypts by itself and its errors name no file:
  * an engine that knows of failed reads ({@link Watcher}) names it instead.
  */
-public final class OpenFile {
+public final class OpenParquetFile {
   /** Reads of one table go through many files one after the other; this one is at hand now. */
   private volatile String table;
 
   private volatile String location;
   private volatile boolean watched = false;
 
-  OpenFile() {}
+  public OpenParquetFile() {}
 
   /** The table's full name; null before the first file. */
   public String table() {
@@ -45,7 +45,7 @@ public final class OpenFile {
      *
      * @param file what it has open at any later time
      */
-    void watch(OpenFile file);
+    void watch(OpenParquetFile file);
   }
 
   private static final class Watchers {
@@ -54,7 +54,7 @@ public final class OpenFile {
     private static List<Watcher> load() {
       List<Watcher> found = new ArrayList<>();
       Iterator<Watcher> all =
-          ServiceLoader.load(Watcher.class, OpenFile.class.getClassLoader()).iterator();
+          ServiceLoader.load(Watcher.class, OpenParquetFile.class.getClassLoader()).iterator();
       while (true) {
         try {
           if (!all.hasNext()) {

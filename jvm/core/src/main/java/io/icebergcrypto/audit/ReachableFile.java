@@ -17,15 +17,15 @@ import org.apache.iceberg.Table;
  * @param format its format as the table's metadata says: parquet, avro, puffin
  * @param length its length in bytes as the table's metadata says; -1 when it does not say
  */
-public record TableFile(FileKind kind, String path, String format, long length) {
+public record ReachableFile(FileKind kind, String path, String format, long length) {
   /**
    * The files that table metadata itself names: manifest lists and statistics. There are as many as
    * snapshots; what lies below is read where there are many hands.
    *
    * @param allSnapshots false: the current snapshot only
    */
-  public static List<TableFile> namedByMetadata(Table table, boolean allSnapshots) {
-    List<TableFile> files = new ArrayList<>();
+  public static List<ReachableFile> namedByMetadata(Table table, boolean allSnapshots) {
+    List<ReachableFile> files = new ArrayList<>();
     List<Snapshot> snapshots = new ArrayList<>();
     if (allSnapshots) {
       table.snapshots().forEach(snapshots::add);
@@ -35,7 +35,7 @@ public record TableFile(FileKind kind, String path, String format, long length) 
 
     for (Snapshot snapshot : snapshots) {
       files.add(
-          new TableFile(FileKind.MANIFEST_LIST, snapshot.manifestListLocation(), "avro", -1L));
+          new ReachableFile(FileKind.MANIFEST_LIST, snapshot.manifestListLocation(), "avro", -1L));
     }
 
     Set<Long> ids =
@@ -43,14 +43,14 @@ public record TableFile(FileKind kind, String path, String format, long length) 
     for (StatisticsFile file : table.statisticsFiles()) {
       if (ids.contains(file.snapshotId())) {
         files.add(
-            new TableFile(FileKind.STATISTICS, file.path(), "puffin", file.fileSizeInBytes()));
+            new ReachableFile(FileKind.STATISTICS, file.path(), "puffin", file.fileSizeInBytes()));
       }
     }
 
     for (PartitionStatisticsFile file : table.partitionStatisticsFiles()) {
       if (ids.contains(file.snapshotId())) {
         files.add(
-            new TableFile(
+            new ReachableFile(
                 FileKind.PARTITION_STATISTICS, file.path(), "parquet", file.fileSizeInBytes()));
       }
     }

@@ -1,4 +1,4 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import java.io.EOFException;
 import java.io.IOException;
@@ -11,15 +11,16 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * A stored file's bytes, which end exactly where the table expects. See {@link StoredInputFile}.
+ * A stored file's bytes, which end exactly where the table expects. See {@link
+ * LengthCheckedInputFile}.
  */
-class StoredStream extends SeekableInputStream {
+class LengthCheckedStream extends SeekableInputStream {
   /** What object stores say of a range behind an object's end: HTTP's 416. */
   private static final Pattern BEHIND_THE_END =
       Pattern.compile("\\b416\\b|InvalidRange|range not satisfiable", Pattern.CASE_INSENSITIVE);
 
   private final SeekableInputStream stored;
-  final FileInTable file;
+  final ExpectedFile file;
   private final long length;
 
   private long position = 0;
@@ -27,7 +28,7 @@ class StoredStream extends SeekableInputStream {
   private boolean displaced = false;
   private boolean endChecked = false;
 
-  StoredStream(SeekableInputStream stored, FileInTable file) {
+  LengthCheckedStream(SeekableInputStream stored, ExpectedFile file) {
     this.stored = stored;
     this.file = file;
     this.length = file.length();
@@ -141,10 +142,10 @@ class StoredStream extends SeekableInputStream {
   }
 
   /** For storage that reads ranges, which Parquet makes use of. */
-  static final class WithRanges extends StoredStream implements RangeReadable {
+  static final class WithRanges extends LengthCheckedStream implements RangeReadable {
     private final RangeReadable ranges;
 
-    WithRanges(SeekableInputStream stored, RangeReadable ranges, FileInTable file) {
+    WithRanges(SeekableInputStream stored, RangeReadable ranges, ExpectedFile file) {
       super(stored, file);
       this.ranges = ranges;
     }

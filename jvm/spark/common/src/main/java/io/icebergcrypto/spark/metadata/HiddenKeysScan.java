@@ -22,7 +22,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * @param delegate Iceberg's scan, without the column
  * @param required what Spark wants, with the column
  */
-record ScanWithoutKeys(Scan delegate, StructType required)
+record HiddenKeysScan(Scan delegate, StructType required)
     implements Scan, SupportsReportStatistics {
   @Override
   public StructType readSchema() {
@@ -36,7 +36,7 @@ record ScanWithoutKeys(Scan delegate, StructType required)
 
   @Override
   public Batch toBatch() {
-    return new BatchWithoutKeys(delegate.toBatch(), required, delegate.readSchema());
+    return new HiddenKeysBatch(delegate.toBatch(), required, delegate.readSchema());
   }
 
   @Override
@@ -68,7 +68,7 @@ record ScanWithoutKeys(Scan delegate, StructType required)
     }
   }
 
-  private record BatchWithoutKeys(Batch delegate, StructType required, StructType read)
+  private record HiddenKeysBatch(Batch delegate, StructType required, StructType read)
       implements Batch {
     @Override
     public InputPartition[] planInputPartitions() {

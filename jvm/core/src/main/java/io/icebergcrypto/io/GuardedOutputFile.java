@@ -12,12 +12,11 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 
 /**
- * A file that is written into an encrypted table as it is. Data, delete and manifest files, which
- * are told by their first bytes, may not be: {@link TableEncryptionManager#encrypt} takes the file
- * out of this guard, and what does not go through it is refused. The counterpart of {@link
- * KeylessInputFile}.
+ * A file of an encrypted table that is written without a key. Its first bytes must say that it is
+ * not part of the data: {@link TableEncryptionManager#encrypt} takes data, delete and manifest
+ * files out of the guard. The counterpart of {@link GuardedInputFile}.
  */
-final class KeylessOutputFile implements OutputFile {
+final class GuardedOutputFile implements OutputFile {
   private final String tableName;
   private final OutputFile stored;
   private final Set<FileMagic> writable;
@@ -27,15 +26,15 @@ final class KeylessOutputFile implements OutputFile {
    *
    * @param writable what it may be
    */
-  KeylessOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable) {
+  GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable) {
     this.tableName = tableName;
     this.stored = stored;
     this.writable = writable;
   }
 
-  /** A file that is going to be encrypted, on its storage again. */
-  static OutputFile encrypted(OutputFile file) {
-    return file instanceof KeylessOutputFile keyless ? keyless.stored : file;
+  /** A file that is going to be encrypted, taken out of the guard. */
+  static OutputFile withoutGuard(OutputFile file) {
+    return file instanceof GuardedOutputFile guarded ? guarded.stored : file;
   }
 
   /**

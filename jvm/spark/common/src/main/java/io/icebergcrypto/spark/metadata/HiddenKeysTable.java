@@ -21,10 +21,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 // Spark deprecates schema(), and columns() has no StructType to offer
 @SuppressWarnings("deprecation")
-public final class MetadataTableWithoutKeys extends SparkTable {
+public final class HiddenKeysTable extends SparkTable {
   private final SparkTable delegate;
 
-  private MetadataTableWithoutKeys(SparkTable delegate) {
+  private HiddenKeysTable(SparkTable delegate) {
     super(delegate.table());
     this.delegate = delegate;
   }
@@ -34,7 +34,7 @@ public final class MetadataTableWithoutKeys extends SparkTable {
     return table instanceof SparkTable spark
             && spark.table() instanceof BaseMetadataTable
             && KeyColumn.in(spark.schema())
-        ? new MetadataTableWithoutKeys(spark)
+        ? new HiddenKeysTable(spark)
         : table;
   }
 
@@ -45,7 +45,7 @@ public final class MetadataTableWithoutKeys extends SparkTable {
 
   @Override
   public SparkTable copyWithBranch(String branch) {
-    return new MetadataTableWithoutKeys(delegate.copyWithBranch(branch));
+    return new HiddenKeysTable(delegate.copyWithBranch(branch));
   }
 
   @Override
@@ -75,7 +75,7 @@ public final class MetadataTableWithoutKeys extends SparkTable {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof MetadataTableWithoutKeys that && delegate.equals(that.delegate);
+    return other instanceof HiddenKeysTable that && delegate.equals(that.delegate);
   }
 
   @Override
@@ -115,7 +115,7 @@ public final class MetadataTableWithoutKeys extends SparkTable {
     @Override
     public Scan build() {
       Scan scan = delegate.build();
-      return KeyColumn.in(required) ? new ScanWithoutKeys(scan, required) : scan;
+      return KeyColumn.in(required) ? new HiddenKeysScan(scan, required) : scan;
     }
   }
 }

@@ -1,8 +1,9 @@
-package io.icebergcrypto.io;
+package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
 import java.nio.ByteBuffer;
 import java.util.function.Function;
+import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
@@ -15,20 +16,20 @@ import org.apache.iceberg.io.SeekableInputStream;
  * decrypts (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet, which decrypts with
  * the keys of {@link #keyMetadata()}. Which it is only shows when it is opened.
  */
-final class DecryptedInputFile implements NativeEncryptionInputFile {
+public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private final String table;
   private final EncryptedInputFile encrypted;
   private final Function<EncryptedInputFile, NativeEncryptionInputFile> decryption;
-  private final OpenFile openFile;
+  private final OpenParquetFile openFile;
   private NativeEncryptionKeyMetadata lazyKeyMetadata = null;
-  private FileInTable lazyFile = null;
+  private ExpectedFile lazyFile = null;
   private NativeEncryptionInputFile lazyDecrypted = null;
 
-  DecryptedInputFile(
+  public AuthenticatedInputFile(
       String table,
       EncryptedInputFile encrypted,
       Function<EncryptedInputFile, NativeEncryptionInputFile> decryption,
-      OpenFile openFile) {
+      OpenParquetFile openFile) {
     this.table = table;
     this.encrypted = encrypted;
     this.decryption = decryption;
@@ -41,10 +42,10 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
     InputFile stored = encrypted.encryptedInputFile();
     Long length = keyMetadata().fileLength();
     // the manifest entry's length, when the key metadata has none; no stream's length is at stake
-    FileInTable file =
-        length != null ? file() : new FileInTable(table, location(), stored.getLength());
+    ExpectedFile file =
+        length != null ? file() : new ExpectedFile(table, location(), stored.getLength());
     openFile.opened(table, location());
-    return StoredInputFile.forParquet(stored, file);
+    return LengthCheckedInputFile.forParquet(stored, file);
   }
 
   @Override
@@ -56,7 +57,7 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
         checkKey(metadata.encryptionKey());
         this.lazyKeyMetadata = metadata;
       } catch (RuntimeException e) {
-        throw new FileInTable(table, location(), null).unreadableKeyMetadata(e);
+        throw new ExpectedFile(table, location(), null).unreadableKeyMetadata(e);
       }
     }
 
@@ -87,7 +88,7 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
   public SeekableInputStream newStream() {
     NativeEncryptionInputFile decrypted = decrypted();
     try {
-      return new DecryptedStream(decrypted.newStream(), file(), decrypted.getLength());
+      return new AuthenticatedStream(decrypted.newStream(), file(), decrypted.getLength());
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (IllegalStateException | ArithmeticException e) { // no length of any stream
@@ -110,9 +111,9 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
     return location();
   }
 
-  private FileInTable file() {
+  private ExpectedFile file() {
     if (lazyFile == null) {
-      this.lazyFile = new FileInTable(table, location(), keyMetadata().fileLength());
+      this.lazyFile = new ExpectedFile(table, location(), keyMetadata().fileLength());
     }
 
     return lazyFile;
@@ -124,13 +125,10 @@ final class DecryptedInputFile implements NativeEncryptionInputFile {
         throw file().lengthUnknown(null);
       }
 
-      InputFile stored = new StoredInputFile(encrypted.encryptedInputFile(), file());
-      this.lazyDecrypted = decryption.apply(new Stored(stored, keyMetadata()));
+      InputFile stored = new LengthCheckedInputFile(encrypted.encryptedInputFile(), file());
+      this.lazyDecrypted = decryption.apply(EncryptedFiles.encryptedInput(stored, keyMetadata()));
     }
 
     return lazyDecrypted;
   }
-
-  private record Stored(InputFile encryptedInputFile, EncryptionKeyMetadata keyMetadata)
-      implements EncryptedInputFile {}
 }
