@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.cleanup.CleanupFileIO;
 import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.commit.CommittedKeys;
