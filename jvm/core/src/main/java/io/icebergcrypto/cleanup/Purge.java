@@ -7,9 +7,6 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.catalog.EncryptedTableOperations;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataFileIO;
 import io.icebergcrypto.integrity.MetadataHash;
@@ -17,11 +14,13 @@ import io.icebergcrypto.io.KeylessFileIO;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -36,21 +35,45 @@ import org.apache.iceberg.util.ThreadPools;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  */
 public final class Purge {
-  private final EncryptedCatalog catalog;
-  private final Catalog delegate;
   private final TableIdentifier identifier;
   private final String name;
+  private final Catalog delegate;
+  private final Supplier<Table> decorated;
+  private final Supplier<FileIO> newFileIO;
+  private final boolean hasKms;
 
-  public Purge(EncryptedCatalog catalog, TableIdentifier identifier) {
-    this.catalog = catalog;
-    this.delegate = catalog.delegate();
+  /**
+   * Purges one table.
+   *
+   * @param name its full name
+   * @param delegate the catalog behind
+   * @param decorated loads the table, with encryption
+   * @param newFileIO makes a FileIO of the class that the catalog behind would take
+   * @param hasKms whether the catalog names a KMS
+   */
+  public Purge(
+      TableIdentifier identifier,
+      String name,
+      Catalog delegate,
+      Supplier<Table> decorated,
+      Supplier<FileIO> newFileIO,
+      boolean hasKms) {
     this.identifier = identifier;
-    this.name = catalog.fullName(identifier);
+    this.name = name;
+    this.delegate = delegate;
+    this.decorated = decorated;
+    this.newFileIO = newFileIO;
+    this.hasKms = hasKms;
   }
 
-  /** See {@link EncryptedCatalog#dropTable(TableIdentifier, boolean)}. */
+  /**
+   * Drops the table and deletes the files that its manifests name.
+   *
+   * @return whether there was one
+   * @throws IcebergCryptoException when a key cannot be had; nothing was dropped then
+   */
   public boolean run() {
-    EncryptedTableOperations ops = operations();
+    TableOperations ops = operations();
     if (ops == null) {
       return delegate.dropTable(identifier, true);
     }
@@ -83,15 +106,24 @@ public final class Purge {
     return dropped;
   }
 
-  /** See {@link EncryptedCatalog#checkPurge}. */
+  /**
+   * Reads all manifest lists of an encrypted table.
+   *
+   * @throws IcebergCryptoException when a key cannot be had
+   */
   public void check() {
-    EncryptedTableOperations ops = operations();
+    TableOperations ops = operations();
     if (ops != null) {
       manifests(ops);
     }
   }
 
-  /** See {@link EncryptedCatalog#purgeWithoutKey}. */
+  /**
+   * Drops a table whose key is lost, and deletes all files in its location.
+   *
+   * @throws InvalidConfigurationException when the table is not encrypted, or its key can be had;
+   *     nothing was dropped then
+   */
   public PurgedFiles runWithoutKey() {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
@@ -140,13 +172,13 @@ public final class Purge {
         .inTable(name);
   }
 
-  /** Storage of our own where the catalog behind gives none without a KMS, as Hive's; or null. */
+  /** A FileIO where the catalog behind gives none without a KMS, as Hive's does not; or null. */
   private FileIO ownStorage(BaseTable table) {
     try {
       table.io();
       return null;
     } catch (IllegalArgumentException e) {
-      return catalog.newFileIO();
+      return newFileIO.get();
     }
   }
 
@@ -154,15 +186,15 @@ public final class Purge {
    * The operations of an encrypted table, or null when there is no such table or it has no key.
    * Where metadata is authenticated, that takes the key.
    */
-  private EncryptedTableOperations operations() {
+  private TableOperations operations() {
     try {
-      if (!(catalog.loadTable(identifier) instanceof EncryptedTable table)) {
+      if (!(decorated.get() instanceof BaseTable table)) {
         return null;
       }
 
-      EncryptedTableOperations ops = (EncryptedTableOperations) table.operations();
+      TableOperations ops = table.operations();
       ops.encryption(); // a table that lost its key id is refused by it
-      return table.encrypted() ? ops : null;
+      return EncryptionProperties.keyId(ops.current().properties()) != null ? ops : null;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
     } catch (IcebergCryptoException e) {
@@ -174,7 +206,7 @@ public final class Purge {
     }
   }
 
-  private Map<String, ManifestFile> manifests(EncryptedTableOperations ops) {
+  private Map<String, ManifestFile> manifests(TableOperations ops) {
     try {
       return reachable(ops).manifests(ops.current().snapshots());
     } catch (IcebergCryptoException e) {
@@ -182,8 +214,7 @@ public final class Purge {
     }
   }
 
-  private Set<String> contentFiles(
-      EncryptedTableOperations ops, Map<String, ManifestFile> manifests) {
+  private Set<String> contentFiles(TableOperations ops, Map<String, ManifestFile> manifests) {
     try {
       return reachable(ops).contentFiles(manifests.values());
     } catch (IcebergCryptoException e) {
@@ -191,7 +222,7 @@ public final class Purge {
     }
   }
 
-  private static ReachableFiles reachable(EncryptedTableOperations ops) {
+  private static ReachableFiles reachable(TableOperations ops) {
     return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
   }
 
@@ -201,7 +232,7 @@ public final class Purge {
             ? String.format(
                 " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
                     + " '%s').",
-                catalog.catalogName(), identifier)
+                name.replaceFirst("\\..*", ""), identifier)
             : "";
     return e.inTable(name)
         .withHint(
@@ -218,7 +249,7 @@ public final class Purge {
   private boolean isLost(IcebergCryptoException e) {
     return e instanceof KeyNotFoundException
         || e instanceof BadWrappedKeyException
-        || !catalog.hasKms() && !isOfStorage(e);
+        || !hasKms && !isOfStorage(e);
   }
 
   /** A list that cannot be read, whatever the key: see {@link ReachableFiles}. */

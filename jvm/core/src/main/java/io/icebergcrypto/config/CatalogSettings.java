@@ -2,24 +2,11 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.StatisticsPolicy;
-import io.icebergcrypto.io.TableEncryptionManager;
-import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
-import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.common.DynConstructors;
-import org.apache.iceberg.hadoop.HadoopCatalog;
-import org.apache.iceberg.jdbc.JdbcCatalog;
-import org.apache.iceberg.rest.RESTCatalog;
 
 /** What the properties of a catalog say. What is not understood is refused, not guessed. */
 public final class CatalogSettings {
@@ -92,148 +79,18 @@ public final class CatalogSettings {
     return statistics;
   }
 
-  /** What the catalog behind is configured with. */
-  public Map<String, String> propertiesBehind() {
-    Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
-    behind.putAll(properties);
-    String type = behind.remove(EncryptedCatalog.CATALOG_TYPE);
-    String impl = behind.remove(EncryptedCatalog.CATALOG_IMPL);
-    if ((type == null) == (impl == null)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "It must have one of the properties %s and %s; it has %s",
-              EncryptedCatalog.CATALOG_TYPE,
-              EncryptedCatalog.CATALOG_IMPL,
-              type == null ? "none" : "both"),
-          "Name the catalog that keeps the tables, for example "
-              + EncryptedCatalog.CATALOG_TYPE
-              + "=rest.");
-    }
-
-    behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
-    behind.remove(CatalogProperties.CATALOG_IMPL);
-    behind.remove(KmsProperties.KMS_TYPE);
-    behind.remove(KmsProperties.KMS_IMPL);
-    if (type != null) {
-      behind.put(CatalogUtil.ICEBERG_CATALOG_TYPE, type);
-    } else {
-      behind.put(CatalogProperties.CATALOG_IMPL, impl);
-    }
-
-    if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
-      MetadataFileIO.configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
-    } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
-      MetadataFileIO.configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
-    }
-
-    return behind;
-  }
-
-  /** The factory of tables' encryption managers. */
-  public EncryptionManagerFactory newManagerFactory() {
-    String impl = properties.get(EncryptionProperties.MANAGER_IMPL);
-    if (impl == null) {
-      return TableEncryptionManager::new;
-    }
-
-    try {
-      EncryptionManagerFactory factory =
-          DynConstructors.builder(EncryptionManagerFactory.class)
-              .loader(Thread.currentThread().getContextClassLoader())
-              .impl(impl)
-              .<EncryptionManagerFactory>buildChecked()
-              .newInstance();
-      factory.initialize(properties);
-      return factory;
-    } catch (NoSuchMethodException | ClassCastException e) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "%s=%s cannot be used: no class of this name with a no-argument constructor that"
-                  + " implements EncryptionManagerFactory is on the class path",
-              EncryptionProperties.MANAGER_IMPL, impl),
-          "Check the spelling, and that the class's jar is in spark.jars; or leave the property"
-              + " out.",
-          e);
-    }
-  }
-
   /**
-   * Whether the metadata of encrypted tables is authenticated.
+   * Whether the metadata of encrypted tables is to be authenticated.
    *
-   * @param delegate the catalog behind
+   * @param byDefault whether it is where the property is not set
    */
-  public boolean authenticatesMetadata(Catalog delegate) {
-    boolean pointerOnly = keepsPointerOnly(delegate);
+  public boolean authenticatesMetadata(boolean byDefault) {
     boolean notTheDefault =
         choice(
             EncryptionProperties.METADATA_AUTHENTICATION,
-            pointerOnly ? "require" : "off",
-            pointerOnly ? "off" : "require");
-    if (!pointerOnly && notTheDefault) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "It has %s=require, and catalog class %s is not one that this is made for",
-              EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
-          "Leave the property out: it is for JDBC, Hadoop, Glue and Nessie catalogs. A Hive"
-              + " metastore keeps a hash of the metadata, and a REST server writes the metadata"
-              + " itself.");
-    }
-
-    return pointerOnly && !notTheDefault;
-  }
-
-  /** By name where Iceberg's class needs libraries that may be absent. */
-  private static boolean keepsPointerOnly(Catalog delegate) {
-    return delegate instanceof JdbcCatalog
-        || delegate instanceof HadoopCatalog
-        || isA(delegate, CatalogUtil.ICEBERG_CATALOG_GLUE)
-        || isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE);
-  }
-
-  /**
-   * Table properties that a catalog sets in what it loads, whatever the metadata file says.
-   *
-   * @param delegate the catalog behind
-   */
-  public static Set<String> setOnLoad(Catalog delegate) {
-    // Nessie's commit, and that it is not to warn of a table whose files Iceberg may delete
-    return isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE)
-        ? Set.of("nessie.commit.id", "nessie.gc.no-warning")
-        : Set.of();
-  }
-
-  /** Whether a catalog is of a class, which need not be on the class path, or of a child of it. */
-  public static boolean isA(Catalog catalog, String className) {
-    for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass()) {
-      if (type.getName().equals(className)) {
-        return true;
-      }
-    }
-
-    return false;
-  }
-
-  /**
-   * What stands for the metadata of encrypted tables where this catalog does not authenticate it.
-   *
-   * @param delegate the catalog behind
-   */
-  public MetadataAuthentication insteadOfAuthentication(Catalog delegate) {
-    if (delegate instanceof RESTCatalog) {
-      return new MetadataAuthentication(
-          false, "the REST server writes the metadata, and is trusted with it");
-    }
-
-    if (delegate.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_HIVE)) {
-      return new MetadataAuthentication(
-          true, "each load checks the hash that the Hive metastore has of it");
-    }
-
-    return new MetadataAuthentication(
-        false,
-        keepsPointerOnly(delegate)
-            ? "the catalog has " + EncryptionProperties.METADATA_AUTHENTICATION + "=off"
-            : "this is not done for catalog class " + delegate.getClass().getName());
+            byDefault ? "require" : "off",
+            byDefault ? "off" : "require");
+    return byDefault != notTheDefault;
   }
 
   /**

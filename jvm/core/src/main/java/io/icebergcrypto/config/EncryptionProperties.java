@@ -28,6 +28,12 @@ public final class EncryptionProperties {
   /** The table properties of encryption. */
   public static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
 
+  /** Catalog property: the type of the catalog behind. */
+  public static final String CATALOG_TYPE = "encryption.catalog-type";
+
+  /** Catalog property: the class of the catalog behind. */
+  public static final String CATALOG_IMPL = "encryption.catalog-impl";
+
   /** Catalog property: true refuses to create a table without a key id. */
   public static final String REQUIRED = "encryption.required";
 
@@ -35,7 +41,7 @@ public final class EncryptionProperties {
   public static final String ALLOWED_KEY_IDS = "encryption.allowed-key-ids";
 
   /** Catalog property: the class of an EncryptionManagerFactory. */
-  static final String MANAGER_IMPL = "encryption.manager-impl";
+  public static final String MANAGER_IMPL = "encryption.manager-impl";
 
   /** Catalog property: refuse (default), encrypt or plaintext. */
   public static final String STATISTICS = "encryption.statistics";

@@ -2,7 +2,6 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.Comparator;
 import java.util.List;
@@ -24,8 +23,8 @@ public final class PropertyNames {
   /** The catalog properties. */
   static final List<String> OF_CATALOGS =
       List.of(
-          EncryptedCatalog.CATALOG_TYPE,
-          EncryptedCatalog.CATALOG_IMPL,
+          EncryptionProperties.CATALOG_TYPE,
+          EncryptionProperties.CATALOG_IMPL,
           KmsProperties.KMS_TYPE,
           KmsProperties.KMS_IMPL,
           EncryptionProperties.REQUIRED,

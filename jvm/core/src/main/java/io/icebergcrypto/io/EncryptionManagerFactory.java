@@ -1,7 +1,10 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.config.EncryptionProperties;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
@@ -34,4 +37,36 @@ public interface EncryptionManagerFactory {
       String tableKeyId,
       int dataKeyLength,
       KeyManagementClient kms);
+
+  /**
+   * Makes the factory that a catalog's properties name, or the default one.
+   *
+   * @throws InvalidConfigurationException when the class cannot be used
+   */
+  static EncryptionManagerFactory load(Map<String, String> catalogProperties) {
+    String impl = catalogProperties.get(EncryptionProperties.MANAGER_IMPL);
+    if (impl == null) {
+      return TableEncryptionManager::new;
+    }
+
+    try {
+      EncryptionManagerFactory factory =
+          DynConstructors.builder(EncryptionManagerFactory.class)
+              .loader(Thread.currentThread().getContextClassLoader())
+              .impl(impl)
+              .<EncryptionManagerFactory>buildChecked()
+              .newInstance();
+      factory.initialize(catalogProperties);
+      return factory;
+    } catch (NoSuchMethodException | ClassCastException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s=%s cannot be used: no class of this name with a no-argument constructor that"
+                  + " implements EncryptionManagerFactory is on the class path",
+              EncryptionProperties.MANAGER_IMPL, impl),
+          "Check the spelling, and that the class's jar is in spark.jars; or leave the property"
+              + " out.",
+          e);
+    }
+  }
 }

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -37,7 +37,7 @@ final class UnstagedTable extends StagedSparkTable {
       TableInfo info,
       NotSupportedException refusal)
       throws TableAlreadyExistsException {
-    if (!EncryptedCatalog.isRefusedTransaction(refusal)) {
+    if (!ServerRefusal.isOfStagedCreate(refusal)) {
       throw refusal;
     }
 
