@@ -13,30 +13,57 @@ JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
 VENV := .venv
-INSTALLED := $(VENV)/.installed
+# What is installed into it, by the extra of pyproject.toml.
+DEMO := $(VENV)/.demo
+TEST := $(VENV)/.test
+LINT := $(VENV)/.lint
 TEST_JARS := jvm/build/.test-jars
+VAULT = $(shell dev/vault.sh path)
+FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
-# Gradle and Spark then run on the same JDK, whatever a distribution's wrapper would choose.
-find_java = export JAVA_HOME=$${JAVA_HOME:-$$(dirname "$$(dirname "$$(readlink -f "$$(command -v javac)")")")}
-gradle = $(find_java); gradle --no-daemon -q
+# Every install takes the versions of this file: also those that pip makes for a build, and those of the tests.
+LOCK := dev/constraints.txt
+export PIP_CONSTRAINT := $(CURDIR)/$(LOCK)
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+pip = $(VENV)/bin/pip install -q
+
+# All that runs on Java takes the same JDK.
+on_java = . dev/jdk.sh
+gradle = $(on_java); gradle --no-daemon -q
+pytest = $(on_java); $(VENV)/bin/pytest
 spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
 
 .PHONY: help
 help: ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
+# $(call ready,FILES[,TOOLS]), first in a recipe: makes sure of the system's tools, and makes the files, two at a time.
+# Says how long that took if there was a file to make.
+ready = @TIMEFORMAT="set-up took %0R s (CPU: %0U s, system %0S s)"; tools="$(MAKE) -s $(or $(2),tools)"; \
+    if $(MAKE) -qs $(1); then $$tools; else time { $$tools && $(MAKE) -s -j2 $(1) || { TIMEFORMAT=; exit 1; }; }; fi
+
 .PHONY: setup
-setup: $(INSTALLED) ## Install everything: system packages (as root), .venv, the jar
+setup: ## Install everything: system packages (as root), .venv, the jar, the tests' servers
+	$(call ready,$(FOR_TESTS),test-tools)
+	$(call ready,$(LINT))
 
 .PHONY: jar
-jar: $(JAR) ## Build the jar into pyspark_iceberg_crypto/jars/
+jar: ## Build the jar into pyspark_iceberg_crypto/jars/
+	$(call ready,$(JAR))
 
 .PHONY: demo
-demo: $(INSTALLED) $(JAR) ## Encrypt 336,776 flights, prove it, read them back
-	@$(VENV)/bin/iceberg-crypto demo
+demo: ## Encrypt 336,776 flights, prove it, read them back
+	$(call ready,$(JAR) $(DEMO))
+	@$(on_java); $(VENV)/bin/iceberg-crypto demo
+
+# What each target that runs tests needs.
+.PHONY: setup-test
+setup-test:
+	$(call ready,$(FOR_TESTS),test-tools)
 
 .PHONY: test
-test: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests, Java's and Python's side by side, and say how long each took
+test: setup-test ## Run all tests, Java's and Python's side by side, and say how long each took
 	@rm -f $(TIMES); $(MAKE) --no-print-directory -j2 test-jvm test-py; cat $(TIMES); $(call took,all tests)
 
 # A few of the workers of Python's tests wait at any time: for a timeout, a server, or the one Spark session.
@@ -45,40 +72,47 @@ TIMES := jvm/build/test-times
 took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 
 .PHONY: test-jvm
-test-jvm: $(INSTALLED) $(JAR) $(TEST_JARS) ## Run the Java tests
-	@$(gradle) junit -PsparkJars="$(spark_jars)"; $(call took,Java) | tee -a $(TIMES)
+test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes)
+	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
+	    $(call took,Java) | tee -a $(TIMES)
 
 .PHONY: test-py
-test-py: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run the Python tests (ARGS="-k name" chooses some)
-	@$(VENV)/bin/pytest $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
+test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
+	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly
-nightly: $(INSTALLED) $(JAR) $(TEST_JARS) | test-tools ## Run all tests on all catalogs, then soak; with a new seed (SEED=n repeats one)
+nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)'
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak
-soak: $(INSTALLED) $(JAR) $(TEST_JARS) ## Kill writers, 50 a catalog; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
-	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|MetadataHashTest)"
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
-	ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
-	ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
+	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
+	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
+
+.PHONY: vault
+vault: ## Build the tests' Vault, which is kept outside of this folder
+	$(call ready,$(VAULT))
 
 .PHONY: lint
-lint: $(INSTALLED) ## Check style and types of Python and Java
+lint: ## Check style and types of Python and Java
+	$(call ready,$(JAR) $(LINT))
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(gradle) checkFormat
 
 .PHONY: format
-format: $(INSTALLED) ## Format Python and Java
+format: ## Format Python and Java
+	$(call ready,$(JAR) $(LINT))
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	$(gradle) applyFormat
@@ -87,13 +121,23 @@ format: $(INSTALLED) ## Format Python and Java
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
 	$(gradle) publishToMavenLocal
 
-.PHONY: clean
-clean: ## Remove everything that was built, .venv included
-	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
-	rm -rf .mypy_cache .pytest_cache .ruff_cache __pycache__
-	find pyspark_iceberg_crypto tests -name __pycache__ -type d -prune -exec rm -rf {} +
+.PHONY: lock
+lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
+	$(pip) uv
+	printf '%s\n' editables pip setuptools uv wheel | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
+	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
-# Quick, and run every time. An order-only prerequisite of real files: it rebuilds none of them.
+.PHONY: check-install
+check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
+	dev/check-install.sh
+
+.PHONY: clean
+clean: ## Remove everything that was built in this folder, .venv included
+	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Quick, and run every time.
 .PHONY: tools
 tools:
 	@dev/tools.sh "$(PYTHON)"
@@ -102,20 +146,34 @@ tools:
 test-tools:
 	@dev/tools.sh "$(PYTHON)" tests
 
-$(JAR): $(JVM_SOURCES) | tools
+$(JAR): $(JVM_SOURCES)
 	@echo "building $(@F)"
 	@$(gradle) :$(ARTIFACT):jar
 	@mkdir -p $(@D)
 	@cp jvm/build/$(ARTIFACT)/libs/$(@F) $@
 
-$(TEST_JARS): $(GRADLE_FILES) | tools
+# After the jar: two Gradles in one folder would wait for each other's locks.
+$(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
 	@touch $@
 
-# Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(INSTALLED): pyproject.toml gradle.properties hatch_build.py | tools $(JAR)
-	@echo "installing Python packages into $(VENV)"
-	@test -x $(VENV)/bin/python || "$(PYTHON)" -m venv $(VENV)
-	@$(find_java); $(VENV)/bin/pip install -q --disable-pip-version-check -e '.[demo,test,lint]'
+$(VENV)/pyvenv.cfg:
+	@"$(PYTHON)" -m venv $(VENV)
+	@$(pip) pip
+
+# By itself, beside the jar: pip makes a wheel of all of Spark, which takes a minute.
+$(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
+	@echo "installing Spark into $(VENV)"
+	@$(pip) pyspark
 	@touch $@
+
+# Editable: Python sources and the jar are used where they stand, so neither makes this stale.
+$(DEMO) $(TEST) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+	@echo "installing Python packages into $(VENV): $*"
+	@$(on_java); $(pip) -e '.[$*]'
+	@touch $@
+
+# Its name tells its sources apart. After the Python packages, which bring Go where there is none.
+$(VAULT): | $(TEST)
+	@dev/vault.sh

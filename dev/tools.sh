@@ -14,13 +14,7 @@ fail() {
   exit 1
 }
 
-if [[ -n ${JAVA_HOME:-} ]]; then
-  javac=$JAVA_HOME/bin/javac
-  [[ -x $javac ]] || fail "JAVA_HOME=$JAVA_HOME has no bin/javac" "unset JAVA_HOME, or point it at a JDK 17"
-else
-  javac=$(command -v javac || true)
-  [[ -n $javac ]] || packages+=(openjdk-17-jdk-headless)
-fi
+[[ -n ${JAVA_HOME:-} ]] || command -v javac > /dev/null || packages+=(openjdk-17-jdk-headless)
 command -v gradle > /dev/null || packages+=(gradle)
 command -v "$python" > /dev/null || packages+=(python3)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
@@ -32,6 +26,7 @@ if [[ ${2:-} == tests ]]; then
   echo '#include <stdio.h>' | gcc -fsyntax-only -xc - 2> /dev/null || packages+=(libc6-dev)
 fi
 
+[[ -z ${JAVA_HOME:-} ]] || . "${BASH_SOURCE%/*}/jdk.sh" # a wrong one is an error before anything is installed
 if (( ${#packages[@]} )); then
   if [[ $(id -u) != 0 ]] || ! command -v apt-get > /dev/null; then
     fail "missing: ${packages[*]}" "as root: apt-get install -y ${packages[*]}; then run make again"
@@ -41,10 +36,10 @@ if (( ${#packages[@]} )); then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" > /dev/null
 fi
 
-javac=${javac:-$(command -v javac)}
-version=$("$javac" -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
+. "${BASH_SOURCE%/*}/jdk.sh"
+version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
 (( ${version:-0} >= 17 )) \
-  || fail "$javac is version ${version:-unknown}; 17 or newer is needed" \
+  || fail "the JDK in $JAVA_HOME is version ${version:-unknown}; 17 or newer is needed" \
     "apt-get install -y openjdk-17-jdk-headless, and set JAVA_HOME to it"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
   || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import singledispatch
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -12,15 +13,27 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark_iceberg_crypto.doctor import Diagnosis, Step
-    from pyspark_iceberg_crypto.kms import KeyInfo
-    from pyspark_iceberg_crypto.verify import FileInspection, VerifyReport
+from pyspark_iceberg_crypto._report import FileReport, KeyReport, Status, Step, TableReport
+from pyspark_iceberg_crypto.kms import KeyInfo
 
 WIDTH = 110
 SHOWN_PROBLEMS = 20
+
+
+class Shown:
+    """A report that prints as text: in a terminal with colours, as a string without."""
+
+    def __rich__(self) -> RenderableType:
+        return layout(self)
+
+    def __str__(self) -> str:
+        return text(layout(self))
+
+
+@singledispatch
+def layout(found: object) -> RenderableType:
+    """Lay out a report for a terminal."""
+    raise TypeError(f"{type(found).__name__} is no report")
 
 
 def text(renderable: RenderableType) -> str:
@@ -40,7 +53,7 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-def verdict(report: VerifyReport) -> str:
+def verdict(report: TableReport) -> str:
     """Say in one line what was found."""
     files = _count(report.file_count, "file")
     if report.ok:
@@ -51,13 +64,14 @@ def verdict(report: VerifyReport) -> str:
     return f"{problems} found in {files} of {report.table} (master key {report.key_id!r})"
 
 
-def metadata(report: VerifyReport) -> str:
+def metadata(report: TableReport) -> str:
     """Say in one line whether the metadata that names the files is authenticated."""
     word = "is" if report.metadata_authenticated else "is not"
     return f"its metadata {word} authenticated: {report.metadata_authentication}"
 
 
-def report(found: VerifyReport) -> RenderableType:
+@layout.register
+def report(found: TableReport) -> RenderableType:
     """Lay out a report: counts, the verdict, the problems with their hints."""
     style, mark = ("bold green", "✓") if found.ok else ("bold red", "✗")
     reach = "all snapshots" if found.all_snapshots else "current snapshot"
@@ -76,7 +90,7 @@ def report(found: VerifyReport) -> RenderableType:
     return Group(*parts)
 
 
-def _counts(found: VerifyReport) -> Table:
+def _counts(found: TableReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("kind")
@@ -95,7 +109,7 @@ def _counts(found: VerifyReport) -> Table:
     return table
 
 
-def report_html(found: VerifyReport) -> str:
+def report_html(found: TableReport) -> str:
     """Lay out a report for a notebook. Every text that comes from a table is escaped."""
     colour = "green" if found.ok else "firebrick"
     rows = "".join(
@@ -125,12 +139,13 @@ def _hint_html(hint: str) -> str:
     return f"<br><i>hint: {escape(hint)}</i>" if hint else ""
 
 
-def _left(found: VerifyReport) -> int:
+def _left(found: TableReport) -> int:
     """How many problems are not shown."""
     return found.problem_count - min(len(found.problems), SHOWN_PROBLEMS)
 
 
-def inspection(found: FileInspection) -> RenderableType:
+@layout.register
+def inspection(found: FileReport) -> RenderableType:
     """Lay out what is known of one file."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in found.to_dict().items():
@@ -141,14 +156,15 @@ def inspection(found: FileInspection) -> RenderableType:
 
 
 _MARKS = {
-    "ok": ("✓", "green"),
-    "warning": ("!", "yellow"),
-    "failed": ("✗", "red"),
-    "not reached": ("-", "dim"),
+    Status.OK: ("✓", "green"),
+    Status.WARNING: ("!", "yellow"),
+    Status.FAILED: ("✗", "red"),
+    Status.NOT_REACHED: ("-", "dim"),
 }
 
 
-def diagnosis(found: Diagnosis) -> RenderableType:
+@layout.register
+def diagnosis(found: KeyReport) -> RenderableType:
     """Lay out an examination: a row a step, the verdict."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("", "step", "master key", "", "found"):
@@ -159,7 +175,7 @@ def diagnosis(found: Diagnosis) -> RenderableType:
         if is_next_key:
             table.add_section()
             key_id = step.key_id
-        mark, style = _MARKS[step.status.value]
+        mark, style = _MARKS[step.status]
         told = Text(step.detail)
         if step.hint:
             told.append("\nhint: " if step.detail else "hint: ", "yellow").append(step.hint)
@@ -169,8 +185,8 @@ def diagnosis(found: Diagnosis) -> RenderableType:
     return Group(table, _diagnosis_verdict(found))
 
 
-def _diagnosis_verdict(found: Diagnosis) -> Text:
-    failed = [step for step in found.steps if step.status.value == "failed"]
+def _diagnosis_verdict(found: KeyReport) -> Text:
+    failed = [step for step in found.steps if step.status is Status.FAILED]
     if failed:
         names = ", ".join(dict.fromkeys(map(_place, failed)))
         return Text(f"✗ {found.catalog} cannot use its master keys: {names} failed", "bold red")

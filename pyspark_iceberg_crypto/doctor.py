@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from enum import Enum
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
-from rich.console import RenderableType
 
 from pyspark_iceberg_crypto import _jvm, _render
+from pyspark_iceberg_crypto._report import KeyReport, Status, Step
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -48,71 +46,9 @@ CHAIN = (SETTINGS, NETWORK, LOGIN, PERMISSION, KEY, ROUND_TRIP)
 ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or the lack of one
 
 
-class Status(str, Enum):
-    """How a step went."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-    NOT_REACHED = "not reached"
-
-
 @dataclass(frozen=True)
-class Step:
-    """One step of the examination.
-
-    Attributes:
-        name: what was looked at.
-        status: how it went.
-        detail: what was found, or what is wrong.
-        hint: how to mend it; empty when there is nothing to mend.
-        key_id: the master key that was tried; None where it is not about one key.
-    """
-
-    name: str
-    status: Status
-    detail: str = ""
-    hint: str = ""
-    key_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What an examination found. Prints as text.
-
-    Attributes:
-        catalog: the catalog that was examined.
-        steps: each step, in order.
-    """
-
-    catalog: str
-    steps: list[Step]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no step failed, and at least one key made the round trip."""
-        return not self.failed and self.complete
-
-    @property
-    def failed(self) -> bool:
-        """Whether a step failed."""
-        return any(step.status is Status.FAILED for step in self.steps)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every step was reached."""
-        return all(step.status is not Status.NOT_REACHED for step in self.steps)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        steps = [{**asdict(step), "status": step.status.value} for step in self.steps]
-        return {"ok": self.ok, "catalog": self.catalog, "steps": steps}
-
-    def __rich__(self) -> RenderableType:
-        return _render.diagnosis(self)
-
-    def __str__(self) -> str:
-        return _render.text(_render.diagnosis(self))
+class Diagnosis(_render.Shown, KeyReport):
+    """A `KeyReport`, which has the attributes, that prints as text."""
 
 
 def diagnose(spark: SparkSession, catalog: str = "lake", key_ids: Iterable[str] = ()) -> Diagnosis:

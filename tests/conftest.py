@@ -3,6 +3,7 @@
 And which tests `make test` leaves to `make nightly`, and which share a worker.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
+# Spark takes JAVA_HOME's JDK: then what looks for `java` on the PATH takes that one, too.
+if java_home := os.environ.get("JAVA_HOME"):
+    os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 
 from harness.lake import Lake
 from harness.world import KINDS, World, make_world

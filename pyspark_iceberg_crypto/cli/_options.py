@@ -1,11 +1,9 @@
-"""The options that follow ``--kms``: a KMS's own settings, made of its class's fields and docstrings."""
+"""The options that follow ``--kms``: a KMS's own settings, and what there is to choose for a new key or version."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -13,15 +11,84 @@ import click
 
 from pyspark_iceberg_crypto.cli._shared import pairs
 from pyspark_iceberg_crypto.kms import BY_TYPE, Kms
+from pyspark_iceberg_crypto.kms._settings import settings
 
-_MISSING = (None, "", (), dataclasses.MISSING, inspect.Parameter.empty)
+KMS = click.Option(
+    ["--kms"],
+    type=click.Choice(list(BY_TYPE)),
+    required=True,
+    help="The kind of KMS. With it, --help shows its own options.",
+)
+_KEY_BITS = click.Option(
+    ["--key-bits"], type=int, default=256, show_default=True, help="128, 192 or 256."
+)
+_KEY_BITS_OF_VERSION = click.Option(
+    ["--key-bits"],
+    type=int,
+    default=256,
+    show_default=True,
+    help="128, 192 or 256, for the new version.",
+)
+# The keyword arguments of methods, by the method and the KMS.
+ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
+    "create_key": {
+        "aws": [
+            click.Option(
+                ["--multi-region"],
+                is_flag=True,
+                help="Make a multi-Region key, which can be replicated to other regions later.",
+            ),
+            click.Option(
+                ["--rotation-days"],
+                type=int,
+                help="Rotate the key by itself each so many days, 90 to 2560.",
+            ),
+        ],
+        "azure": [
+            click.Option(
+                ["--hardware"],
+                is_flag=True,
+                help="Keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.",
+            ),
+            click.Option(
+                ["--key-bits"],
+                type=int,
+                help="2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.",
+            ),
+        ],
+        "gcp": [
+            click.Option(
+                ["--create-key-ring"],
+                is_flag=True,
+                help="Make the key ring too if there is none; it cannot be deleted either.",
+            ),
+            click.Option(
+                ["--protection-level"],
+                default="software",
+                show_default=True,
+                help='"software" or "hsm".',
+            ),
+        ],
+        "keystore": [_KEY_BITS],
+        "pkcs11": [_KEY_BITS],
+        "vault": [
+            click.Option(
+                ["--key-type"],
+                default="aes256-gcm96",
+                show_default=True,
+                help="aes256-gcm96, aes128-gcm96 or chacha20-poly1305.",
+            )
+        ],
+    },
+    "rotate_key": {"keystore": [_KEY_BITS_OF_VERSION], "pkcs11": [_KEY_BITS_OF_VERSION]},
+}
 
 
 class KmsCommand(click.Command):
     """A command with the options of the KMS that ``--kms`` names; --help shows them too.
 
     Args:
-        method: a method of the KMS whose keyword arguments become options as well.
+        method: a method of the KMS whose keyword arguments are options as well.
     """
 
     def __init__(self, *args: Any, method: str = "", **kwargs: Any) -> None:
@@ -33,136 +100,64 @@ class KmsCommand(click.Command):
         name = _named(args)
         if name in BY_TYPE:
             ctx.meta["kms"] = name
-        elif not ctx.resilient_parsing and not {"-h", "--help"} & set(
-            args
-        ):  # before options of a KMS are taken for unknown ones
-            option = _kms_option()
+        elif not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
+            # Said before the options of a KMS are taken for unknown ones.
             if name is None:
-                raise click.MissingParameter(ctx=ctx, param=option)
-            option.type.convert(name, option, ctx)
+                raise click.MissingParameter(ctx=ctx, param=KMS)
+            KMS.type.convert(name, KMS, ctx)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return ``--kms``, the KMS's options and the command's own."""
         name = ctx.meta.get("kms")
-        settings = _settings(BY_TYPE[name], self.method) if name else []
-        options = [setting.option() for setting in settings]
-        return [_kms_option(), *options, *super().get_params(ctx)]
+        own = [*_settings(BY_TYPE[name]), *_arguments(name, self.method)] if name else []
+        return [KMS, *own, *super().get_params(ctx)]
 
 
 def make(options: Mapping[str, Any], method: str = "") -> tuple[Kms, dict[str, Any]]:
-    """Make the KMS that a command's options name, and what they give to one of its methods.
+    """Make the KMS that a command's options name, and the keyword arguments for one of its methods.
 
     Raises:
         ConfigurationError: the KMS refuses a setting.
     """
-    made = BY_TYPE[options["kms"]]
-    given: dict[str, dict[str, Any]] = {"field": {}, "argument": {}}
-    for setting in _settings(made, method):
-        value = options[setting.key]
-        if value not in _MISSING:
-            example = f"--{setting.name.replace('_', '-')} department=sales"
-            given[setting.of][setting.name] = pairs(value, example) if setting.is_map else value
-    return made(**given["field"]), given["argument"]
+    name = options["kms"]
+    given = {}
+    for option in _settings(BY_TYPE[name]):
+        key = str(option.name)
+        if option.required or options[key] not in (None, "", ()):
+            example = f"{option.opts[0]} department=sales"
+            given[key] = pairs(options[key], example) if option.multiple else options[key]
+    arguments = {str(option.name): options[str(option.name)] for option in _arguments(name, method)}
+    return BY_TYPE[name](**given), arguments
 
 
-def _kms_option() -> click.Option:
+def _settings(kms: type[Kms]) -> list[click.Option]:
+    return [_option(field, known.help) for field, known in settings(kms).values()]
+
+
+def _arguments(kms: str, method: str) -> list[click.Option]:
+    return ARGUMENTS.get(method, {}).get(kms, [])
+
+
+def _option(field: dataclasses.Field[Any], help: str) -> click.Option:  # noqa: A002
+    """Make the option of a setting, of the type of its default."""
+    flag = field.name.replace("_", "-")
+    if isinstance(field.default, bool):
+        flags = f"--{flag}/--no-{flag}" if field.default else f"--{flag}"
+        return click.Option([field.name, flags], is_flag=True, default=field.default, help=help)
+    is_map = field.default_factory is dict
+    has_default = not is_map and field.default is not dataclasses.MISSING
+    default: dict[str, Any] = {"default": field.default} if has_default else {}
     return click.Option(
-        ["--kms"],
-        type=click.Choice(list(BY_TYPE)),
-        required=True,
-        help="The kind of KMS. With it, --help shows its own options.",
+        [field.name, f"--{flag}"],
+        type=type(field.default) if isinstance(field.default, int) else str,
+        required=not is_map and not has_default,
+        multiple=is_map,
+        metavar="NAME=VALUE" if is_map else None,
+        show_default=True,
+        help=help,
+        **default,
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Setting:
-    """A field of a KMS's class, or a keyword argument of one of its methods."""
-
-    of: str
-    name: str
-    type: str
-    default: Any
-    required: bool
-    help: str
-
-    @property
-    def key(self) -> str:
-        """What click calls its value."""
-        return f"{self.of}_{self.name}"
-
-    @property
-    def is_map(self) -> bool:
-        """Whether it is given as NAME=VALUE, several times."""
-        return re.search(r"\b(Mapping|dict)\b", self.type) is not None
-
-    def option(self) -> click.Option:
-        """Make an option of it."""
-        flag = self.name.replace("_", "-")
-        if self.type == "bool":
-            flags = f"--{flag}/--no-{flag}" if self.default else f"--{flag}"
-            return click.Option([self.key, flags], is_flag=True, default=None, help=self.help)
-        shown = self.help
-        if not self.is_map and self.default not in _MISSING:
-            shown += f"  [default: {self.default}]"
-        return click.Option(
-            [self.key, f"--{flag}"],
-            type=int if re.fullmatch(r"int( \| None)?", self.type) else str,
-            required=self.required,
-            multiple=self.is_map,
-            metavar="NAME=VALUE" if self.is_map else None,
-            help=shown,
-        )
-
-
-def _settings(kms: type[Kms], method: str) -> list[_Setting]:
-    found = list(_fields(kms))
-    taken = {setting.name for setting in found}
-    if method:
-        found += [setting for setting in _arguments(kms, method) if setting.name not in taken]
-    return found
-
-
-def _fields(kms: type[Kms]) -> Iterator[_Setting]:
-    told = _described(inspect.getdoc(kms), "Attributes")
-    for field in dataclasses.fields(kms):  # type: ignore[arg-type]
-        required = field.default in _MISSING[3:] and field.default_factory in _MISSING[3:]
-        kind = _text(field.type)
-        yield _Setting("field", field.name, kind, field.default, required, told.get(field.name, ""))
-
-
-def _arguments(kms: type[Kms], method: str) -> Iterator[_Setting]:
-    function = getattr(kms, method)
-    told = _described(inspect.getdoc(function), "Args")
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.default is not inspect.Parameter.empty:
-            kind = _text(parameter.annotation)
-            yield _Setting("argument", name, kind, parameter.default, False, told.get(name, ""))
-
-
-def _text(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
-
-
-def _described(docstring: str | None, section: str) -> dict[str, str]:
-    """Read what a Google-style docstring says of each name in a section."""
-    _, _, rest = (docstring or "").partition(f"\n{section}:\n")
-    found: dict[str, str] = {}
-    name = ""
-    for line in rest.splitlines():
-        if line and not line.startswith(" "):
-            break  # the next section
-        entry = re.match(r" {4}(\w+)(?: \([^)]*\))?: (.*)", line)
-        if entry:
-            name, found[entry[1]] = entry[1], entry[2]
-        elif name and line.strip():
-            found[name] += " " + line.strip()
-    return {name: _sentence(text.replace("``", "")) for name, text in found.items()}
-
-
-def _sentence(text: str) -> str:
-    """Begin with a capital letter, unless the first word is a value such as aes256-gcm96."""
-    return text[:1].upper() + text[1:] if re.match(r"[a-z]+[ ,;:.]", text) else text
 
 
 def _named(args: list[str]) -> str | None:

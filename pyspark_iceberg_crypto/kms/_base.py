@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import Field, asdict, dataclass, field
+from inspect import cleandoc
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, KeyNotFoundError
+from pyspark_iceberg_crypto.kms import _settings
 from pyspark_iceberg_crypto.kms._extras import MissingExtraError
 
 ENABLED = "enabled"
@@ -59,24 +61,37 @@ class Kms(ABC):
     ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
     need the KMS's own client library, and credentials that may manage keys, which Spark's need not.
 
+    A KMS is a dataclass whose fields are its settings, see `kms._settings`.
+
     Attributes:
+        kms_type: its ``encryption.kms-type``.
         extra: what to name in ``pip install 'pyspark-iceberg-crypto[...]'`` for the client library; empty
             when none is needed.
         packages: Maven coordinates of jars that Spark needs for this KMS, beside ours.
-        stock_names: Iceberg's own catalog properties that mean the same as one of this KMS's settings: the
-            setting's name below ``encryption.kms.TYPE.`` by Iceberg's name.
-        defaults: what a setting is in a catalog without it, by the setting's name; for those whose attribute
-            has no default of its own.
     """
 
+    kms_type: ClassVar[str] = ""
     extra: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
-    stock_names: ClassVar[Mapping[str, str]] = {}
-    defaults: ClassVar[Mapping[str, str]] = {}
 
-    @abstractmethod
+    def __init_subclass__(cls) -> None:
+        """Add the settings to the class's docstring."""
+        super().__init_subclass__()
+        told = [
+            f"    {name}: {value.metadata['setting'].help}"
+            for name, value in vars(cls).items()
+            if isinstance(value, Field) and value.metadata
+        ]
+        if told:
+            cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Attributes:", *told])
+
     def properties(self) -> dict[str, str]:
         """Return the catalog properties that name this KMS. None of them is a secret."""
+        return {_TYPE: self.kms_type, **_settings.properties(self, self._prefix)}
+
+    @property
+    def _prefix(self) -> str:
+        return f"encryption.kms.{self.kms_type}."
 
     @abstractmethod
     def create_key(self, name: str) -> KeyInfo:
@@ -152,12 +167,19 @@ class Kms(ABC):
 
     def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
         """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""
-        name, own = type(self).__name__, self.properties()
-        prefix = f"encryption.kms.{own.get(_TYPE, '')}."
-        has = self._of_catalog(properties, prefix)
-        settings = {key for key in has if key.startswith(prefix) and self._is_setting(key, prefix)}
-        for key in [*own, *sorted(settings - own.keys())]:
-            default = self._default(key.removeprefix(prefix))
+        own, has, known, name = self.properties(), dict(properties), {}, type(self).__name__
+        if _TYPE in has:
+            has[_TYPE] = has[_TYPE].strip().lower()
+        for setting, (one, told) in _settings.settings(type(self)).items():
+            key = self._prefix + setting.replace("_", "-")
+            known[key] = told.implied or _settings.as_text(one.default)
+            if told.stock in has:
+                has.setdefault(key, has[told.stock])
+        # A setting may have parts: encryption-context.NAME.
+        prefixes = tuple(f"{key}." for key in known)
+        more = {key for key in has if key in known or key.startswith(prefixes)} - own.keys()
+        for key in [*own, *sorted(more)]:
+            default = known.get(key)
             if own.get(key, default) != has.get(key, default):
                 raise ConfigurationError(
                     f"catalog {catalog!r} has {f'{key}={has[key]}' if key in has else f'no {key}'}, "
@@ -165,29 +187,6 @@ class Kms(ABC):
                     f"check with the {name} that the catalog was set up with: "
                     f"configure_spark(..., catalog={catalog!r}, kms=...)",
                 )
-
-    def _of_catalog(self, properties: dict[str, str], prefix: str) -> dict[str, str]:
-        """A catalog's properties, with this KMS's names for Iceberg's and the type as the catalog reads it."""
-        stock = {
-            prefix + to: properties[name]
-            for name, to in self.stock_names.items()
-            if name in properties
-        }
-        found = {**stock, **properties}
-        if _TYPE in found:
-            found[_TYPE] = found[_TYPE].strip().lower()
-        return found
-
-    def _is_setting(self, key: str, prefix: str) -> bool:
-        """Whether this object would name a property if it had it, or a part of it: ``encryption-context.NAME``."""
-        attribute = key.removeprefix(prefix).partition(".")[0].replace("-", "_")
-        return is_dataclass(self) and attribute in {one.name for one in fields(self)}
-
-    def _default(self, setting: str) -> str | None:
-        value = self.defaults.get(setting, getattr(type(self), setting.replace("-", "_"), None))
-        if isinstance(value, bool):
-            return str(value).lower()
-        return None if value is None else str(value)
 
     def _enabled_keys(self) -> list[str]:
         name = type(self).__name__

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
-
-# http.client's words and requests' for a header that cannot be sent; both go on to show it.
-_HEADER_SHOWN = re.compile(r"invalid[^\n]*header value", re.IGNORECASE)
+from pyspark_iceberg_crypto.errors import ConfigurationError
 
 
 def read_text(
@@ -70,38 +64,6 @@ def missing(owner: str, name: str, where: str) -> ConfigurationError:
     return ConfigurationError(
         f"{owner} {name} is missing: {where} is not set or empty", "set it before this is called"
     )
-
-
-@contextmanager
-def headers_unshown(problem: str) -> Iterator[None]:
-    """Put an error of ours in the place of one that shows a header, as a credential with a line break makes it.
-
-    Args:
-        problem: what did not work, for the error.
-
-    Raises:
-        LoginFailedError: that is so.
-    """
-    try:
-        yield
-    except Exception as error:
-        if not shows_header(error):
-            raise
-        raise LoginFailedError(
-            f"{problem}: a credential cannot be a header's value",
-            "look for a line break in the environment variable or the file that holds the credential",
-        ) from None
-
-
-def shows_header(error: BaseException | None) -> bool:
-    """Tell whether an error, or one of those behind it, shows a header that could not be sent."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if _HEADER_SHOWN.search(str(error)):
-            return True
-        seen.add(id(error))
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return False
 
 
 def require_private(path: Path, what: str, *, projected: bool = False, hint: str = "") -> None:

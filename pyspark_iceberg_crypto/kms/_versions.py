@@ -1,14 +1,17 @@
-"""How a master key has versions where the store itself knows only names: keystores and PKCS#11 tokens.
+"""Versions of a master key where the store itself knows only names: keystores and PKCS#11 tokens.
 
-Version 1 of key ``k`` is the entry ``k``, version 2 is ``k.v2``, and so on: what ``KeyVersions`` is in Java.
+Version 1 of key ``k`` is the entry ``k``, version 2 is ``k.v2``, and so on; in Java that is ``KeyVersions``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
+from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms
 
 KEY_BITS = (128, 192, 256)
 
@@ -70,3 +73,85 @@ def check_bits(key_bits: int) -> None:
 def name_list(key_ids: Sequence[str]) -> str:
     """Join key ids for a text."""
     return ", ".join(key_ids) if key_ids else "(none named)"
+
+
+class VersionedKms(Kms):
+    """A KMS whose store holds entries by their names, one for each version of a key."""
+
+    def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
+        """Make a new random AES key. A key that exists is never overwritten.
+
+        Args:
+            name: the key's name, which is its key id.
+            key_bits: 128, 192 or 256.
+        """
+        key_id = self._key_id(name)
+        check_bits(key_bits)
+
+        def new_key(keys: Mapping[str, list[int]]) -> str:
+            if key_id in keys:
+                raise ConfigurationError(
+                    f"{self._name()} has a key {key_id!r} already",
+                    "choose another name; rotate_key makes a new version of a key",
+                )
+            return key_id
+
+        self._add(new_key, key_bits)
+        return self.describe_key(key_id)
+
+    def list_keys(self) -> list[KeyInfo]:
+        """List the AES keys, by their ids."""
+        entries = self._entries()
+        keys = by_key(entries).items()
+        return [self._info(key_id, versions, entries) for key_id, versions in keys]
+
+    def describe_key(self, key_id: str) -> KeyInfo:
+        """Tell what a key's newest version is, and how many versions there are."""
+        name = self._key_id(key_id)
+        keys = {info.key_id: info for info in self.list_keys()}
+        if name not in keys:
+            raise self._missing(name, keys)
+        return keys[name]
+
+    def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:
+        """Add a version to a key: it wraps from now on, and the older ones still unwrap.
+
+        Args:
+            key_id: the key.
+            key_bits: 128, 192 or 256, for the new version.
+        """
+        name = self._key_id(key_id)
+        check_bits(key_bits)
+
+        def next_version(keys: Mapping[str, list[int]]) -> str:
+            if name not in keys:
+                raise self._missing(name, keys)
+            return entry(name, keys[name][-1] + 1)
+
+        self._add(next_version, key_bits)
+        return self.describe_key(name)
+
+    def _missing(self, key_id: str, keys: Iterable[str]) -> KeyNotFoundError:
+        return KeyNotFoundError(
+            f"{self._name()} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
+        )
+
+    @abstractmethod
+    def _name(self) -> str:
+        """Say which store it is, for errors."""
+
+    @abstractmethod
+    def _key_id(self, name: str) -> str:
+        """Check a name, and return it as the store will have it."""
+
+    @abstractmethod
+    def _entries(self) -> dict[str, Any]:
+        """Return all entries by their names, with what is known of each."""
+
+    @abstractmethod
+    def _info(self, key_id: str, versions: list[int], entries: dict[str, Any]) -> KeyInfo:
+        """Describe a key, given its versions and all entries."""
+
+    @abstractmethod
+    def _add(self, choose: Callable[[dict[str, list[int]]], str], bits: int) -> None:
+        """Add the entry that `choose` names, given the keys there are."""

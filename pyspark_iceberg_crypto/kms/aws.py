@@ -6,53 +6,108 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._secrets import headers_unshown
+from pyspark_iceberg_crypto.kms._settings import setting
 
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
-_LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 _DESCRIBED = "Apache Iceberg table encryption: "
 _TABLE_UUID = "{table-uuid}"
 _ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
 
-_LOGIN = {
-    "UnrecognizedClientException",
-    "InvalidClientTokenId",
-    "ExpiredTokenException",
-    "ExpiredToken",
-    "MissingAuthenticationToken",
-    "IncompleteSignature",
-    "InvalidSignatureException",
-    "SignatureDoesNotMatch",
-    "RequestExpired",
-}
-_BY_CODE: dict[str, tuple[type[errors.IcebergCryptoError], str]] = {
-    "NotFoundException": (errors.KeyNotFoundError, "check the name, the region and the account"),
-    "InvalidArnException": (errors.KeyNotFoundError, "check the name, the region and the account"),
-    "DisabledException": (errors.KeyDisabledError, "aws kms enable-key"),
-    "KMSInvalidStateException": (errors.KeyDisabledError, "aws kms describe-key tells its state"),
-    "AccessDeniedException": (
-        errors.AccessDeniedError,
-        "set-up needs kms:CreateKey, CreateAlias, ListKeys, ListAliases, DescribeKey, "
-        "ListKeyRotations, RotateKeyOnDemand",
-    ),
-    "AlreadyExistsException": (errors.ConfigurationError, "choose another name"),
-    "InvalidAliasNameException": (errors.ConfigurationError, "choose another name"),
-    "ValidationException": (errors.ConfigurationError, "check the name and the arguments"),
-    "LimitExceededException": (errors.NotSupportedError, "see the quotas of AWS KMS"),
-    "UnsupportedOperationException": (
-        errors.NotSupportedError,
-        "it takes a symmetric key that AWS KMS made, and of a multi-Region key the primary one",
-    ),
-    "InvalidKeyUsageException": (errors.NotSupportedError, "it takes a symmetric encryption key"),
-}
+
+def _read(error: Any) -> tuple[Sequence[str], str]:
+    answer = getattr(error, "response", None)
+    if not isinstance(answer, dict):
+        return (), str(error)
+    code = str(answer["Error"].get("Code", ""))
+    status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    kind = "Throttling" if "Throttling" in code else http_status(status)
+    return (code, kind), f"{code}, {answer['Error'].get('Message', '')}"
+
+
+ERRORS = ErrorTable(
+    [
+        # Without {said}: the message of a bad signature repeats the request's headers, a token among them.
+        Rule(
+            "UnrecognizedClientException InvalidClientTokenId ExpiredTokenException "
+            "ExpiredToken MissingAuthenticationToken IncompleteSignature "
+            "InvalidSignatureException SignatureDoesNotMatch RequestExpired",
+            errors.LoginFailedError,
+            "log in again; check the credentials, and this host's clock",
+            "{what}: login refused ({code})",
+        ),
+        Rule(
+            "botocore.exceptions.NoCredentialsError botocore.exceptions.PartialCredentialsError",
+            errors.LoginFailedError,
+            "aws configure, AwsKms(profile=...), or a role of the host",
+            "{what}: there is no login: {said}",
+        ),
+        Rule(
+            "NotFoundException InvalidArnException",
+            errors.KeyNotFoundError,
+            "check the name, the region and the account",
+        ),
+        Rule("DisabledException", errors.KeyDisabledError, "aws kms enable-key"),
+        Rule(
+            "KMSInvalidStateException",
+            errors.KeyDisabledError,
+            "aws kms describe-key tells its state",
+        ),
+        Rule(
+            "AccessDeniedException",
+            errors.AccessDeniedError,
+            "set-up needs kms:CreateKey, CreateAlias, ListKeys, ListAliases, DescribeKey, "
+            "ListKeyRotations, RotateKeyOnDemand",
+        ),
+        Rule(
+            "AlreadyExistsException InvalidAliasNameException",
+            errors.ConfigurationError,
+            "choose another name",
+        ),
+        Rule("ValidationException", errors.ConfigurationError, "check the name and the arguments"),
+        Rule("LimitExceededException", errors.NotSupportedError, "see the quotas of AWS KMS"),
+        Rule(
+            "UnsupportedOperationException",
+            errors.NotSupportedError,
+            "it takes a symmetric key that AWS KMS made, and of a multi-Region key the primary one",
+        ),
+        Rule(
+            "InvalidKeyUsageException",
+            errors.NotSupportedError,
+            "it takes a symmetric encryption key",
+        ),
+        Rule("Throttling ConflictException 429 5xx", errors.KmsUnavailableError),
+        Rule(
+            "botocore.exceptions.ClientError",
+            errors.IcebergCryptoError,
+            "see the error's code in AWS KMS's API reference",
+        ),
+        Rule(
+            "botocore.exceptions.NoRegionError botocore.exceptions.ProfileNotFound ValueError",
+            errors.ConfigurationError,
+            "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
+        ),
+        Rule(
+            "botocore.exceptions.ParamValidationError",
+            errors.ConfigurationError,
+            "check the arguments",
+        ),
+        Rule(
+            "botocore.exceptions.BotoCoreError",
+            errors.KmsUnavailableError,
+            "check the region, the endpoint and the network",
+        ),
+    ],
+    _read,
+)
 
 
 @dataclass(frozen=True)
@@ -62,56 +117,50 @@ class AwsKms(Kms):
     Neither Spark nor the set-up takes credentials here: both use AWS's own provider chain (environment,
     profile, web identity, the host's role).
 
-    Attributes:
-        region: the region that the keys are in; default: AWS_REGION's, or the profile's.
-        endpoint: a URL instead of the region's public one, such as a VPC endpoint's. Plain http is for this
-            machine only, as keys are in what is sent.
-        encryption_context: names and values that every wrapped key is bound to. Only clients with the same
-            context can then unwrap: stock Iceberg and other engines cannot. The value "{table-uuid}" stands for
-            the UUID of the table whose key it is.
-        profile: the profile of ~/.aws that sets keys up; Spark does not use it.
-
     Raises:
         ConfigurationError: an argument is empty, or the endpoint is http of another machine.
     """
 
+    kms_type: ClassVar[str] = "aws"
     extra: ClassVar[str] = "aws"
     packages: ClassVar[tuple[str, ...]] = ("org.apache.iceberg:iceberg-aws-bundle:1.12.0",)
-    stock_names: ClassVar[Mapping[str, str]] = {
-        "client.region": "region",
-        "kms.endpoint": "endpoint",
-    }
 
-    region: str | None = None
-    endpoint: str | None = None
-    encryption_context: Mapping[str, str] = field(default_factory=dict)
-    profile: str | None = None
+    region: str | None = setting(
+        "The region that the keys are in; default: AWS_REGION's, or the profile's.",
+        stock="client.region",
+    )
+    endpoint: str | None = setting(
+        "A URL instead of the region's public one, such as a VPC endpoint's. Plain http is "
+        "for this machine only, as keys are in what is sent.",
+        stock="kms.endpoint",
+    )
+    encryption_context: Mapping[str, str] = setting(
+        "Names and values that every wrapped key is bound to. Only clients with the same "
+        'context can then unwrap: stock Iceberg and other engines cannot. The value "{table-'
+        'uuid}" stands for the UUID of the table whose key it is.',
+        dict,
+    )
+    profile: str | None = setting(
+        "The profile of ~/.aws that sets keys up; Spark does not use it.", local=True
+    )
 
     def __post_init__(self) -> None:
         for name in ("region", "endpoint", "profile"):
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise errors.ConfigurationError(f"AwsKms's {name} is empty", "leave it out")
-        if self.endpoint:
-            _require_encrypted(self.endpoint)
+        url = _address.split(self.endpoint or "")  # what is no URL is left to boto3 and Spark
+        if url.scheme == "http" and not _address.is_encrypted(url):
+            raise errors.ConfigurationError(
+                f"AwsKms's endpoint is http, which would send keys to {url.hostname} in plaintext",
+                "use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1])",
+            )
         for name, value in self.encryption_context.items():
             if not name.strip() or not value.strip():
                 raise errors.ConfigurationError(
                     f"the encryption context has an empty name or value: {name!r}: {value!r}",
                     "encryption_context={'name': 'value'}",
                 )
-
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this KMS. None of them is a secret."""
-        prefix = "encryption.kms.aws"
-        found = {"encryption.kms-type": "aws"}
-        if self.region:
-            found[f"{prefix}.region"] = self.region
-        if self.endpoint:
-            found[f"{prefix}.endpoint"] = self.endpoint
-        for name, value in sorted(self.encryption_context.items()):
-            found[f"{prefix}.encryption-context.{name}"] = value
-        return found
 
     def create_key(
         self, name: str, *, multi_region: bool = False, rotation_days: int | None = None
@@ -122,11 +171,6 @@ class AwsKms(Kms):
             name: the alias, with or without "alias/" before it.
             multi_region: make a multi-Region key, which can be replicated to other regions later.
             rotation_days: rotate the key by itself each so many days, 90 to 2560.
-
-        Raises:
-            ConfigurationError: the name is wrong or taken, or boto3 is missing.
-            AccessDeniedError: the login failed, or may not create keys.
-            KmsUnavailableError: AWS KMS cannot be reached.
         """
         alias = name if name.startswith("alias/") else f"alias/{name}"
         if not _ALIAS.fullmatch(alias) or alias.startswith("alias/aws/"):
@@ -162,13 +206,7 @@ class AwsKms(Kms):
             return _info(alias, made, [alias], rotations=0)
 
     def list_keys(self) -> list[KeyInfo]:
-        """List the account's own keys for encryption in the region, by an alias where they have one.
-
-        Raises:
-            ConfigurationError: boto3 is missing, or no region is set.
-            AccessDeniedError: the login failed, or may not list keys.
-            KmsUnavailableError: AWS KMS cannot be reached.
-        """
+        """List the account's own keys for encryption in the region, by an alias where they have one."""
         with self._client("list keys") as client:
             aliases: dict[str, list[str]] = {}
             for page in client.get_paginator("list_aliases").paginate():
@@ -193,12 +231,6 @@ class AwsKms(Kms):
 
         Args:
             key_id: a key's id or ARN, alias/NAME, or an alias's ARN.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            ConfigurationError: boto3 is missing, or no region is set.
-            AccessDeniedError: the login failed, or may not look at the key.
-            KmsUnavailableError: AWS KMS cannot be reached.
         """
         with self._client(f"describe key {key_id!r}") as client:
             metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
@@ -213,14 +245,6 @@ class AwsKms(Kms):
         """Give a key new material, under the same id. What older material wrapped still unwraps.
 
         AWS does it in the background: the version told may still be the old one.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            KeyDisabledError: the key's state forbids it.
-            NotSupportedError: this kind of key cannot be rotated, or was rotated 25 times.
-            ConfigurationError: boto3 is missing, or no region is set.
-            AccessDeniedError: the login failed, or may not rotate the key.
-            KmsUnavailableError: AWS KMS cannot be reached.
         """
         with self._client(f"rotate key {key_id!r}") as client:
             # It takes no alias.
@@ -263,65 +287,24 @@ class AwsKms(Kms):
         )
 
     @contextmanager
-    def _client(self, what: str, once: str | None = None) -> Iterator[Any]:
+    def _client(self, what: str, once: str = "") -> Iterator[Any]:
         """A boto3 client; what it raises comes out as our errors.
 
         With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
         does not tell whether the call was carried out.
         """
         boto3 = load("boto3", self.extra)
-        botocore = load("botocore.exceptions", self.extra)
         config = load("botocore.config", self.extra).Config(
             retries={"total_max_attempts": 1} if once else None
         )
-        try:
+        with ERRORS.typed(f"{self._name()} could not {what}", once=once):
             session = boto3.Session(profile_name=self.profile, region_name=self.region)
-            with headers_unshown(f"{self._name()} could not {what}"):
-                yield session.client("kms", endpoint_url=self.endpoint, config=config)
-        except botocore.ClientError as error:
-            raise self._refused(error, what, once) from None
-        except (botocore.NoRegionError, botocore.ProfileNotFound, ValueError) as error:
-            raise errors.ConfigurationError(
-                f"{self._name()} could not {what}: {error}",
-                "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
-            ) from error
-        except (botocore.NoCredentialsError, botocore.PartialCredentialsError) as error:
-            raise errors.LoginFailedError(
-                f"{self._name()} could not {what}: there is no login: {error}",
-                "aws configure, AwsKms(profile=...), or a role of the host",
-            ) from error
-        except botocore.ParamValidationError as error:
-            raise errors.ConfigurationError(
-                f"{self._name()} could not {what}: {error}", "check the arguments"
-            ) from error
-        except botocore.BotoCoreError as error:
-            raise errors.KmsUnavailableError(
-                f"{self._name()} could not {what}: {error}",
-                f"check the region, the endpoint and the network{f'; {once}' if once else ''}",
-            ) from error
+            yield session.client("kms", endpoint_url=self.endpoint, config=config)
 
     def _name(self) -> str:
         if self.endpoint:
             return f"AWS KMS at {self.endpoint}"
         return f"AWS KMS in {self.region}" if self.region else "AWS KMS"
-
-    def _refused(self, error: Any, what: str, once: str | None = None) -> errors.IcebergCryptoError:
-        code = str(error.response["Error"].get("Code", ""))
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        problem = f"{self._name()} could not {what}"
-        if code in _LOGIN:
-            # The message of a bad signature repeats the request's headers, a token among them.
-            return errors.LoginFailedError(
-                f"{problem}: login refused ({code})",
-                "log in again; check the credentials, and this host's clock",
-            )
-        said = f"{problem}: {code}, {error.response['Error'].get('Message', '')}"
-        if code in _BY_CODE:
-            kind, hint = _BY_CODE[code]
-            return kind(said, hint)
-        if "Throttling" in code or status == 429 or status >= 500 or code == "ConflictException":
-            return errors.KmsUnavailableError(said, once or "try again later")
-        return errors.IcebergCryptoError(said, "see the error's code in AWS KMS's API reference")
 
 
 def _exists(client: Any, alias: str) -> bool:
@@ -398,19 +381,6 @@ def _hidden(key: Mapping[str, str], aliases: Sequence[str]) -> KeyInfo:
         version="current",
         detail={"arn": key["KeyArn"]},
     )
-
-
-def _require_encrypted(endpoint: str) -> None:
-    try:
-        parts = urlsplit(endpoint)
-        host = parts.hostname or ""
-    except ValueError:
-        return  # no URL: boto3 and Spark say so
-    if parts.scheme == "http" and not _LOOPBACK.fullmatch(host):
-        raise errors.ConfigurationError(
-            f"AwsKms's endpoint is http, which would send keys to {host} in plaintext",
-            "use https; http is for a KMS on this machine only (localhost, 127.0.0.1, [::1])",
-        )
 
 
 def _condition(context: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -6,27 +6,25 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
-    IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
     NotSupportedError,
 )
+from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._secrets import headers_unshown
-
-T = TypeVar("T")
+from pyspark_iceberg_crypto.kms._settings import AnyPath, absolute, setting
 
 DEFAULT_ENDPOINT = "https://cloudkms.googleapis.com"
 _SCOPE = "https://www.googleapis.com/auth/cloudkms"
@@ -42,11 +40,102 @@ _RING = rf"projects/(?P<project>[A-Za-z0-9.:_-]+)/locations/(?P<location>[A-Za-z
 _KEY = re.compile(
     rf"(?P<name>{_RING}/cryptoKeys/(?P<key>{_PART}))(/cryptoKeyVersions/[1-9][0-9]*)?"
 )
-_ENDPOINT = re.compile(
-    r"https://[A-Za-z0-9.-]+(:\d+)?/?|http://(127\.0\.0\.1|localhost|\[::1])(:\d+)?/?"
-)
-_LOGIN_HINT = "log in again or replace the credentials file; check this host's clock too"
+_ENDPOINT = re.compile(r"https?://(\[::1]|[A-Za-z0-9.-]+)(:\d+)?/?")
 _STATES = {"ENABLED": ENABLED, "DESTROY_SCHEDULED": "pending deletion"}
+
+
+def _read(error: Any) -> tuple[Sequence[str], str]:
+    """Read the status of a google.rpc.Status: the library's own types tell only HTTP's codes apart."""
+    module = type(error).__module__
+    if module == "google.api_core.exceptions" and hasattr(error, "code"):
+        try:
+            status = str(error.response.json()["error"]["status"])
+        except (AttributeError, KeyError, TypeError, ValueError):
+            status = ""
+        return (status, http_status(int(error.code or 500))), str(error.message)
+    if module == "google.auth.exceptions" and type(error).__name__ not in _FIRST_LINE:
+        # OAuth's error, which the library keeps first; the rest is the whole answer.
+        return (), str(error.args[0]) if error.args else type(error).__name__
+    return (), _jvm.first_line(error)
+
+
+_FIRST_LINE = ("TransportError", "DefaultCredentialsError")
+_LOGIN_HINT = "log in again or replace the credentials file; check this host's clock too"
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "google.auth.exceptions.TransportError google.api_core.exceptions.RetryError "
+            "requests.exceptions.RequestException",
+            KmsUnavailableError,
+            "check the address and the network",
+            "{kms} cannot be reached for '{subject}': {said}",
+        ),
+        Rule(
+            "google.auth.exceptions.DefaultCredentialsError",
+            LoginFailedError,
+            "run `gcloud auth application-default login`, or give credentials_file",
+            "{kms}: there are no application default credentials",
+        ),
+        Rule(
+            "google.auth.exceptions.GoogleAuthError",
+            LoginFailedError,
+            _LOGIN_HINT,
+            "{kms}: Google refuses the login for '{subject}': {said}",
+        ),
+        Rule(
+            "NOT_FOUND",
+            KeyNotFoundError,
+            "check project, location, key ring and key",
+            "{kms} has no '{subject}': {said}",
+        ),
+        Rule(
+            "ALREADY_EXISTS",
+            ConfigurationError,
+            "choose another name; keys are never overwritten",
+            "{kms} has it already: '{subject}': {said}",
+        ),
+        Rule(
+            "UNAUTHENTICATED",
+            LoginFailedError,
+            _LOGIN_HINT,
+            "{kms} refuses the login for '{subject}': {said}",
+        ),
+        Rule(
+            "PERMISSION_DENIED",
+            AccessDeniedError,
+            "ask for the permission that it names; a role that has all is roles/cloudkms.admin",
+            "{kms} does not let this login use '{subject}': {said}",
+        ),
+        Rule(
+            "FAILED_PRECONDITION",
+            KeyDisabledError,
+            "enable or restore the key version",
+            "{kms} cannot use '{subject}': {said}",
+        ),
+        Rule(
+            "RESOURCE_EXHAUSTED 5xx",
+            KmsUnavailableError,
+            problem="{kms} is not available for '{subject}': {said}",
+        ),
+        Rule(
+            "google.api_core.exceptions.GoogleAPICallError",
+            ConfigurationError,
+            "check the names and the endpoint",
+            "{kms} refuses '{subject}': {said}",
+        ),
+    ],
+    _read,
+)
+FILE_ERRORS = ErrorTable(
+    [
+        Rule(
+            "google.auth.exceptions.DefaultCredentialsError",
+            ConfigurationError,
+            "give a JSON file that gcloud wrote, as credentials_file",
+        ),
+    ],
+    _read,
+)
 
 
 @dataclass(frozen=True)
@@ -55,36 +144,37 @@ class GcpKms(Kms):
 
     A table's ``encryption.key-id`` is ``projects/P/locations/L/keyRings/R/cryptoKeys/K``.
 
-    Attributes:
-        credentials_file: a JSON file with credentials, at this path on every machine; without it, the
-            application default credentials.
-        endpoint: another address than Google's own, such as https://cloudkms.europe-west3.rep.googleapis.com.
-        additional_authenticated_data: "key-id" has Cloud KMS authenticate the key's name with each wrapped
-            key, "table-uuid" the table's UUID; Iceberg's own client then cannot read the tables. "none" is what
-            Iceberg does.
-        project: of the keys, for list_keys and for short names.
-        location: of the keys, such as europe-west3, for list_keys and for short names.
-        key_ring: of the keys, for list_keys and for short names.
-
     Raises:
         ConfigurationError: a value cannot be.
     """
 
+    kms_type: ClassVar[str] = "gcp"
     extra: ClassVar[str] = "gcp"
     packages: ClassVar[tuple[str, ...]] = (
         "com.google.auth:google-auth-library-oauth2-http:1.50.0",
     )
-    defaults: ClassVar[Mapping[str, str]] = {
-        "endpoint": DEFAULT_ENDPOINT,
-        "additional-authenticated-data": "none",
-    }
 
-    credentials_file: str | os.PathLike[str] | None = None
-    endpoint: str | None = None
-    additional_authenticated_data: str | None = None
-    project: str | None = None
-    location: str | None = None
-    key_ring: str | None = None
+    credentials_file: AnyPath | None = setting(
+        "A JSON file with credentials, at this path on every machine; without it, the "
+        "application default credentials.",
+        text=absolute,
+    )
+    endpoint: str | None = setting(
+        "Another address than Google's own, such as https://cloudkms.europe-"
+        "west3.rep.googleapis.com.",
+        implied=DEFAULT_ENDPOINT,
+    )
+    additional_authenticated_data: str | None = setting(
+        '"key-id" has Cloud KMS authenticate the key\'s name with each wrapped key, "table-'
+        'uuid" the table\'s UUID; Iceberg\'s own client then cannot read the tables. "none" is '
+        "what Iceberg does.",
+        implied="none",
+    )
+    project: str | None = setting("Of the keys, for list_keys and for short names.", local=True)
+    location: str | None = setting(
+        "Of the keys, such as europe-west3, for list_keys and for short names.", local=True
+    )
+    key_ring: str | None = setting("Of the keys, for list_keys and for short names.", local=True)
 
     def __post_init__(self) -> None:
         if self.additional_authenticated_data not in (None, "none", "key-id", "table-uuid"):
@@ -92,23 +182,16 @@ class GcpKms(Kms):
                 f"additional_authenticated_data cannot be {self.additional_authenticated_data!r}",
                 'it is "key-id", "table-uuid" or "none"',
             )
-        if self.endpoint is not None and not _ENDPOINT.fullmatch(self.endpoint):
+        if self.credentials_file == "":
+            raise ConfigurationError("credentials_file is empty", "leave it out")
+        if self.endpoint is not None and not (
+            _ENDPOINT.fullmatch(self.endpoint)
+            and _address.is_encrypted(_address.split(self.endpoint))
+        ):
             raise ConfigurationError(
                 f"{self.endpoint!r} is not an address of Cloud KMS",
                 f"give https:// and a host, such as {DEFAULT_ENDPOINT}, or leave it out",
             )
-
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this KMS. None of them is a secret."""
-        prefix = "encryption.kms.gcp"
-        found = {"encryption.kms-type": "gcp"}
-        if self.credentials_file is not None:
-            found[f"{prefix}.credentials-file"] = str(Path(self.credentials_file).absolute())
-        if self.endpoint is not None:
-            found[f"{prefix}.endpoint"] = self.endpoint
-        if self.additional_authenticated_data is not None:
-            found[f"{prefix}.additional-authenticated-data"] = self.additional_authenticated_data
-        return found
 
     def create_key(
         self, name: str, *, create_key_ring: bool = False, protection_level: str = "software"
@@ -119,12 +202,6 @@ class GcpKms(Kms):
             name: the key's full name; or its last part, where project, location and key_ring are set.
             create_key_ring: make the key ring too if there is none; it cannot be deleted either.
             protection_level: "software" or "hsm".
-
-        Raises:
-            ConfigurationError: the name is wrong or taken, there is no such key ring, or the client library
-                is missing.
-            AccessDeniedError: the login failed, or may not create keys.
-            KmsUnavailableError: Cloud KMS cannot be reached.
         """
         key = self._key(name)
         if protection_level not in ("software", "hsm"):
@@ -154,14 +231,7 @@ class GcpKms(Kms):
         return self.describe_key(key["name"])
 
     def list_keys(self) -> list[KeyInfo]:
-        """List the symmetric keys of the key ring.
-
-        Raises:
-            ConfigurationError: project, location or key_ring is not set, there is no such key ring, or the
-                client library is missing.
-            AccessDeniedError: the login failed, or may not list keys.
-            KmsUnavailableError: Cloud KMS cannot be reached.
-        """
+        """List the symmetric keys of the key ring."""
         if not (self.project and self.location and self.key_ring):
             raise ConfigurationError(
                 "which keys to list? Cloud KMS lists those of one key ring",
@@ -177,14 +247,7 @@ class GcpKms(Kms):
         return [_info(key) for key in found if key.purpose.name == "ENCRYPT_DECRYPT"]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is and whether it can be used.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            ConfigurationError: it is no key's name, or the client library is missing.
-            AccessDeniedError: the login failed, or may not look at the key.
-            KmsUnavailableError: Cloud KMS cannot be reached.
-        """
+        """Tell what a key is and whether it can be used."""
         name = self._key(key_id)["name"]
         key = self._ask("get_crypto_key", name, name=name)
         versions = self._ask("list_crypto_key_versions", name, listed=True, parent=name)
@@ -194,13 +257,6 @@ class GcpKms(Kms):
         """Add a version to a key and make it the primary one. What older versions wrapped still unwraps.
 
         A version that came to be stays, should making it the primary fail; it can be made so later.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            NotSupportedError: the key is not a symmetric one.
-            ConfigurationError: it is no key's name, or the client library is missing.
-            AccessDeniedError: the login failed, or may not rotate the key.
-            KmsUnavailableError: Cloud KMS cannot be reached, or did not finish the version in time.
         """
         name = self._key(key_id)["name"]
         purpose = self._ask("get_crypto_key", name, name=name).purpose.name
@@ -283,96 +339,31 @@ class GcpKms(Kms):
 
     def _ask(self, method: str, subject: str, *, listed: bool = False, **request: Any) -> Any:
         """Call a method of Google's client, and answer a list whole."""
-
-        def call() -> Any:
+        what = f"{self._name} cannot be asked for '{subject}'"
+        with ERRORS.typed(what, kms=self._name, subject=subject):
             # No retry: whoever set up keys is told at once, and rotate_key would add two versions.
             answer = getattr(self._client(), method)(
                 request=request, retry=None, timeout=_TIMEOUT_S
             )
             return list(answer) if listed else answer
 
-        return self._typed(subject, call)
-
     def _client(self) -> Any:
         kms = load("google.cloud.kms_v1", self.extra)
-        credentials = None
-        if self.credentials_file is not None:
-            auth = load("google.auth", self.extra)
-            with warnings.catch_warnings():
-                # Deprecated for files from strangers. This one is the user's own, of whatever type.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                credentials, _ = auth.load_credentials_from_file(
-                    os.fspath(self.credentials_file), scopes=[_SCOPE]
-                )
         return kms.KeyManagementServiceClient(
-            credentials=credentials,
+            credentials=self._credentials(),
             transport="rest",
             client_options={"api_endpoint": (self.endpoint or DEFAULT_ENDPOINT).rstrip("/")},
         )
 
-    def _typed(self, subject: str, call: Callable[[], T]) -> T:
-        """Call, and turn errors of Google's libraries into ours."""
-        auth = load("google.auth.exceptions", self.extra)
-        api = load("google.api_core.exceptions", self.extra)
-        requests = load("requests.exceptions", self.extra)
-        try:
-            with headers_unshown(f"{self._name} cannot be asked for '{subject}'"):
-                return call()
-        except (auth.TransportError, requests.RequestException, api.RetryError) as error:
-            raise KmsUnavailableError(
-                f"{self._name} cannot be reached for '{subject}': {_jvm.first_line(error)}",
-                "check the address and the network",
-            ) from error
-        except auth.DefaultCredentialsError as error:
-            raise self._no_credentials(error) from error
-        except auth.GoogleAuthError as error:
-            raise LoginFailedError(
-                f"{self._name}: Google refuses the login for '{subject}': {_oauth(error)}",
-                _LOGIN_HINT,
-            ) from error
-        except api.GoogleAPICallError as error:
-            raise self._refused(subject, error) from error
-
-    def _no_credentials(self, error: Exception) -> IcebergCryptoError:
-        if self.credentials_file is not None:
-            return ConfigurationError(
-                f"file {os.fspath(self.credentials_file)} has no credentials: {_jvm.first_line(error)}",
-                "give a JSON file that gcloud wrote, as credentials_file",
-            )
-        return LoginFailedError(
-            f"{self._name}: there are no application default credentials",
-            "run `gcloud auth application-default login`, or give credentials_file",
-        )
-
-    def _refused(self, subject: str, error: Any) -> IcebergCryptoError:
-        status, text = _status(error), f"'{subject}': {error.message}"
-        if status == "NOT_FOUND":
-            return KeyNotFoundError(
-                f"{self._name} has no {text}", "check project, location, key ring and key"
-            )
-        if status == "ALREADY_EXISTS":
-            return ConfigurationError(
-                f"{self._name} has it already: {text}",
-                "choose another name; keys are never overwritten",
-            )
-        if status == "UNAUTHENTICATED":
-            return LoginFailedError(f"{self._name} refuses the login for {text}", _LOGIN_HINT)
-        if status == "PERMISSION_DENIED":
-            return AccessDeniedError(
-                f"{self._name} does not let this login use {text}",
-                "ask for the permission that it names; a role that has all is roles/cloudkms.admin",
-            )
-        if status == "FAILED_PRECONDITION":
-            return KeyDisabledError(
-                f"{self._name} cannot use {text}", "enable or restore the key version"
-            )
-        if (error.code or 500) >= 500 or status == "RESOURCE_EXHAUSTED":
-            return KmsUnavailableError(
-                f"{self._name} is not available for {text}", "try again later"
-            )
-        return ConfigurationError(
-            f"{self._name} refuses {text}", "check the names and the endpoint"
-        )
+    def _credentials(self) -> Any:
+        if self.credentials_file is None:
+            return None
+        auth = load("google.auth", self.extra)
+        file = os.fspath(self.credentials_file)
+        with FILE_ERRORS.typed(f"file {file} has no credentials"), warnings.catch_warnings():
+            # Deprecated for files from strangers. This one is the user's own, of whatever type.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return auth.load_credentials_from_file(file, scopes=[_SCOPE])[0]
 
 
 def _info(key: Any, versions: int | None = None) -> KeyInfo:
@@ -387,16 +378,3 @@ def _info(key: Any, versions: int | None = None) -> KeyInfo:
         created=key.create_time.isoformat() if key.create_time else None,
         detail={"protection_level": template.protection_level.name, "purpose": key.purpose.name},
     )
-
-
-def _status(error: Any) -> str:
-    """The status of a google.rpc.Status: the library's own types tell only HTTP's codes apart."""
-    try:
-        return str(error.response.json()["error"]["status"])
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return ""
-
-
-def _oauth(error: Exception) -> str:
-    """OAuth's error, which the library keeps first; the rest is the whole answer."""
-    return str(error.args[0]) if error.args else type(error).__name__

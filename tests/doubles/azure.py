@@ -104,6 +104,7 @@ class AzureDouble:
         service = "https://" + _vault(host).partition(".")[2]
         challenge = f'Bearer authorization="https://login.microsoftonline.com/{TENANT}", resource="{service}"'
         token = self.login.tokens.get(token_text)
+        # AKV10000: the recordings of Azure/azure-sdk-for-js; the others: "Azure Key Vault REST API Error Codes"
         if not token_text:
             why = "AKV10000: Request is missing a Bearer or PoP token."
         elif token is None or time.time() >= token.ends:
@@ -262,7 +263,10 @@ class _Call:
         try:
             value = unbase64url(self.body["value"])
         except (KeyError, ValueError) as error:
-            raise bad_parameter("Property value has invalid value") from error
+            # bruj0/vault-recovery-key#20
+            raise bad_parameter(
+                "Content of 'value' is not base64url.\r\nProperty 'value' is required.\r\n"
+            ) from error
         algorithm = self.body.get("alg", "")
         result = found.use(kid, operation.lower(), algorithm, value)
         answer = {"kid": kid, "value": base64url(result)}

@@ -1,4 +1,8 @@
-"""Keys of the test DOUBLE of Azure Key Vault: real RSA and AES keys, with versions, states and Azure's refusals."""
+"""Keys of the test DOUBLE of Azure Key Vault: real RSA and AES keys, with versions, states and Azure's refusals.
+
+The refusals are those that users of the service have recorded, each with its source. Where no record was found, a
+comment says so: what the client makes of such an answer is then shown for these words only.
+"""
 
 import base64
 import secrets
@@ -97,6 +101,7 @@ class Version:
             return self._aes(operation, value)
         if algorithm in RSA_PADDINGS or algorithm in AES_BITS:
             other = "'oct' or 'oct-HSM'" if algorithm in AES_BITS else "'RSA' or 'RSA-HSM'"
+            # The words for `sign`: Azure/azure-sdk-for-java#6262. Not recorded for `wrapkey`.
             raise bad_parameter(
                 f"Key and wrapping algorithm are incompatible. Key {kid} is of type '{self.kty}', and"
                 f" algorithm '{algorithm}' can only be used with a key of type {other}."
@@ -105,10 +110,11 @@ class Version:
 
     def _check(self, operation: str) -> None:
         now = time.time()
-        if not self.enabled:
+        if not self.enabled:  # Azure/azure-sdk-for-python#45342
             raise forbidden(
                 f"Operation {operation} is not allowed on a disabled key.", "KeyDisabled"
             )
+        # That it is refused: Microsoft's "About keys", "Date-time controlled operations". The words are not recorded.
         if self.nbf is not None and now < self.nbf and operation not in RECOVERING:
             raise forbidden(
                 f"Operation {operation} is not allowed on a key that is not yet valid.",
@@ -118,6 +124,7 @@ class Version:
             raise forbidden(
                 f"Operation {operation} is not allowed on an expired key.", "KeyExpired"
             )
+        # The troubleshooting guide of Azure's SDKs for Key Vault, "Operation not permitted".
         if operation not in map(str.lower, self.ops):
             raise forbidden(
                 f"Operation {operation} is not permitted on this key.", "KeyOperationForbidden"
@@ -130,7 +137,8 @@ class Version:
                 return self.secret.public_key().encrypt(value, scheme)
             return self.secret.decrypt(value, scheme)
         except ValueError as error:
-            raise bad_parameter("The parameter is incorrect.\r\n") from error
+            # MicrosoftDocs/azure-docs#39976
+            raise bad_parameter("Error occurred while decoding OAEP padding.") from error
 
     def _aes(self, operation: str, value: bytes) -> bytes:
         try:
@@ -138,6 +146,7 @@ class Version:
                 return keywrap.aes_key_wrap(self.secret, value)
             return keywrap.aes_key_unwrap(self.secret, value)
         except (ValueError, keywrap.InvalidUnwrap) as error:
+            # Not recorded; only Managed HSMs have such keys.
             raise bad_parameter(f"{operation} failed.") from error
 
 

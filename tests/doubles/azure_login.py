@@ -121,7 +121,8 @@ class Logins:
         if header != IDENTITY_HEADER or self.refusal is not None:
             return 400, {
                 "statusCode": 400,
-                "message": "No User Assigned or Delegated Managed Identity",
+                "message": "No User Assigned or Delegated Managed Identity found for specified"
+                " ClientId/ResourceId/PrincipalId.",
             }
         token = self.grant("managed-identity", resource)
         return 200, {

@@ -1,8 +1,8 @@
 """A test DOUBLE of Google Cloud KMS: it is not Google's, and speaks Google's wire protocol on 127.0.0.1.
 
 There is no emulator of Google's own. This one follows the discovery document of Cloud KMS v1: paths, fields,
-enums, `google.rpc.Status` errors with the texts that Google's users report, CRC32C checksums. Encryption is
-real AES-GCM under versions with states; logins are real OAuth with signed JWTs.
+enums, `google.rpc.Status` errors with the texts that Google's users report (gcp_keys.py), CRC32C checksums.
+Encryption is real AES-GCM under versions with states; logins are real OAuth with signed JWTs.
 """
 
 import base64

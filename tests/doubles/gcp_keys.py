@@ -1,4 +1,10 @@
-"""The keys of the Google Cloud KMS double: rings, keys, versions and their states, and AES-GCM."""
+"""The keys of the Google Cloud KMS double: rings, keys, versions and their states, and AES-GCM.
+
+Refusals have the words and details that gcloud and Google's client libraries are on record with: a version that is
+not enabled (KEY_DISABLED), a key of another purpose (CRYPTO_SCHEME_MISMATCH), a ciphertext that is invalid or another
+key's, and the checksums of Google's "Data integrity guidelines". CRYPTO_SCHEME_MISMATCH is on record for
+`asymmetricSign` with a key for encryption; the other way round it is assumed.
+"""
 
 import os
 import uuid
@@ -49,6 +55,13 @@ def invalid(message: str) -> RefusedError:
     return RefusedError(400, "INVALID_ARGUMENT", message)
 
 
+def _violation(kind: str, subject: str) -> Json:
+    return {
+        "@type": "type.googleapis.com/google.rpc.PreconditionFailure",
+        "violations": [{"type": kind, "subject": subject}],
+    }
+
+
 def now() -> str:
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
@@ -84,15 +97,11 @@ class Version:
 
     def require_enabled(self) -> None:
         if self.state != "ENABLED":
-            violation = {"type": f"KEY_{self.state}", "subject": self.name}
             raise RefusedError(
                 400,
                 "FAILED_PRECONDITION",
                 f"{self.name} is not enabled, current state is: {self.state}.",
-                {
-                    "@type": "type.googleapis.com/google.rpc.PreconditionFailure",
-                    "violations": [violation],
-                },
+                _violation(f"KEY_{self.state}", self.name),
             )
 
     def encrypt(self, plaintext: bytes, aad: bytes) -> bytes:
@@ -150,6 +159,7 @@ class Key:
                 400,
                 "FAILED_PRECONDITION",
                 f"Operation requested for Key {self.name} has incorrect key purpose: {self.purpose}",
+                _violation("CRYPTO_SCHEME_MISMATCH", self.name),
             )
 
     def encrypting(self, number: str | None) -> Version:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto import ConfigurationError, KeyInfo, KeyNotFoundError, Kms, KmsMetrics
+from pyspark_iceberg_crypto.kms._settings import about, setting
 
 
 class JavaThrowable:
@@ -96,24 +97,15 @@ class VerifyResult:
 
 @dataclass(frozen=True)
 class DoubleKms(Kms):
-    """A KMS in this process's memory, with settings of every sort.
+    """A KMS in this process's memory, with settings of every sort."""
 
-    Attributes:
-        address: where it is, such as ``https://kms``.
-        token_env: the environment variable
-            that holds the token.
-        context: what to bind each key to.
-        timeout: seconds.
-        plain: whether to
-            do without.
-    """
+    address: str = field(metadata=about("Where it is, such as https://kms."))
+    token_env: str | None = setting("The environment variable that holds the token.")
+    context: Mapping[str, str] = setting("What to bind each key to.", dict)
+    timeout: int = setting("Seconds.", 10)
+    plain: bool = setting("Whether to do without.", True)
 
-    address: str
-    token_env: str | None = None
-    context: Mapping[str, str] = field(default_factory=dict)
-    timeout: int = 10
-    plain: bool = True
-
+    kms_type: ClassVar[str] = "double"
     extra: ClassVar[str] = "double"
     packages: ClassVar[tuple[str, ...]] = ("org.double:double-bundle:1.0",)
     keys: ClassVar[dict[str, KeyInfo]] = {}
@@ -122,16 +114,6 @@ class DoubleKms(Kms):
         return {"encryption.kms-type": "double", "encryption.kms.double.address": self.address}
 
     def create_key(self, name: str, *, bits: int = 256, label: str | None = None) -> KeyInfo:
-        """Make a key.
-
-        Args:
-            name: its name.
-            bits: its length in bits.
-            label: text to go with it.
-
-        Raises:
-            ConfigurationError: it exists.
-        """
         if name in self.keys:
             raise ConfigurationError(f"{self.address} has a key {name!r} already", "choose another")
         detail = {"label": label} if label else {}

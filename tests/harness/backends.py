@@ -1,14 +1,19 @@
-"""The six KMSs as the tests of whole tables use them: a server each, a proxy that counts, and what is secret."""
+"""The six KMSs as tests of all of them use them: a server each, a proxy that counts and fails, and what is secret."""
 
 import json
 import os
 import secrets
+import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doubles.faults import FaultProxy
+
+if TYPE_CHECKING:
+    from servers.aws import AwsServer
 
 
 @dataclass
@@ -27,6 +32,10 @@ class Backend:
         secrets: what must not be seen anywhere.
         calls: how many wraps and unwraps the server has answered; None where nobody can count.
         tables: the UUIDs of the tables that these were for, where the KMS is told.
+        proxy: stands before the server, where there is one.
+        disable: disables a key, or enables it again.
+        delete: deletes a key.
+        deny: takes the right to use keys from Spark's side, or gives it back.
         stop: ends the server.
     """
 
@@ -41,6 +50,10 @@ class Backend:
     secrets: list[str] = field(default_factory=list)
     calls: Callable[[], int] | None = None
     tables: Callable[[], list[str]] | None = None
+    proxy: FaultProxy | None = None
+    disable: Callable[[str, bool], Any] | None = None
+    delete: Callable[[str], Any] | None = None
+    deny: Callable[[bool], Any] | None = None
     stop: Callable[[], None] = lambda: None
 
 
@@ -48,7 +61,7 @@ def start(kind: str, folder: Path) -> Backend:
     """Starts a KMS.
 
     Args:
-        kind: as in encryption.kms-type.
+        kind: as in encryption.kms-type; or "ministack", AWS once more.
         folder: gets its files.
     """
     folder.mkdir(parents=True)
@@ -62,7 +75,15 @@ def _keystore(folder: Path) -> Backend:
     path = folder / "keys.p12"
     Keystore.create(path, keys=["other"], password_file=password)
     fields = {"path": str(path), "password_file": str(password)}
-    return Backend("keystore", "Keystore", fields, "lake", secrets=[password.read_text()])
+
+    def delete(key_id: str) -> None:
+        command = ["keytool", "-delete", "-alias", key_id, "-keystore", str(path)]
+        command += ["-storepass:file", str(password)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    return Backend(
+        "keystore", "Keystore", fields, "lake", secrets=[password.read_text()], delete=delete
+    )
 
 
 def _vault(folder: Path) -> Backend:
@@ -71,10 +92,11 @@ def _vault(folder: Path) -> Backend:
     server = start_vault(folder / "log")
     proxy = FaultProxy(server.port).start()
     hcl = "\n".join(
-        f'path "transit/{verb}/lake" {{ capabilities = ["update"] }}'
+        f'path "transit/{verb}/lake*" {{ capabilities = ["update"] }}'
         for verb in ("encrypt", "decrypt")
     )
-    token = _secret_file(folder / "token", server.make_token(server.make_policy(hcl)))
+    policy = server.make_policy(hcl)
+    token = _secret_file(folder / "token", server.make_token(policy))
     root = _secret_file(folder / "root-token", server.root)
     return Backend(
         "vault",
@@ -88,14 +110,37 @@ def _vault(folder: Path) -> Backend:
             ("/encrypt/" in request or "/decrypt/" in request) and b"vault:v1:probe" not in body
             for request, body in zip(proxy.requests, proxy.bodies, strict=True)
         ),
+        proxy=proxy,
+        delete=server.delete_key,
+        deny=lambda denied: server.write_policy(policy, "# nothing" if denied else hcl),
         stop=_both(proxy.stop, server.stop),
     )
 
 
 def _aws(folder: Path) -> Backend:
-    from servers.aws import REGION, catalog_on_s3, start_moto
+    from servers.aws import catalog_on_s3, start_moto
 
     server = start_moto(folder / "log")
+    return _aws_of(server, folder, catalog_on_s3(server, "lake"))
+
+
+def _ministack(folder: Path) -> Backend:
+    """Where keys can be disabled, but wrapped keys not be tampered with."""
+    from servers.aws import start_ministack
+
+    server = start_ministack(folder / "log")
+    kms = server.boto("kms")
+    backend = _aws_of(server, folder, {})
+    backend.disable = lambda key_id, disabled: (kms.disable_key if disabled else kms.enable_key)(
+        KeyId=key_id
+    )
+    backend.delete = lambda key_id: kms.schedule_key_deletion(KeyId=key_id, PendingWindowInDays=7)
+    return backend
+
+
+def _aws_of(server: "AwsServer", folder: Path, options: dict[str, str]) -> Backend:
+    from servers.aws import REGION
+
     proxy = FaultProxy(server.port).start()
     secret = secrets.token_hex(20)
     credentials = folder / "credentials"
@@ -117,7 +162,7 @@ def _aws(folder: Path) -> Backend:
             "AWS_SHARED_CREDENTIALS_FILE": str(credentials),
             "AWS_EC2_METADATA_DISABLED": "true",
         },
-        options=catalog_on_s3(server, "lake"),
+        options=options,
         secrets=[secret],
         calls=lambda: sum(
             h.get("x-amz-target") in ("TrentService.Encrypt", "TrentService.Decrypt")
@@ -128,12 +173,14 @@ def _aws(folder: Path) -> Backend:
             for body in proxy.bodies
             if b"EncryptionContext" in body
         ],
+        proxy=proxy,
         stop=_both(proxy.stop, server.stop),
     )
 
 
 def _gcp(folder: Path) -> Backend:
     from doubles.gcp import RING, GcpKmsDouble
+    from doubles.gcp_login import OWNER
 
     double = GcpKmsDouble().start()
     proxy = FaultProxy(double.port).start()
@@ -150,11 +197,20 @@ def _gcp(folder: Path) -> Backend:
         f"{RING}/cryptoKeys/lake",
         secrets=[private[:64], private[64:128]],
         calls=lambda: sum(r.endswith((":encrypt", ":decrypt")) for r in proxy.requests),
+        proxy=proxy,
+        disable=lambda key_id, disabled: setattr(
+            double.version(key_id), "state", "DISABLED" if disabled else "ENABLED"
+        ),
+        delete=lambda key_id: setattr(double.version(key_id), "state", "DESTROYED"),
+        deny=lambda denied: (
+            double.granted.update({OWNER: set()}) if denied else double.granted.pop(OWNER)
+        ),
         stop=_both(proxy.stop, double.stop),
     )
 
 
 def _azure(folder: Path) -> Backend:
+    from doubles.azure import VAULT
     from doubles.azure_login import CLIENT_SECRET
     from doubles.azure_world import SCOPE, start_azure
 
@@ -173,6 +229,18 @@ def _azure(folder: Path) -> Backend:
             ("/wrapkey" in request or "/unwrapkey" in request) and request.endswith(" 200")
             for request in world.double.requests
         ),
+        proxy=world.proxy,
+        disable=lambda key_id, disabled: setattr(
+            world.double.keys[VAULT, key_id].current, "enabled", not disabled
+        ),
+        delete=lambda key_id: setattr(
+            world.double.keys[VAULT, key_id], "deleted", int(time.time())
+        ),
+        deny=lambda denied: (
+            world.double.denied.update(dict.fromkeys(("wrapkey", "unwrapkey"), "ForbiddenByRbac"))
+            if denied
+            else world.double.denied.clear()
+        ),
         stop=world.stop,
     )
 
@@ -190,6 +258,7 @@ def _pkcs11(folder: Path) -> Backend:
         "lake",
         environment={"SOFTHSM2_CONF": str(hsm.configuration)},
         secrets=[pin.read_text()],
+        delete=lambda key_id: hsm.delete_key("lake", key_id, pin.read_text()),
     )
 
 
@@ -202,6 +271,7 @@ _STARTS: dict[str, Callable[[Path], Backend]] = {
     "pkcs11": _pkcs11,
 }
 KINDS = tuple(_STARTS)
+_STARTS["ministack"] = _ministack
 
 
 def _secret_file(path: Path, secret: str | None = None) -> Path:

@@ -1,6 +1,8 @@
 """What the files of a table are on disk: looked at byte by byte, with no code of the project's in between."""
 
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MARKER = "MARKER-7f3a9c"
@@ -22,6 +24,33 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 def everything_below(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """What is refused writes, overwrites and deletes no file below the folder."""
+    before = dict(_states(folder))
+    yield
+    after = dict(_states(folder))
+    both = before.keys() & after.keys()
+    touched = {
+        "written": after.keys() - both,
+        "overwritten": {path for path in both if before[path] != after[path]},
+        "deleted": before.keys() - both,
+    }
+    assert not any(touched.values()), touched
+
+
+def _states(folder: Path | str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Each file with what differs once it is written again."""
+    if not Path(folder).is_dir():
+        return
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            yield from _states(entry.path)
+        else:
+            state = entry.stat()
+            yield entry.path, (state.st_ino, state.st_size, state.st_mtime_ns)
 
 
 def magic(path: Path) -> bytes:

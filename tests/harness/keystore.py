@@ -4,6 +4,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from pyspark_iceberg_crypto.kms.keystore import _keytool
+
 _QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
 KEY_BITS = {"k1": 256, "k2": 256, "k-128": 128, "k-192": 192, "k-256": 256}
 
@@ -41,3 +45,9 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
         )
     store.path.chmod(0o600)  # keytool's own choice is 644
     return store
+
+
+def few_iterations(patch: pytest.MonkeyPatch) -> None:
+    """Has our Keystore hash passwords quickly: 600,000 iterations take seconds each time that a file is written."""
+    patch.setattr(_keytool, "ITERATIONS", 1000)
+    patch.setattr(_keytool, "MAC_ITERATIONS", 1000)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from harness.files import MARKER, everything_below, files_below, magic, plaintext_problem
+from harness.files import MARKER, files_below, magic, plaintext_problem, untouched
 from harness.world import World, catalog_conf
 
 COLUMNS = "id BIGINT, note STRING, part STRING"
@@ -136,13 +136,10 @@ class Lake:
         assert not problems, "\n".join([f"after {after}", *problems])
 
     def refused(self, statement: str, *words: str) -> str:
-        """The statement must fail, name each of the words, give a hint, and write no file. Returns the error's text."""
-        before = everything_below(self.warehouse)
-        with pytest.raises(Exception) as caught:
+        """The statement must fail, name each of the words, give a hint, and touch no file. Returns the error's text."""
+        with untouched(self.warehouse), pytest.raises(Exception) as caught:
             self.sql(statement)
         text = str(caught.value)
-        written = everything_below(self.warehouse) - before
-        assert not written, f"{statement} was refused, but wrote {written}"
         missing = [word for word in (*words, "hint:") if word not in text]
         assert not missing, f"{statement}: no {missing} in the error:\n{text[:3000]}"
         self.assert_encrypted(statement)

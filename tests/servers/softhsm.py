@@ -110,8 +110,8 @@ class SoftHsm:
         access = more or ("--sensitive", "--private")
         self.tool(token, "--keygen", "--key-type", kind, "--label", label, *access)
 
-    def delete_key(self, token: str, label: str) -> None:
-        self.tool(token, "--delete-object", "--type", "secrkey", "--label", label)
+    def delete_key(self, token: str, label: str, pin: str = PIN) -> None:
+        self.tool(token, "--delete-object", "--type", "secrkey", "--label", label, pin=pin)
 
     def copy_of_library(self, folder: Path) -> Path:
         """Another file, which a process loads beside the first one: with a state of its own."""

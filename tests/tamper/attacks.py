@@ -202,28 +202,28 @@ def plaintext_of_length(file: bytes, sources: Sources, _: random.Random) -> byte
     return source[:-footer] + fill + source[-footer:]
 
 
-FLIP = "bit flip at a random place"
+FLIP = "bit flip at a random position"
 ATTACKS: dict[str, Attack] = {
     FLIP: flip,
-    "up to 200 bytes set to zero": zero_a_range,
-    "all but the header overwritten with noise": noise,
-    "cut inside a block": cut_inside,
-    "cut at a block": cut_at_a_block,
-    "cut by one byte": cut_by_a_byte,
-    "cut to the header": cut_to_the_header,
-    "cut to nothing": cut_to_nothing,
-    "a byte appended": append_a_byte,
+    "up to 200 bytes zeroed": zero_a_range,
+    "everything but the header overwritten with random bytes": noise,
+    "truncated inside a block": cut_inside,
+    "truncated at a block boundary": cut_at_a_block,
+    "truncated by one byte": cut_by_a_byte,
+    "truncated to the header": cut_to_the_header,
+    "truncated to zero bytes": cut_to_nothing,
+    "one byte appended": append_a_byte,
     "a copy of its last block appended": append_a_block,
     "two blocks swapped": swap_blocks,
-    "a block dropped": drop_a_block,
+    "a block removed": drop_a_block,
     "a block duplicated": duplicate_a_block,
     "a block copied over another": overwrite_a_block,
     "another file of the table": exchange_same_table,
-    "another file of the table, made as long": exchange_same_table_of_length,
+    "another file of the table, padded to the same length": exchange_same_table_of_length,
     "a file of another table": exchange_other_table,
-    "a file of another table, made as long": exchange_other_table_of_length,
+    "a file of another table, padded to the same length": exchange_other_table_of_length,
     "a file of an older snapshot": exchange_older,
-    "a file of an older snapshot, made as long": exchange_older_of_length,
+    "a file of an older snapshot, padded to the same length": exchange_older_of_length,
     "a plaintext file": plaintext,
-    "a plaintext file of equal length": plaintext_of_length,
+    "a plaintext file of the same length": plaintext_of_length,
 }

@@ -179,8 +179,8 @@ def edit(change: Edit) -> Callable[[Finds], Changes]:
 STRIPPED = "key id, all keys and all snapshots removed"
 PLAINTEXT = "forged: a whole table, plaintext"
 METADATA_ATTACKS: dict[str, Callable[[Finds], Changes]] = {
-    "current snapshot: an older one's manifest list and key": edit(point_to_older_list),
-    "an older snapshot made the current one": edit(make_older_current),
+    "current snapshot given an older one's manifest list and key": edit(point_to_older_list),
+    "an older snapshot made current": edit(make_older_current),
     "an older metadata.json in its place": lambda finds: {finds.file: finds.older},
     "the newest metadata.json deleted": delete_newest,
     "another table's metadata.json in its place": lambda finds: {finds.file: finds.other},
@@ -190,11 +190,11 @@ METADATA_ATTACKS: dict[str, Callable[[Finds], Changes]] = {
     STRIPPED: edit(strip),
     "a manifest list's key removed": edit(remove_key_of_list),
     "a wrapped KEK changed": edit(flip_wrapped_kek),
-    "a wrapped KEK: another table's": edit(exchange_kek),
+    "a wrapped KEK replaced by another table's": edit(exchange_kek),
     "a KEK's timestamp changed": edit(change_timestamp),
-    "a manifest list's key: an older one's": edit(exchange_list_key),
+    "a manifest list's key replaced by an older one": edit(exchange_list_key),
     "a bit flipped in a column's name": edit(rename_column),
-    "two columns exchanged": edit(exchange_columns),
+    "two columns swapped": edit(exchange_columns),
     "forged: plaintext list, manifest and data": edit(forge_plaintext),
     "forged: the same, under the encrypted list's key": edit(forge_plaintext_of_a_key),
     "forged: plaintext manifest in an encrypted one's place": lambda finds: {

@@ -4,12 +4,14 @@ import inspect
 import json
 from collections.abc import Iterator
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 from doubles.in_process import DoubleKms
 
 from pyspark_iceberg_crypto import cli, errors
+from pyspark_iceberg_crypto.cli import _options
 from pyspark_iceberg_crypto.kms import BY_TYPE
 
 DOUBLE = ("--kms", "double", "--address", "https://kms")
@@ -18,6 +20,14 @@ DOUBLE = ("--kms", "double", "--address", "https://kms")
 @pytest.fixture(autouse=True)
 def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(BY_TYPE, "double", DoubleKms)
+    monkeypatch.setattr(_options.KMS, "type", click.Choice([*BY_TYPE]))
+    arguments = [
+        click.Option(
+            ["--bits"], type=int, default=256, show_default=True, help="Its length in bits."
+        ),
+        click.Option(["--label"]),
+    ]
+    monkeypatch.setitem(_options.ARGUMENTS["create_key"], "double", arguments)
     DoubleKms.keys.clear()
     yield
     DoubleKms.keys.clear()
@@ -68,7 +78,6 @@ def test_options_are_the_fields_and_the_methods_arguments(monkeypatch: pytest.Mo
         made.append(self)
         return create(self, name, **settings)  # type: ignore[arg-type]
 
-    spy.__signature__ = inspect.signature(create)  # type: ignore[attr-defined]
     monkeypatch.setattr(DoubleKms, "create_key", spy)
     settings = ("--token-env", "T", "--timeout", "3", "--no-plain", "--bits", "128", "--label", "x")
     context = ("--context", "team=hr", "--context", "eq=a=b")
@@ -168,6 +177,16 @@ def test_bad_arguments_are_2(arguments: tuple[str, ...], says: str) -> None:
     assert result.exit_code == 2
     assert says in result.stderr
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("name", sorted(BY_TYPE))
+@pytest.mark.parametrize("method", ["create_key", "rotate_key"])
+def test_every_argument_of_a_method_has_an_option(name: str, method: str) -> None:
+    parameters = inspect.signature(getattr(BY_TYPE[name], method)).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    options = _options.ARGUMENTS[method].get(name, [])
+    assert click.Command("c", params=[*options]).make_context("c", []).params == defaults
+    assert all(option.help for option in options)
 
 
 @pytest.mark.parametrize("name", sorted(BY_TYPE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,18 +12,13 @@ from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
-    IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._secrets import headers_unshown, shows_header
-
-_UNUSABLE = {"KeyDisabled", "KeyExpired", "KeyNotYetValid"}
-_NETWORK = {"ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"}
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status, shows_header
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _NO_NETWORK = re.compile(
@@ -31,32 +26,95 @@ _NO_NETWORK = re.compile(
 )
 
 
-@contextmanager
-def typed_errors(vault_url: str, key_id: str, once: str | None = None) -> Iterator[None]:
-    """Turn the libraries' errors into ours.
+def _read(error: Any) -> tuple[Sequence[str], str]:
+    """Tell apart what the libraries have one class for."""
+    if _UNTRUSTED in str(error):
+        return ["untrusted"], ""
+    if type(error).__name__ == "ClientAuthenticationError":
+        reason = _login_reason(error)
+        return ["login"] if _NO_NETWORK.search(reason) else [], reason
+    if not hasattr(error, "status_code"):
+        return [], _jvm.first_line(error)
+    if error.status_code is None:
+        return ["broken"], _jvm.first_line(error)
+    code, inner, message = _told(error)
+    said = f"HTTP {error.status_code} {inner or code} {message}".rstrip()
+    return [inner, http_status(error.status_code)], said
 
-    Args:
-        vault_url: the vault, for the text.
-        key_id: the key, for the text.
-        once: the hint of an error that does not tell whether the call was carried out, for calls that must not
-            be made twice.
-    """
-    azure = load("azure.core.exceptions", "azure")
-    problem = f"Azure Key Vault at {vault_url}, key {key_id!r}"
-    try:
-        with headers_unshown(problem):
-            yield
-    except azure.ClientAuthenticationError as error:
-        raise _login_failed(error, problem) from error
-    except azure.HttpResponseError as error:
-        raise _refused(error, problem, once) from error
-    except (azure.ServiceRequestError, azure.ServiceResponseError) as error:
-        if _UNTRUSTED in str(error):
-            raise _untrusted(problem) from error
-        raise KmsUnavailableError(
-            f"{problem}: it cannot be reached: {_jvm.first_line(error)}",
-            f"check the address and the network{f'; {once}' if once else ''}",
-        ) from error
+
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "untrusted",
+            ConfigurationError,
+            "check the address; REQUESTS_CA_BUNDLE names a file of certificates to trust",
+            "{what}: a TLS certificate is not trusted, the vault's or the login service's",
+        ),
+        Rule(
+            "login",
+            KmsUnavailableError,
+            "check the network and AZURE_AUTHORITY_HOST, or try again later",
+            "{what}: the login service cannot be reached or is busy: {said}",
+        ),
+        Rule(
+            "azure.core.exceptions.ClientAuthenticationError",
+            LoginFailedError,
+            "log in (az login), or check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or certificate, and"
+            " this host's clock",
+            "{what}: login refused: {said}",
+        ),
+        Rule(
+            "azure.core.exceptions.ServiceRequestError azure.core.exceptions.ServiceResponseError",
+            KmsUnavailableError,
+            "check the address and the network",
+            "{what}: it cannot be reached: {said}",
+        ),
+        Rule(
+            "broken",
+            KmsUnavailableError,
+            "check the network and any proxy on the way, or try again",
+            "{what}: its answer cannot be read: {said}",
+        ),
+        Rule(
+            "KeyDisabled KeyExpired KeyNotYetValid",
+            KeyDisabledError,
+            "az keyvault key set-attributes --enabled true ...",
+        ),
+        Rule(
+            "ForbiddenByFirewall ForbiddenByConnection ForbiddenByNsp",
+            AccessDeniedError,
+            "allow this host's network in the vault's firewall",
+        ),
+        Rule(
+            "KeyOperationForbidden",
+            NotSupportedError,
+            "az keyvault key set-attributes --ops wrapKey unwrapKey ...",
+        ),
+        Rule(
+            "403",
+            AccessDeniedError,
+            "this login may not do that: managing keys takes the role 'Key Vault Crypto Officer' (Managed HSM:"
+            " 'Managed HSM Crypto User')",
+        ),
+        Rule(
+            "404",
+            KeyNotFoundError,
+            "check the name; a deleted key: az keyvault key recover --name ...",
+        ),
+        Rule(
+            "409",
+            ConfigurationError,
+            "choose another name, or recover the key: az keyvault key recover --name ...",
+        ),
+        Rule("429 5xx", KmsUnavailableError),
+        Rule(
+            "azure.core.exceptions.HttpResponseError",
+            ConfigurationError,
+            "check the arguments and the vault",
+        ),
+    ],
+    _read,
+)
 
 
 @contextmanager
@@ -83,64 +141,6 @@ def headers_unlogged() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(unshown)
-
-
-def _login_failed(error: Any, problem: str) -> IcebergCryptoError:
-    """Tell a login that was refused from a login service that was not reached; the library has one error for both."""
-    reason = _login_reason(error)
-    if _UNTRUSTED in str(error):
-        return _untrusted(problem)
-    if _NO_NETWORK.search(reason):
-        return KmsUnavailableError(
-            f"{problem}: the login service cannot be reached or is busy: {reason}",
-            "check the network and AZURE_AUTHORITY_HOST, or try again later",
-        )
-    return LoginFailedError(
-        f"{problem}: login refused: {reason}",
-        "log in (az login), or check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret or certificate, and this"
-        " host's clock",
-    )
-
-
-def _untrusted(problem: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{problem}: a TLS certificate is not trusted, the vault's or the login service's",
-        "check the address; REQUESTS_CA_BUNDLE names a file of certificates to trust",
-    )
-
-
-def _refused(error: Any, problem: str, once: str | None) -> IcebergCryptoError:
-    if error.status_code is None:  # an answer that broke off
-        return KmsUnavailableError(
-            f"{problem}: its answer cannot be read: {_jvm.first_line(error)}",
-            once or "check the network and any proxy on the way, or try again",
-        )
-    code, inner, message = _told(error)
-    text = f"{problem}: HTTP {error.status_code} {inner or code} {message}".rstrip()
-    status = error.status_code
-    if status == 404:
-        return KeyNotFoundError(
-            text, "check the name; a deleted key: az keyvault key recover --name ..."
-        )
-    if status == 409:
-        return ConfigurationError(
-            text, "choose another name, or recover the key: az keyvault key recover --name ..."
-        )
-    if status == 429 or status >= 500:
-        return KmsUnavailableError(text, once or "try again later")
-    if inner in _UNUSABLE:
-        return KeyDisabledError(text, "az keyvault key set-attributes --enabled true ...")
-    if inner in _NETWORK:
-        return AccessDeniedError(text, "allow this host's network in the vault's firewall")
-    if inner == "KeyOperationForbidden":
-        return NotSupportedError(text, "az keyvault key set-attributes --ops wrapKey unwrapKey ...")
-    if status == 403:
-        return AccessDeniedError(
-            text,
-            "this login may not do that: managing keys takes the role 'Key Vault Crypto Officer' (Managed HSM:"
-            " 'Managed HSM Crypto User')",
-        )
-    return ConfigurationError(text, "check the arguments and the vault")
 
 
 def _told(error: Any) -> tuple[str, str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
@@ -13,7 +13,8 @@ from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms.azure._errors import headers_unlogged, typed_errors
+from pyspark_iceberg_crypto.kms._settings import about, setting
+from pyspark_iceberg_crypto.kms.azure._errors import ERRORS, headers_unlogged
 from pyspark_iceberg_crypto.kms.azure._policy import hsm_policy, vault_policy
 
 ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
@@ -30,30 +31,35 @@ class AzureKeyVault(Kms):
     The login is Azure's DefaultAzureCredential, in Spark and here: the environment, a workload or managed
     identity, or `az login`. None of its secrets is a property.
 
-    Attributes:
-        vault_url: the vault's address, such as https://NAME.vault.azure.net or
-            https://NAME.managedhsm.azure.net.
-        algorithm: RSA-OAEP-256 for RSA keys; A128KW, A192KW or A256KW for AES keys of a Managed HSM.
-        store_key_version: keep the key's version with each wrapped key, so that one call unwraps it whatever
-            was rotated since. Iceberg's own Azure client then cannot read the tables.
-        token_scope: what access tokens are for, such as https://vault.azure.net/.default; only needed
-            where the vault is at none of Azure's own hosts.
-
     Raises:
         ConfigurationError: the address or the algorithm cannot be.
     """
 
+    kms_type: ClassVar[str] = "azure"
     extra: ClassVar[str] = "azure"
     packages: ClassVar[tuple[str, ...]] = ("com.azure:azure-identity:1.18.4",)
-    stock_names: ClassVar[Mapping[str, str]] = {
-        "azure.keyvault.url": "vault-url",
-        "azure.keyvault.key-wrap-algorithm": "algorithm",
-    }
 
-    vault_url: str
-    algorithm: str = "RSA-OAEP-256"
-    store_key_version: bool = False
-    token_scope: str | None = None
+    vault_url: str = field(
+        metadata=about(
+            "The vault's address, such as https://NAME.vault.azure.net or "
+            "https://NAME.managedhsm.azure.net.",
+            stock="azure.keyvault.url",
+        )
+    )
+    algorithm: str = setting(
+        "RSA-OAEP-256 for RSA keys; A128KW, A192KW or A256KW for AES keys of a Managed HSM.",
+        "RSA-OAEP-256",
+        stock="azure.keyvault.key-wrap-algorithm",
+    )
+    store_key_version: bool = setting(
+        "Keep the key's version with each wrapped key, so that one call unwraps it whatever "
+        "was rotated since. Iceberg's own Azure client then cannot read the tables.",
+        False,
+    )
+    token_scope: str | None = setting(
+        "What access tokens are for, such as https://vault.azure.net/.default; only needed "
+        "where the vault is at none of Azure's own hosts."
+    )
 
     def __post_init__(self) -> None:
         parts = _address.split(self.vault_url)
@@ -68,20 +74,6 @@ class AzureKeyVault(Kms):
                 f"algorithm is one of {', '.join(ALGORITHMS)}",
             )
 
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this vault."""
-        prefix = "encryption.kms.azure"
-        found = {
-            "encryption.kms-type": "azure",
-            f"{prefix}.vault-url": self.vault_url,
-            f"{prefix}.algorithm": self.algorithm,
-        }
-        if self.store_key_version:
-            found[f"{prefix}.store-key-version"] = "true"
-        if self.token_scope:
-            found[f"{prefix}.token-scope"] = self.token_scope
-        return found
-
     def create_key(
         self, name: str, *, hardware: bool = False, key_bits: int | None = None
     ) -> KeyInfo:
@@ -91,12 +83,6 @@ class AzureKeyVault(Kms):
             name: the key's name: letters, digits and hyphens.
             hardware: keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.
             key_bits: 2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.
-
-        Raises:
-            ConfigurationError: the name is wrong or taken, by a deleted key maybe; the size is wrong; or the
-                client library is missing.
-            AccessDeniedError: the login failed, or may not create keys.
-            KmsUnavailableError: the vault cannot be reached.
         """
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
@@ -109,20 +95,14 @@ class AzureKeyVault(Kms):
                     f"the vault {self.vault_url} has a key {name!r} already",
                     "choose another name; rotate_key adds a version to it",
                 )
-            with typed_errors(self.vault_url, name, once=_LOOK):
+            with self._typed(name, once=_LOOK):
                 made = client.create_key(
                     name, kind, size=size, key_operations=["wrapKey", "unwrapKey"], retry_total=0
                 )
             return self._info(name, made, versions=1)
 
     def list_keys(self) -> list[KeyInfo]:
-        """List the keys of the vault that the algorithm can wrap with, by their names.
-
-        Raises:
-            ConfigurationError: the client library is missing.
-            AccessDeniedError: the login failed, or may not list or get keys.
-            KmsUnavailableError: the vault cannot be reached.
-        """
+        """List the keys of the vault that the algorithm can wrap with, by their names."""
         with self._client("*") as client:
             # keys of certificates are "managed": a certificate's renewal replaces them
             names = [one.name for one in client.list_properties_of_keys() if not one.managed]
@@ -134,12 +114,6 @@ class AzureKeyVault(Kms):
 
         Args:
             key_id: the key's name, NAME/VERSION, or its identifier in Azure.
-
-        Raises:
-            KeyNotFoundError: there is no such key, or it was deleted.
-            ConfigurationError: it cannot be a key's id; or the client library is missing.
-            AccessDeniedError: the login failed, or may not look at the key.
-            KmsUnavailableError: the vault cannot be reached.
         """
         name, version = self._parse(key_id)
         with self._client(key_id) as client:
@@ -152,14 +126,6 @@ class AzureKeyVault(Kms):
 
         Args:
             key_id: the key's name, or its identifier in Azure.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            KeyDisabledError: the key's state forbids it.
-            NotSupportedError: the id names one version.
-            ConfigurationError: it cannot be a key's id; or the client library is missing.
-            AccessDeniedError: the login failed, or may not rotate the key.
-            KmsUnavailableError: the vault cannot be reached.
         """
         name, version = self._parse(key_id)
         if version:
@@ -167,7 +133,7 @@ class AzureKeyVault(Kms):
                 f"{key_id!r} is one version of a key, which stays as it is", f"rotate {name!r}"
             )
         with self._client(key_id) as client:
-            with typed_errors(self.vault_url, key_id, once=_LOOK):
+            with self._typed(key_id, once=_LOOK):
                 key = client.rotate_key(name, retry_total=0)
             versions = sum(1 for _ in client.list_properties_of_key_versions(name))
             return self._info(key_id, key, versions)
@@ -234,12 +200,15 @@ class AzureKeyVault(Kms):
             )
         return found[1], found[2]
 
+    def _typed(self, key_id: str, once: str = "") -> AbstractContextManager[None]:
+        return ERRORS.typed(f"Azure Key Vault at {self.vault_url}, key {key_id!r}", once=once)
+
     @contextmanager
     def _client(self, key_id: str) -> Iterator[Any]:
         keys = load("azure.keyvault.keys", self.extra)
         identity = load("azure.identity", self.extra)
         with (
-            typed_errors(self.vault_url, key_id),
+            self._typed(key_id),
             identity.DefaultAzureCredential() as credential,
             keys.KeyClient(
                 self.vault_url,

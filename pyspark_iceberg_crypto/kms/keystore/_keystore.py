@@ -7,39 +7,45 @@ import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import _versions
-from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo
 from pyspark_iceberg_crypto.kms._secrets import require_private
+from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
 
 
 @dataclass(frozen=True)
-class Keystore(Kms):
+class Keystore(_versions.VersionedKms):
     """A PKCS12 file of AES master keys, opened with one password.
 
     Names of keys are lower-cased, as PKCS12 does. Every machine that Spark runs on needs the file at this
     path, and the password in the same place. The file, and one that holds the password, must be their
     owner's alone (``chmod 600``), as ssh wants its keys.
 
+    Running Spark sessions see a new version of a key by themselves, once the file is on their hosts. Copy it to every
+    host before the first of them writes: a host without the new version cannot read what it wrapped.
+
     The file is only ever replaced as a whole: a crash while a key is added leaves the old one, and two
     processes that add keys wait for each other.
-
-    Attributes:
-        path: the keystore file.
-        password_env: the name of the environment variable that holds the password.
-        password_file: instead, a file that holds the password, on one line.
 
     Raises:
         ConfigurationError: not exactly one of password_env and password_file is given.
     """
 
-    path: str | os.PathLike[str]
-    password_env: str | None = None
-    password_file: str | os.PathLike[str] | None = None
+    path: AnyPath = field(metadata=about("The keystore file.", text=absolute))
+    password_env: str | None = setting(
+        "The name of the environment variable that holds the password."
+    )
+    password_file: AnyPath | None = setting(
+        "Instead, a file that holds the password, on one line.", text=absolute
+    )
+
+    kms_type: ClassVar[str] = "keystore"
 
     def __post_init__(self) -> None:
         if not os.fspath(self.path):
@@ -53,11 +59,11 @@ class Keystore(Kms):
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         keys: Sequence[str] = ("k1",),
         *,
         password_env: str | None = None,
-        password_file: str | os.PathLike[str] | None = None,
+        password_file: AnyPath | None = None,
         key_bits: int = 256,
     ) -> Keystore:
         """Make a keystore file with a new random key for each name; only its owner can read it.
@@ -95,16 +101,6 @@ class Keystore(Kms):
                 raise _exists(target) from None
         return store
 
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this keystore."""
-        prefix = "encryption.kms.keystore"
-        found = {"encryption.kms-type": "keystore", f"{prefix}.path": str(self._absolute())}
-        if self.password_env:
-            found[f"{prefix}.password-env"] = self.password_env
-        if self.password_file:
-            found[f"{prefix}.password-file"] = str(Path(self.password_file).absolute())
-        return found
-
     def keys(self) -> list[str]:
         """Return the ids of ``list_keys()``, which every KMS has: use that one."""
         return [key.key_id for key in self.list_keys()]
@@ -113,90 +109,18 @@ class Keystore(Kms):
         """Add a new random key to the file, which is made when there is none yet.
 
         Args:
-            name: the key's name (its key id).
+            name: the key's name, which is its key id.
             key_bits: 128, 192 or 256.
-
-        Raises:
-            ConfigurationError: there is a key of that name, the name or size is wrong, or the file or its
-                password cannot be used.
-            LoginFailedError: the password is wrong.
         """
-        (key_id,) = _check_names([name])
-        _versions.check_bits(key_bits)
-        if not self._absolute().exists():
-            Keystore.create(
-                self.path,
-                [key_id],
-                password_env=self.password_env,
-                password_file=self.password_file,
-                key_bits=key_bits,
-            )
-            return self.describe_key(key_id)
-
-        def new_key(keys: dict[str, list[int]]) -> str:
-            if key_id in keys:
-                raise ConfigurationError(
-                    f"keystore {self.path} has a key {key_id!r} already",
-                    "choose another name; rotate_key makes a new version of a key",
-                )
-            return key_id
-
-        self._add(new_key, key_bits)
-        return self.describe_key(key_id)
-
-    def list_keys(self) -> list[KeyInfo]:
-        """List the keys in the file, by their ids.
-
-        Raises:
-            ConfigurationError: there is no such file, others may read it, its password is missing, or it
-                is no keystore.
-            LoginFailedError: the password is wrong.
-        """
-        entries = self._entries()
-        return [
-            self._info(key_id, versions, entries)
-            for key_id, versions in _versions.by_key(entries).items()
-        ]
-
-    def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell the versions of a key.
-
-        Raises:
-            KeyNotFoundError: the file has no such key.
-            ConfigurationError: there is no such file, others may read it, its password is missing, or it
-                is no keystore.
-            LoginFailedError: the password is wrong.
-        """
-        (name,) = _check_names([key_id])
-        found = [info for info in self.list_keys() if info.key_id == name]
-        if not found:
-            raise self._missing(name, [key.key_id for key in self.list_keys()])
-        return found[0]
-
-    def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:
-        """Add a version to a key: it wraps from now on, and the older ones still unwrap.
-
-        Running Spark sessions see it by themselves, once the file is on their hosts. Copy the file to every
-        host before the first of them writes: a host without the new version cannot read what it wrapped.
-
-        Args:
-            key_id: the key.
-            key_bits: 128, 192 or 256, for the new version.
-
-        Raises:
-            KeyNotFoundError: the file has no such key.
-            ConfigurationError: the file or its password cannot be used.
-            LoginFailedError: the password is wrong.
-        """
-        (name,) = _check_names([key_id])
-        _versions.check_bits(key_bits)
-
-        def next_version(keys: dict[str, list[int]]) -> str:
-            if name not in keys:
-                raise self._missing(name, list(keys))
-            return _versions.entry(name, keys[name][-1] + 1)
-
-        self._add(next_version, key_bits)
+        if self._absolute().exists():
+            return super().create_key(name, key_bits=key_bits)
+        Keystore.create(
+            self.path,
+            [name],
+            password_env=self.password_env,
+            password_file=self.password_file,
+            key_bits=key_bits,
+        )
         return self.describe_key(name)
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:
@@ -211,13 +135,19 @@ class Keystore(Kms):
             f"chmod 400 {keystore}",
         ]
         if self.password_file:
-            secret = shlex.quote(str(Path(self.password_file).absolute()))
+            secret = shlex.quote(absolute(self.password_file))
             lines += [f"chown spark: {secret}", f"chmod 400 {secret}"]
         else:
             lines += [
                 f"# and the password in the environment of Spark's driver and executors: {self.password_env}"
             ]
         return "\n".join(lines) + "\n"
+
+    def _name(self) -> str:
+        return f"keystore {self.path}"
+
+    def _key_id(self, name: str) -> str:
+        return _check_names([name])[0]
 
     def _absolute(self) -> Path:
         return Path(self.path).absolute()
@@ -257,11 +187,6 @@ class Keystore(Kms):
             versions=len(versions),
             created=entries[_versions.entry(key_id, versions[0])],
             detail={"path": str(self._absolute()), "entry": newest, "rotated": entries[newest]},
-        )
-
-    def _missing(self, key_id: str, keys: Sequence[str]) -> KeyNotFoundError:
-        return KeyNotFoundError(
-            f"keystore {self.path} has no key {key_id!r}", f"it has: {', '.join(keys)}"
         )
 
 

@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
 )
 from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
+from pyspark_iceberg_crypto.kms._settings import AnyPath
 
 MIN_PASSWORD = 6  # keytool's own limit
 TIMEOUT = 120  # seconds
@@ -43,7 +44,7 @@ class Password:
     place: str
 
     @classmethod
-    def of(cls, env: str | None, file: str | os.PathLike[str] | None) -> Password:
+    def of(cls, env: str | None, file: AnyPath | None) -> Password:
         """Check that there is a password in the variable or file.
 
         Raises:

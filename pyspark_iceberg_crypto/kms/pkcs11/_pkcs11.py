@@ -5,42 +5,65 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, KeyNotFoundError
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import _versions
-from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo
+from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.pkcs11._tool import Pin, Token, TokenKey
 
 
+def _slot_number(slot: int | str | None) -> int:
+    try:
+        number = slot if isinstance(slot, int) else int(str(slot), 0)
+    except ValueError:
+        number = -1
+    if isinstance(slot, bool) or number < 0:
+        raise ConfigurationError(
+            f"{slot!r} is not a slot's id", "give the number that pkcs11-tool --list-slots shows"
+        )
+    return number
+
+
 @dataclass(frozen=True)
-class Pkcs11(Kms):
+class Pkcs11(_versions.VersionedKms):
     """AES keys on a token of a hardware security module (HSM), which they never leave.
 
     Spark uses the token through the HSM's own PKCS#11 library, so every machine that Spark runs on needs the
     library at this path, and the pin in the same place. A key id is the label (CKA_LABEL) of a key.
 
-    Making and listing keys runs OpenSC's ``pkcs11-tool``; Spark does not need it. Each run is one login.
+    A new key is sensitive, never extractable, and usable after login only. One that can be extracted, or that could
+    be once, is not "enabled": its state is "can be extracted", and ``check`` without a key's name leaves it out.
+    Spark itself uses it if the token keeps it sensitive. Running Spark sessions see a new version within 10 s.
 
-    Attributes:
-        library: the HSM's PKCS#11 library, such as /usr/lib/softhsm/libsofthsm2.so.
-        token_label: the token's label.
-        slot: instead, the id of the slot that the token is in, such as 0x1866d758. Slots may be numbered
-            anew when tokens come and go; labels stay.
-        pin_env: the name of the environment variable that holds the pin of the token's user.
-        pin_file: instead, a file that holds the pin; its owner's alone.
+    Making and listing keys runs OpenSC's ``pkcs11-tool``; Spark does not need it. Each run is one login.
 
     Raises:
         ConfigurationError: not exactly one of token_label and slot, or of pin_env and pin_file, is given.
     """
 
-    library: str | os.PathLike[str]
-    token_label: str | None = None
-    slot: int | str | None = None
-    pin_env: str | None = None
-    pin_file: str | os.PathLike[str] | None = None
+    library: AnyPath = field(
+        metadata=about(
+            "The HSM's PKCS#11 library, such as /usr/lib/softhsm/libsofthsm2.so.", text=absolute
+        )
+    )
+    token_label: str | None = setting("The token's label.")
+    slot: int | str | None = setting(
+        "Instead, the id of the slot that the token is in, such as 0x1866d758. Slots may be "
+        "numbered anew when tokens come and go; labels stay.",
+        text=lambda slot: str(_slot_number(slot)),
+    )
+    pin_env: str | None = setting(
+        "The name of the environment variable that holds the pin of the token's user."
+    )
+    pin_file: AnyPath | None = setting(
+        "Instead, a file that holds the pin; its owner's alone.", text=absolute
+    )
+
+    kms_type: ClassVar[str] = "pkcs11"
 
     def __post_init__(self) -> None:
         if not os.fspath(self.library):
@@ -60,103 +83,6 @@ class Pkcs11(Kms):
                 "name the environment variable or the file that holds the pin",
             )
 
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this token."""
-        prefix = "encryption.kms.pkcs11"
-        found = {"encryption.kms-type": "pkcs11", f"{prefix}.library": self._library()}
-        if self.token_label is not None:
-            found[f"{prefix}.token-label"] = self.token_label
-        if self.slot is not None:
-            found[f"{prefix}.slot"] = str(_slot_number(self.slot))
-        if self.pin_env:
-            found[f"{prefix}.pin-env"] = self.pin_env
-        if self.pin_file:
-            found[f"{prefix}.pin-file"] = str(Path(self.pin_file).absolute())
-        return found
-
-    def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
-        """Make a new AES key on the token: sensitive, never extractable, usable after login only.
-
-        Args:
-            name: the key's name (its key id): the label that it gets.
-            key_bits: 128, 192 or 256.
-
-        Raises:
-            ConfigurationError: there is a key of that name, the name or size is wrong, pkcs11-tool is
-                missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            AccessDeniedError: this login may not make keys.
-            NotSupportedError: the token cannot make such a key.
-            KmsUnavailableError: the HSM does not answer.
-        """
-        _versions.check_name(name)
-        _versions.check_bits(key_bits)
-        if name in self._versions():
-            raise ConfigurationError(
-                f"{self._name()} has a key {name!r} already",
-                "choose another name; rotate_key makes a new version of a key",
-            )
-        self._generate(name, key_bits)
-        return self.describe_key(name)
-
-    def list_keys(self) -> list[KeyInfo]:
-        """List the AES keys of the token, by their ids.
-
-        A key that can be extracted, or that could be once, is not "enabled": its state is "can be extracted",
-        and ``check`` without a key's name leaves it out. Spark itself uses it if the token keeps it sensitive.
-
-        Raises:
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            KmsUnavailableError: the HSM does not answer.
-        """
-        keys = {key.label: key for key in self._token().aes_keys()}
-        return [
-            self._info(key_id, versions, keys)
-            for key_id, versions in _versions.by_key(keys).items()
-            if key_id  # a key without a label has no id
-        ]
-
-    def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key's newest version may do, and its versions.
-
-        Raises:
-            KeyNotFoundError: the token has no such key.
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            KmsUnavailableError: the HSM does not answer.
-        """
-        _versions.check_name(key_id)
-        keys = self.list_keys()
-        found = [info for info in keys if info.key_id == key_id]
-        if not found:
-            raise self._missing(key_id, [info.key_id for info in keys])
-        return found[0]
-
-    def rotate_key(self, key_id: str, *, key_bits: int = 256) -> KeyInfo:
-        """Add a version to a key: a new AES key labelled KEY.v2, then KEY.v3, and so on.
-
-        It wraps from now on (running Spark sessions see it within 10 s), and the older ones still unwrap.
-
-        Args:
-            key_id: the key.
-            key_bits: 128, 192 or 256, for the new version.
-
-        Raises:
-            KeyNotFoundError: the token has no such key.
-            ConfigurationError: pkcs11-tool is missing, or there is no such library or token.
-            LoginFailedError: the pin is wrong or locked.
-            AccessDeniedError: this login may not make keys.
-            KmsUnavailableError: the HSM does not answer.
-        """
-        _versions.check_name(key_id)
-        _versions.check_bits(key_bits)
-        versions = self._versions()
-        if key_id not in versions:
-            raise self._missing(key_id, list(versions))
-        self._generate(_versions.entry(key_id, versions[key_id][-1] + 1), key_bits)
-        return self.describe_key(key_id)
-
     def driver_policy(self, key_ids: Sequence[str]) -> str:
         """Return what Spark's user needs of the token: PKCS#11 has no language for rights of its own."""
         tool = f"pkcs11-tool --module {shlex.quote(self._library())} {shlex.join(self._where())}"
@@ -172,7 +98,7 @@ class Pkcs11(Kms):
             f"{tool} --login --list-objects --type secrkey",
         ]
         if self.pin_file:
-            secret = shlex.quote(str(Path(self.pin_file).absolute()))
+            secret = shlex.quote(absolute(self.pin_file))
             lines += [
                 "# 4. The pin, on every host; 'spark' being the user that Spark runs as:",
                 f"chown spark: {secret}",
@@ -184,9 +110,9 @@ class Pkcs11(Kms):
             ]
         return "\n".join(lines) + "\n"
 
-    def _generate(self, label: str, bits: int) -> None:
+    def _add(self, choose: Callable[[dict[str, list[int]]], str], bits: int) -> None:
         """Make a key, and take it back if somebody else has made one of this label at the same time."""
-        token = self._token()
+        label, token = choose(_versions.by_key(self._entries())), self._token()
         ours = secrets.token_hex(16)
         token.generate(label, bits, ours)
         same = [key for key in token.aes_keys() if key.label == label]
@@ -198,11 +124,15 @@ class Pkcs11(Kms):
                 "the new one was deleted again; list the keys, and try again if there is none",
             )
 
-    def _versions(self) -> dict[str, list[int]]:
-        return _versions.by_key(key.label for key in self._token().aes_keys() if key.label)
+    def _key_id(self, name: str) -> str:
+        return _versions.check_name(name)
 
-    def _info(self, key_id: str, versions: list[int], keys: dict[str, TokenKey]) -> KeyInfo:
-        newest = keys[_versions.entry(key_id, versions[-1])]
+    def _entries(self) -> dict[str, TokenKey]:
+        # A key without a label has no id.
+        return {key.label: key for key in self._token().aes_keys() if key.label}
+
+    def _info(self, key_id: str, versions: list[int], entries: dict[str, TokenKey]) -> KeyInfo:
+        newest = entries[_versions.entry(key_id, versions[-1])]
         state = ENABLED
         if not {"encrypt", "decrypt"} <= set(newest.usage.split(", ")):
             state = "not for encryption and decryption"
@@ -223,11 +153,6 @@ class Pkcs11(Kms):
             },
         )
 
-    def _missing(self, key_id: str, keys: Sequence[str]) -> KeyNotFoundError:
-        return KeyNotFoundError(
-            f"{self._name()} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
-        )
-
     def _token(self) -> Token:
         return Token(self._library(), self._where(), self._name(), Pin(self.pin_env, self.pin_file))
 
@@ -241,16 +166,4 @@ class Pkcs11(Kms):
         return f"PKCS#11 {which} of {self._library()}"
 
     def _library(self) -> str:
-        return str(Path(self.library).absolute())
-
-
-def _slot_number(slot: int | str | None) -> int:
-    try:
-        number = slot if isinstance(slot, int) else int(str(slot), 0)
-    except ValueError:
-        number = -1
-    if isinstance(slot, bool) or number < 0:
-        raise ConfigurationError(
-            f"{slot!r} is not a slot's id", "give the number that pkcs11-tool --list-slots shows"
-        )
-    return number
+        return absolute(self.library)

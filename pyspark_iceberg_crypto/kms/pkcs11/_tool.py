@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark_iceberg_crypto.errors import (
@@ -17,6 +16,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._secrets import missing, read_secret
 
 TIMEOUT_SECONDS = 60
@@ -116,65 +116,72 @@ class Token:
         return done.stdout
 
     def _error(self, said: str) -> IcebergCryptoError:
-        found = re.search(r"CKR_\w+", said)
-        answer = found[0] if found else ""
-        for answers, kind, problem, hint in _ERRORS:
-            if answer in answers:
-                return kind(f"{self.name} {problem} ({answer})", hint)
-        if "Failed to load pkcs11 module" in said:
-            return ConfigurationError(
-                f"{self.module} cannot be loaded as a PKCS#11 library",
-                "library= is the path of the HSM's PKCS#11 library (a .so file)",
-            )
-        if "No slot with token named" in said:
-            return ConfigurationError(
-                f"there is no {self.name}",
-                f"see the labels there are: pkcs11-tool --module {self.module} --list-slots",
-            )
-        if answer:
-            return KmsUnavailableError(
-                f"{self.name} failed ({answer})",
-                "check that the HSM is up and reachable; the log of its library says more",
-            )
+        answer = re.search(r"CKR_\w+", said)
+        codes = [answer[0]] if answer else []
+        codes += [code for code, words in _TOOLS_OWN.items() if words in said]
+        codes += ["CKR"] if answer else []
         lines = [line for line in said.splitlines() if line.strip() and line != "Aborting."]
-        return ConfigurationError(
-            f"pkcs11-tool refused for {self.name}: {lines[-1] if lines else 'without a word'}",
+        last = lines[-1] if lines else "no message"
+        told = answer[0] if answer else last
+        return ERRORS.find(codes, self.name, told, library=self.module) or ConfigurationError(
+            f"pkcs11-tool refused for {self.name}: {last}",
             "try the same by hand: pkcs11-tool --help",
         )
 
 
-_Rule = tuple[Sequence[str], type[IcebergCryptoError], str, str]
-_ERRORS: tuple[_Rule, ...] = (
-    (
-        ("CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE"),
-        LoginFailedError,
-        "refused the login: the pin is wrong",
-        "check it before the next try: a token locks itself after a few wrong ones",
-    ),
-    (
-        ("CKR_PIN_LOCKED", "CKR_PIN_EXPIRED", "CKR_USER_PIN_NOT_INITIALIZED"),
-        LoginFailedError,
-        "refused the login: its pin is locked, expired or not set",
-        "the token's security officer sets a new one: pkcs11-tool --login-type so --init-pin",
-    ),
-    (
-        ("CKR_TOKEN_WRITE_PROTECTED", "CKR_SESSION_READ_ONLY", "CKR_ACTION_PROHIBITED"),
-        AccessDeniedError,
-        "may not be changed with this login",
-        "log in as a user that may make keys on this token",
-    ),
-    (
-        ("CKR_SLOT_ID_INVALID", "CKR_TOKEN_NOT_RECOGNIZED"),
-        ConfigurationError,
-        "has no such slot, or no initialized token in it",
-        "see the slots there are: pkcs11-tool --list-slots; or name the token by its label",
-    ),
-    (
-        ("CKR_MECHANISM_INVALID", "CKR_KEY_SIZE_RANGE"),
-        NotSupportedError,
-        "cannot make such a key",
-        "the token must do CKM_AES_KEY_GEN and CKM_AES_GCM: pkcs11-tool --list-mechanisms",
-    ),
+_TOOLS_OWN = {"library": "Failed to load pkcs11 module", "token": "No slot with token named"}
+# By PKCS#11's return values, and errors of pkcs11-tool's own.
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "CKR_PIN_INCORRECT CKR_PIN_INVALID CKR_PIN_LEN_RANGE",
+            LoginFailedError,
+            "check it before the next try: a token locks itself after a few wrong ones",
+            "{what} refused the login: the pin is wrong ({code})",
+        ),
+        Rule(
+            "CKR_PIN_LOCKED CKR_PIN_EXPIRED CKR_USER_PIN_NOT_INITIALIZED",
+            LoginFailedError,
+            "the token's security officer sets a new one: pkcs11-tool --login-type so --init-pin",
+            "{what} refused the login: its pin is locked, expired or not set ({code})",
+        ),
+        Rule(
+            "CKR_TOKEN_WRITE_PROTECTED CKR_SESSION_READ_ONLY CKR_ACTION_PROHIBITED",
+            AccessDeniedError,
+            "log in as a user that may make keys on this token",
+            "{what} may not be changed with this login ({code})",
+        ),
+        Rule(
+            "CKR_SLOT_ID_INVALID CKR_TOKEN_NOT_RECOGNIZED",
+            ConfigurationError,
+            "see the slots there are: pkcs11-tool --list-slots; or name the token by its label",
+            "{what} has no such slot, or no initialized token in it ({code})",
+        ),
+        Rule(
+            "CKR_MECHANISM_INVALID CKR_KEY_SIZE_RANGE",
+            NotSupportedError,
+            "the token must do CKM_AES_KEY_GEN and CKM_AES_GCM: pkcs11-tool --list-mechanisms",
+            "{what} cannot make such a key ({code})",
+        ),
+        Rule(
+            "library",
+            ConfigurationError,
+            "library= is the path of the HSM's PKCS#11 library (a .so file)",
+            "{library} cannot be loaded as a PKCS#11 library",
+        ),
+        Rule(
+            "token",
+            ConfigurationError,
+            "see the labels there are: pkcs11-tool --module {library} --list-slots",
+            "there is no {what}",
+        ),
+        Rule(
+            "CKR",
+            KmsUnavailableError,
+            "check that the HSM is up and reachable; the log of its library says more",
+            "{what} failed ({said})",
+        ),
+    ]
 )
 
 

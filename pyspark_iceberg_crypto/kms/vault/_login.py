@@ -1,22 +1,21 @@
-"""How the helper logs in to Vault, and how a Vault object names its login."""
+"""Logins to Vault: which one a Vault object names, and its token."""
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._secrets import read_text
+from pyspark_iceberg_crypto.kms._settings import AnyPath
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms.vault import Vault
 
 _SENDABLE = re.compile(r"[\x21-\x7e]+")  # requests' own error for another header shows it
-
-AnyPath = str | os.PathLike[str]
 
 SERVICE_ACCOUNT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 (a path)
 AGENT = (
@@ -25,54 +24,57 @@ AGENT = (
 )
 
 
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "hvac.exceptions.InvalidRequest hvac.exceptions.Forbidden",
+            LoginFailedError,
+            "check the role and that it takes this secret (is it expired or used up?), and {mount}",
+        ),
+    ]
+)
+
+
 @dataclass(frozen=True)
-class Login:
-    """A login that makes a token.
+class Method:
+    """A login method, by the names of the `Vault` fields that belong to it.
 
     Attributes:
-        mount: the path of the login method below auth/.
-        body: what is posted, without the secret.
-        secret: the name of the secret in what is posted; empty with a TLS certificate, which is the secret.
-        env: the environment variable that holds the secret.
-        file: instead, the file that holds it.
-        projected: whether kubelet may have put the file there, which others in the pod may read.
-        mount_property: what to set when the method is elsewhere.
+        mount: the path of the method below auth/.
+        role: the role, or what stands for one.
+        body: what Vault calls the role.
+        secret: what Vault calls the secret; empty with a TLS certificate, which is the secret.
+        places: where the secret is; one of them is needed.
+        optional: what there may be beside them.
+        projected: whether kubelet may have written the secret's file, which others in the pod may read.
     """
 
     mount: str
-    body: dict[str, str]
+    role: str
+    body: str
     secret: str = ""
-    env: str | None = None
-    file: AnyPath | None = None
+    places: tuple[str, ...] = ()
+    optional: str = ""
     projected: bool = False
-    mount_property: str = ""
 
-    def token(self, hvac: Any, client: Any, where: str) -> str:
-        """Log in.
 
-        Raises:
-            LoginFailedError: Vault refuses.
-            ConfigurationError: the secret is not where it should be.
-        """
-        body = dict(self.body)
-        if self.secret:
-            body[self.secret] = read_secret(self.env, self.file, projected=self.projected)
-        try:
-            made = client.adapter.post(f"/v1/auth/{self.mount.strip('/')}/login", json=body)
-        except (hvac.exceptions.InvalidRequest, hvac.exceptions.Forbidden) as error:
-            named = ", ".join(f"{name} {value}" for name, value in self.body.items())
-            raise LoginFailedError(
-                f"{where}: login refused at auth/{self.mount} for {named or 'the certificate'}: {error}",
-                "check the role and that it takes this secret (is it expired or used up?), "
-                f"and {self.mount_property}",
-            ) from error
-        token = str(made["auth"]["client_token"])
-        if not _SENDABLE.fullmatch(token):
-            raise LoginFailedError(
-                f"{where}: what auth/{self.mount} makes is no token of Vault's",
-                "check the address: is a proxy or another server there?",
-            )
-        return token
+# By the field that chooses the method.
+METHODS = {
+    "role_id": Method(
+        "approle_mount", "role_id", "role_id", "secret_id", ("secret_id_env", "secret_id_file")
+    ),
+    "kubernetes_role": Method(
+        *("kubernetes_mount", "kubernetes_role", "role", "jwt"),
+        optional="kubernetes_token_file",
+        projected=True,
+    ),
+    "jwt_role": Method(
+        "jwt_mount", "jwt_role", "role", "jwt", ("jwt_env", "jwt_file"), projected=True
+    ),
+    "cert_file": Method(
+        "cert_mount", "cert_role", "name", places=("cert_key_file",), optional="cert_role"
+    ),
+}
 
 
 def check_login(vault: Vault, scheme: str) -> None:
@@ -81,41 +83,26 @@ def check_login(vault: Vault, scheme: str) -> None:
     Raises:
         ConfigurationError: that is so.
     """
-    logins = {
-        "token_env": vault.token_env,
-        "token_file": vault.token_file,
-        "role_id": vault.role_id,
-        "kubernetes_role": vault.kubernetes_role,
-        "jwt_role": vault.jwt_role,
-        "cert_file": vault.cert_file,
-    }
-    given = [name for name, value in logins.items() if value]
+    logins = ["token_env", "token_file", *METHODS]
+    given = [name for name in logins if getattr(vault, name)]
     if len(given) != 1:
         raise ConfigurationError(
             f"Vault needs one of {', '.join(logins)}" + (f"; given: {given}" if given else ""),
             "name the environment variable or the file that holds the token, or a login's role or file",
         )
-    belongings = {
-        "role_id": ["secret_id_env", "secret_id_file"],
-        "jwt_role": ["jwt_env", "jwt_file"],
-        "cert_file": ["cert_key_file"],
-    }
-    for login, names in belongings.items():
-        found = [name for name in names if getattr(vault, name)]
-        if len(found) != (1 if login in given else 0):
+    for login, method in METHODS.items():
+        places, optional = method.places, method.optional
+        found = [name for name in places if getattr(vault, name)]
+        if places and len(found) != (1 if login in given else 0):
             raise ConfigurationError(
-                f"{login} needs one of {' and '.join(names)}, and another login needs none of them"
-                if len(names) > 1
-                else f"{login} needs {names[0]}, and another login does not",
+                f"{login} needs one of {' and '.join(places)}, and another login needs none of them"
+                if len(places) > 1
+                else f"{login} needs {places[0]}, and another login does not",
                 "name where that login's secret is, and nothing of another login",
             )
-    for name, login in (
-        ("kubernetes_token_file", "kubernetes_role"),
-        ("cert_role", "cert_file"),
-    ):
-        if getattr(vault, name) and login not in given:
+        if optional and getattr(vault, optional) and login not in given:
             raise ConfigurationError(
-                f"{name} is of no use without {login}", f"set {login}, or leave {name} out"
+                f"{optional} is of no use without {login}", f"set {login}, or leave {optional} out"
             )
     if vault.cert_file and scheme == "http":
         raise ConfigurationError(
@@ -123,40 +110,40 @@ def check_login(vault: Vault, scheme: str) -> None:
         )
 
 
-def login_of(vault: Vault) -> Login | None:
-    """Return the login that makes the Vault object's token; None when it has a token."""
-    if vault.role_id:
-        return Login(
-            vault.approle_mount,
-            {"role_id": vault.role_id},
-            "secret_id",
-            vault.secret_id_env,
-            vault.secret_id_file,
-            mount_property="approle_mount",
+def token_of(vault: Vault, client: Any) -> str:
+    """Return a Vault object's token, or log in for one.
+
+    Args:
+        vault: where, and how to log in.
+        client: hvac's client.
+
+    Raises:
+        LoginFailedError: Vault refuses.
+        ConfigurationError: the secret is not where it should be.
+    """
+    method = next((method for name, method in METHODS.items() if getattr(vault, name)), None)
+    if method is None:
+        return read_secret(vault.token_env, vault.token_file)
+    mount, role = getattr(vault, method.mount), getattr(vault, method.role)
+    body = {method.body: role} if role else {}
+    named = ", ".join(f"{name} {value}" for name, value in body.items()) or "the certificate"
+    if method.secret:
+        env, file = (
+            (getattr(vault, place) for place in method.places)
+            if method.places
+            else (None, getattr(vault, method.optional) or SERVICE_ACCOUNT_TOKEN)
         )
-    if vault.kubernetes_role:
-        return Login(
-            vault.kubernetes_mount,
-            {"role": vault.kubernetes_role},
-            "jwt",
-            file=vault.kubernetes_token_file or SERVICE_ACCOUNT_TOKEN,
-            projected=True,
-            mount_property="kubernetes_mount",
+        body[method.secret] = read_secret(env, file, projected=method.projected)
+    what = f"{vault}: login refused at auth/{mount} for {named}"
+    with ERRORS.typed(what, mount=method.mount):
+        made = client.adapter.post(f"/v1/auth/{mount.strip('/')}/login", json=body)
+    token = str(made["auth"]["client_token"])
+    if not _SENDABLE.fullmatch(token):
+        raise LoginFailedError(
+            f"{vault}: what auth/{mount} makes is no token of Vault's",
+            "check the address: is a proxy or another server there?",
         )
-    if vault.jwt_role:
-        return Login(
-            vault.jwt_mount,
-            {"role": vault.jwt_role},
-            "jwt",
-            vault.jwt_env,
-            vault.jwt_file,
-            projected=True,
-            mount_property="jwt_mount",
-        )
-    if vault.cert_file:
-        named = {"name": vault.cert_role} if vault.cert_role else {}
-        return Login(vault.cert_mount, named, mount_property="cert_mount")
-    return None
+    return token
 
 
 def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:

@@ -1,12 +1,12 @@
-"""HashiCorp Vault's transit engine."""
+"""Transit keys, and what Spark is told of the Vault they are in."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,28 +14,91 @@ from typing import Any, ClassVar
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
-    IcebergCryptoError,
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._extras import load
-from pyspark_iceberg_crypto.kms._secrets import headers_unshown, require_private
+from pyspark_iceberg_crypto.kms._secrets import require_private
+from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.vault._login import (
     SERVICE_ACCOUNT_TOKEN,
     check_login,
-    login_of,
-    read_secret,
+    token_of,
 )
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
 TIMEOUT_SECONDS = 30
 
 _NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_PREFIX = "encryption.kms.vault"
+
+_NO_VAULT = "check the address: is a proxy or another server there?"
+
+
+def _read(error: Exception) -> tuple[Sequence[str], str]:
+    said = str(error)
+    is_token = type(error).__name__ == "Forbidden" and "invalid token" in said
+    return (["token"] if is_token else []), said
+
+
+ERRORS = ErrorTable(
+    [
+        Rule(
+            "requests.exceptions.SSLError",
+            ConfigurationError,
+            "check the address, and give the authority that signed it as ca_file",
+            "{what}: its TLS certificate is not trusted: {said}",
+        ),
+        Rule(
+            "requests.exceptions.RequestException",
+            KmsUnavailableError,
+            "check the address and that Vault runs",
+            "{what}: it cannot be reached: {said}",
+        ),
+        Rule(
+            "OSError",  # requests: there is no such file
+            ConfigurationError,
+            "check that ca_file, cert_file and cert_key_file are PEM files that may be read",
+        ),
+        Rule(
+            "token",
+            LoginFailedError,
+            "log in again (vault login), or make a new token",
+            "{what}: login refused: the token expired, was revoked, or is not of this Vault",
+        ),
+        Rule(
+            "hvac.exceptions.Forbidden",
+            AccessDeniedError,
+            "log in with a policy that allows it",
+            "{what}: the login may not: {said}",
+        ),
+        Rule(
+            "hvac.exceptions.InvalidPath",
+            ConfigurationError,
+            "vault secrets enable -path={mount} transit, or set transit_mount",
+            "{what}: there is no transit engine at '{mount}'",
+        ),
+        Rule("hvac.exceptions.InvalidRequest", ConfigurationError, "check the name and the type"),
+        Rule(
+            "hvac.exceptions.UnsupportedOperation",
+            ConfigurationError,
+            "check that a transit engine is at transit_mount",
+        ),
+        Rule(
+            "LookupError TypeError ValueError",
+            ConfigurationError,
+            _NO_VAULT,
+            "{what}: {vault} does not answer as a Vault does",
+        ),
+        Rule(  # sealed, not initialized, throttled, or broken
+            "hvac.exceptions.VaultError", KmsUnavailableError, "look at vault status, and try again"
+        ),
+    ],
+    _read,
+)
 
 
 @dataclass(frozen=True)
@@ -45,59 +108,62 @@ class Vault(Kms):
     It logs in with a token, or by AppRole, Kubernetes, JWT or TLS certificate. Spark needs only a login with
     the rights of ``driver_policy``; to make, list, describe and rotate keys, use a Vault object with a login that may.
 
-    Attributes:
-        address: Vault's URL, such as https://vault.example.com:8200.
-        token_env: the name of the environment variable that holds the token.
-        token_file: instead, a file that holds it; read again when it changes.
-        role_id: instead of a token, the role id of an AppRole.
-        secret_id_env: the name of the environment variable that holds the AppRole's secret id.
-        secret_id_file: instead, a file that holds it.
-        approle_mount: the path of the AppRole login below auth/.
-        kubernetes_role: instead, the role to log in as with the token of the pod's service account.
-        kubernetes_token_file: where that token is; without it where Kubernetes puts it. Read at each login.
-        kubernetes_mount: the path of the Kubernetes login below auth/.
-        jwt_role: instead, the role to log in as with a JWT.
-        jwt_env: the name of the environment variable that holds the JWT.
-        jwt_file: instead, a file that holds it; read at each login.
-        jwt_mount: the path of the JWT login below auth/.
-        cert_file: instead, a PEM file of the client's TLS certificate (and its chain); read when it changes.
-        cert_key_file: a PEM file of its private key, PKCS 8 without a password.
-        cert_role: the role of the certificate; without it Vault looks for one.
-        cert_mount: the path of the TLS certificate login below auth/.
-        transit_mount: the path of the transit engine.
-        namespace: a namespace of Vault Enterprise.
-        ca_file: a PEM file of the authorities to trust; without it Java's own (Python: its own).
-        allow_http: allow an http address other than this machine's own.
-
     Raises:
         ConfigurationError: the address is no URL, or not exactly one login is given.
     """
 
-    address: str
-    token_env: str | None = None
-    token_file: str | os.PathLike[str] | None = None
-    role_id: str | None = None
-    secret_id_env: str | None = None
-    secret_id_file: str | os.PathLike[str] | None = None
-    approle_mount: str = "approle"
-    kubernetes_role: str | None = None
-    kubernetes_token_file: str | os.PathLike[str] | None = None
-    kubernetes_mount: str = "kubernetes"
-    jwt_role: str | None = None
-    jwt_env: str | None = None
-    jwt_file: str | os.PathLike[str] | None = None
-    jwt_mount: str = "jwt"
-    cert_file: str | os.PathLike[str] | None = None
-    cert_key_file: str | os.PathLike[str] | None = None
-    cert_role: str | None = None
-    cert_mount: str = "cert"
-    transit_mount: str = "transit"
-    namespace: str | None = None
-    ca_file: str | os.PathLike[str] | None = None
-    allow_http: bool = False
+    address: str = field(metadata=about("Vault's URL, such as https://vault.example.com:8200."))
+    token_env: str | None = setting("The name of the environment variable that holds the token.")
+    token_file: AnyPath | None = setting(
+        "Instead, a file that holds it; read again when it changes.", text=absolute
+    )
+    role_id: str | None = setting("Instead of a token, the role id of an AppRole.")
+    secret_id_env: str | None = setting(
+        "The name of the environment variable that holds the AppRole's secret id."
+    )
+    secret_id_file: AnyPath | None = setting("Instead, a file that holds it.", text=absolute)
+    approle_mount: str = setting(
+        "The path of the AppRole login below auth/.", "approle", needs="role_id"
+    )
+    kubernetes_role: str | None = setting(
+        "Instead, the role to log in as with the token of the pod's service account."
+    )
+    kubernetes_token_file: AnyPath | None = setting(
+        "Where that token is; without it where Kubernetes puts it. Read at each login.",
+        text=absolute,
+        implied=SERVICE_ACCOUNT_TOKEN,
+    )
+    kubernetes_mount: str = setting(
+        "The path of the Kubernetes login below auth/.", "kubernetes", needs="kubernetes_role"
+    )
+    jwt_role: str | None = setting("Instead, the role to log in as with a JWT.")
+    jwt_env: str | None = setting("The name of the environment variable that holds the JWT.")
+    jwt_file: AnyPath | None = setting(
+        "Instead, a file that holds it; read at each login.", text=absolute
+    )
+    jwt_mount: str = setting("The path of the JWT login below auth/.", "jwt", needs="jwt_role")
+    cert_file: AnyPath | None = setting(
+        "Instead, a PEM file of the client's TLS certificate (and its chain); read when it "
+        "changes.",
+        text=absolute,
+    )
+    cert_key_file: AnyPath | None = setting(
+        "A PEM file of its private key, PKCS 8 without a password.", text=absolute
+    )
+    cert_role: str | None = setting("The role of the certificate; without it Vault looks for one.")
+    cert_mount: str = setting(
+        "The path of the TLS certificate login below auth/.", "cert", needs="cert_file"
+    )
+    transit_mount: str = setting("The path of the transit engine.", "transit")
+    namespace: str | None = setting("A namespace of Vault Enterprise.")
+    ca_file: AnyPath | None = setting(
+        "A PEM file of the authorities to trust; without it Java's own (Python: its own).",
+        text=absolute,
+    )
+    allow_http: bool = setting("Allow an http address other than this machine's own.", False)
 
+    kms_type: ClassVar[str] = "vault"
     extra: ClassVar[str] = "vault"
-    defaults: ClassVar[Mapping[str, str]] = {"kubernetes-token-file": SERVICE_ACCOUNT_TOKEN}
 
     def __post_init__(self) -> None:
         url = _address.split(self.address)
@@ -105,41 +171,12 @@ class Vault(Kms):
             raise ConfigurationError(
                 f"{self.address!r} is not the URL of a Vault", "https://vault.example.com:8200"
             )
-        if url.scheme == "http" and not self.allow_http and url.hostname not in _LOOPBACK:
+        if not self.allow_http and not _address.is_encrypted(url):
             raise ConfigurationError(
                 f"http would send tokens and keys to {url.hostname} in plaintext",
                 "use https, or allow_http=True if something else encrypts the connection",
             )
         check_login(self, url.scheme)
-
-    def properties(self) -> dict[str, str]:
-        """Return the catalog properties that name this Vault. None of them is a secret."""
-        given = {
-            "address": self.address,
-            "token-env": self.token_env,
-            "token-file": _absolute(self.token_file),
-            "role-id": self.role_id,
-            "secret-id-env": self.secret_id_env,
-            "secret-id-file": _absolute(self.secret_id_file),
-            "approle-mount": self.approle_mount if self.role_id else None,
-            "kubernetes-role": self.kubernetes_role,
-            "kubernetes-token-file": _absolute(self.kubernetes_token_file),
-            "kubernetes-mount": self.kubernetes_mount if self.kubernetes_role else None,
-            "jwt-role": self.jwt_role,
-            "jwt-env": self.jwt_env,
-            "jwt-file": _absolute(self.jwt_file),
-            "jwt-mount": self.jwt_mount if self.jwt_role else None,
-            "cert-file": _absolute(self.cert_file),
-            "cert-key-file": _absolute(self.cert_key_file),
-            "cert-role": self.cert_role,
-            "cert-mount": self.cert_mount if self.cert_file else None,
-            "transit-mount": self.transit_mount,
-            "namespace": self.namespace,
-            "ca-file": _absolute(self.ca_file),
-            "allow-http": "true" if self.allow_http else None,
-        }
-        named = {f"{_PREFIX}.{name}": value for name, value in given.items() if value}
-        return {"encryption.kms-type": "vault", **named}
 
     def create_key(self, name: str, *, key_type: str = KEY_TYPES[0]) -> KeyInfo:
         """Make a transit key that can neither be exported nor deleted. One that exists is left alone.
@@ -147,12 +184,6 @@ class Vault(Kms):
         Args:
             name: the key's name.
             key_type: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.
-
-        Raises:
-            ConfigurationError: the name or type is wrong, the name is taken, there is no transit engine
-                at the mount, or hvac is not installed.
-            AccessDeniedError: the login failed, or may not create keys.
-            KmsUnavailableError: Vault cannot be reached, or is sealed.
         """
         _check_name(name)
         if key_type not in KEY_TYPES:
@@ -170,38 +201,18 @@ class Vault(Kms):
             return self._info(transit, name)
 
     def list_keys(self) -> list[KeyInfo]:
-        """List the keys of the transit engine, by their names.
-
-        Raises:
-            ConfigurationError: there is no transit engine at the mount, or hvac is not installed.
-            AccessDeniedError: the login failed, or may not list or read keys.
-            KmsUnavailableError: Vault cannot be reached, or is sealed.
-        """
+        """List the keys of the transit engine, by their names."""
         with self._transit("list keys") as transit:
             return [self._info(transit, name) for name in self._names(transit)]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is: its type, its versions, and whether it can wrap keys.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            ConfigurationError: the name is wrong, or hvac is not installed.
-            AccessDeniedError: the login failed, or may not read the key.
-            KmsUnavailableError: Vault cannot be reached, or is sealed.
-        """
+        """Tell what a key is: its type, its versions, and whether it can wrap keys."""
         _check_name(key_id)
         with self._transit(f"describe key {key_id!r}") as transit:
             return self._info(transit, key_id)
 
     def rotate_key(self, key_id: str) -> KeyInfo:
-        """Add a version to a key. What older versions wrapped still unwraps.
-
-        Raises:
-            KeyNotFoundError: there is no such key.
-            ConfigurationError: the name is wrong, or hvac is not installed.
-            AccessDeniedError: the login failed, or may not rotate the key.
-            KmsUnavailableError: Vault cannot be reached, or is sealed.
-        """
+        """Add a version to a key. What older versions wrapped still unwraps."""
         _check_name(key_id)
         with self._transit(f"rotate key {key_id!r}") as transit:
             self._info(transit, key_id)  # Vault answers 400 for more than a missing key
@@ -230,7 +241,8 @@ class Vault(Kms):
     def _transit(self, doing: str) -> Iterator[Any]:
         """The transit engine's part of hvac, logged in; hvac's errors become ours."""
         hvac = load("hvac", self.extra)
-        with self._typed_errors(hvac, doing):
+        what = f"{self} did not {doing}"
+        with ERRORS.typed(what, vault=str(self), mount=self.transit_mount):
             client = hvac.Client(
                 url=self.address,
                 token="",  # not the one of VAULT_TOKEN or ~/.vault-token, which hvac would take
@@ -242,16 +254,10 @@ class Vault(Kms):
             )
             client.session.hooks["response"].append(self._refuse_redirect)
             try:
-                client.token = self._token(hvac, client)
+                client.token = token_of(self, client)
                 yield client.secrets.transit
             finally:
                 client.adapter.close()
-
-    def _token(self, hvac: Any, client: Any) -> str:
-        login = login_of(self)
-        if login is None:
-            return read_secret(self.token_env, self.token_file)
-        return login.token(hvac, client, str(self))
 
     def _certificate(self) -> tuple[str, str] | None:
         if not self.cert_file or not self.cert_key_file:
@@ -288,71 +294,17 @@ class Vault(Kms):
             ) from error
         return _key_info(data)
 
-    @contextmanager
-    def _typed_errors(self, hvac: Any, doing: str) -> Iterator[None]:
-        exceptions = hvac.exceptions
-        requests = load("requests.exceptions", self.extra)
-        where = f"{self} did not {doing}"
-        try:
-            with headers_unshown(where):
-                yield
-        except IcebergCryptoError:
-            raise
-        except requests.SSLError as error:
-            raise ConfigurationError(
-                f"{where}: its TLS certificate is not trusted: {error}",
-                "check the address, and give the authority that signed it as ca_file",
-            ) from error
-        except requests.RequestException as error:
-            raise KmsUnavailableError(
-                f"{where}: it cannot be reached: {error}", "check the address and that Vault runs"
-            ) from error
-        except OSError as error:  # how requests says that there is no such file
-            raise ConfigurationError(
-                f"{where}: {error}",
-                "check that ca_file, cert_file and cert_key_file are PEM files that may be read",
-            ) from error
-        except exceptions.Forbidden as error:
-            if "invalid token" in str(error):
-                raise LoginFailedError(
-                    f"{where}: login refused: the token expired, was revoked, or is not of this Vault",
-                    "log in again (vault login), or make a new token",
-                ) from error
-            raise AccessDeniedError(
-                f"{where}: the login may not: {error}", "log in with a policy that allows it"
-            ) from error
-        except exceptions.InvalidPath as error:
-            raise ConfigurationError(
-                f"{where}: there is no transit engine at {self.transit_mount!r}",
-                f"vault secrets enable -path={self.transit_mount} transit, or set transit_mount",
-            ) from error
-        except (exceptions.InvalidRequest, exceptions.UnsupportedOperation) as error:
-            raise ConfigurationError(f"{where}: {error}", "see Vault's words") from error
-        except (LookupError, TypeError, ValueError) as error:
-            raise _not_vault(f"{where}: {self}") from error
-        except exceptions.VaultError as error:  # sealed, uninitialised, throttled, broken
-            raise KmsUnavailableError(
-                f"{where}: {error}", "look at vault status, and try again"
-            ) from error
-
-
-def _not_vault(what: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{what} does not answer as a Vault does",
-        "check the address: is a proxy or another server there?",
-    )
-
 
 def _key_info(data: dict[str, Any]) -> KeyInfo:
     """Vault's description of a key as ours.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it describes no key.
     """
     try:
         return _described(data)
     except (ArithmeticError, LookupError, OSError, TypeError, ValueError, AttributeError) as error:
-        raise _not_vault("what describes a key") from error
+        raise ConfigurationError("Vault describes a key in no known way", _NO_VAULT) from error
 
 
 def _described(data: dict[str, Any]) -> KeyInfo:
@@ -391,7 +343,3 @@ def _check_name(name: str) -> None:
             f"{name!r} cannot be the name of a key in Vault",
             "use letters, digits and '_', and '-' and '.' within",
         )
-
-
-def _absolute(path: str | os.PathLike[str] | None) -> str | None:
-    return str(Path(path).absolute()) if path else None

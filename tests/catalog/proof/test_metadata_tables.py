@@ -59,20 +59,18 @@ def test_every_metadata_table(lake: Lake, table: str) -> None:
         "data_files": 2,
         "delete_files": 1,
         "history": 3,
-        "metadata_log_entries": counts["metadata_log_entries"],
+        "metadata_log_entries": 4,
         "snapshots": 3,
         "refs": 1,
         "manifests": 3,
         "partitions": 2,
-        "all_data_files": counts["all_data_files"],
+        "all_data_files": 2,
         "all_delete_files": 1,
-        "all_files": counts["all_files"],
+        "all_files": 3,
         "all_manifests": 6,
         "all_entries": 3,
         "position_deletes": 1,
     }
-    assert counts["metadata_log_entries"] == 4
-    assert counts["all_data_files"] >= 2
     first = lake.value(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")
     assert len(lake.run(f"SELECT * FROM {table}.files VERSION AS OF {first}")) == 1
     frame = lake.spark.read.format("iceberg").load(f"{table}.files")
@@ -164,7 +162,7 @@ def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
         assert key_metadata(frame.collect()) == [None] * 3
         frame.unpersist()
     spark.catalog.dropTempView("entries_of_table")  # SHOW VIEWS of other tests would list it
-    with pytest.raises(Exception, match="(?i)metadata table|unsupported|cannot|not support"):
+    with pytest.raises(Exception, match="Cannot append to a metadata table"):
         hive.sql(f"INSERT INTO {table}.files SELECT * FROM {table}.files")
 
 

@@ -207,59 +207,6 @@ def test_rsa_keys(jvm: Jvm, ministack: AwsServer) -> None:
         symmetric.unwrap(blob, key)
 
 
-def test_old_blobs_unwrap_after_a_rotation(client: Client, moto: AwsServer) -> None:
-    """moto counts rotations, and does not change the material."""
-    key = moto.create_key()
-    blob = client.wrap(KEY, key)
-    moto.boto("kms").rotate_key_on_demand(KeyId=key)
-    assert client.unwrap(blob, key) == client.unwrap(client.wrap(KEY, key), key) == KEY
-
-
-def test_tampered_and_truncated_blobs(client: Client, moto: AwsServer) -> None:
-    key = moto.create_key()
-    blob = client.wrap(KEY, key)
-    for place in range(36, len(blob), 4):  # moto's first 36 bytes name the key
-        changed = bytearray(blob)
-        changed[place] ^= 1 << place % 8
-        refused(client, bytes(changed), key)
-    for length in (1, 36, len(blob) - 1):
-        refused(client, blob[:length], key)
-    refused(client, blob + b"\0", key)
-
-
-def refused(client: Client, blob: bytes, key: str) -> None:
-    with pytest.raises(errors.BadWrappedKeyError) as caught:
-        client.unwrap(blob, key)
-    assert key in caught.value.message
-    assert "AWS KMS at http://127.0.0.1:" in caught.value.message
-
-
-def test_blob_of_another_kms(client: Client, moto: AwsServer) -> None:
-    blob = b"ICWK\x01\x05vault\x00\x00\x00\x01vault:v1:..."
-    with pytest.raises(errors.BadWrappedKeyError, match="wrapped by KMS type 'vault'") as caught:
-        client.unwrap(blob, "alias/orders")
-    assert "'alias/orders'" in caught.value.message
-
-
-def test_key_states(jvm: Jvm, ministack: AwsServer) -> None:
-    client = jvm.client(ours(ministack.url))
-    kms = ministack.boto("kms")
-    key = ministack.create_key()
-    blob = client.wrap(KEY, key)
-    raw = jvm.client(ours(ministack.url), raw=True)
-    kms.disable_key(KeyId=key)
-    with pytest.raises(errors.KeyDisabledError, match=f"'{key}'.*is disabled") as caught:
-        raw.unwrap(blob, key)
-    assert "enable-key" in caught.value.hint
-    assert client.unwrap(blob, key) == KEY  # from the cache
-    kms.enable_key(KeyId=key)
-    assert raw.unwrap(blob, key) == KEY
-    kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
-    with pytest.raises(errors.KeyDisabledError, match="pending deletion") as caught:
-        raw.wrap(KEY, key)
-    assert "cancel-key-deletion" in caught.value.hint
-
-
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
@@ -278,43 +225,12 @@ def test_missing_keys(client: Client, name: str, hint: str) -> None:
     assert hint in caught.value.hint
 
 
-def test_no_credential_travels(jvm: Jvm, client: Client, moto: AwsServer) -> None:
-    """Nor what other parts of the catalog are configured with."""
-    key = moto.create_key()
-    others = {
-        "s3.secret-access-key": SECRET,
-        "token": SECRET,
-        "header.x": SECRET,
-        "uri": "http://x",
-    }
-    for client in (
-        jvm.client(ours(moto.url) | others, raw=True),
-        jvm.client(ours(moto.url) | others),
-    ):
-        blob = client.wrap(KEY, key)
-        travelling = client.serialized()
-        assert SECRET.encode() not in travelling
-        assert ENVIRONMENT["AWS_ACCESS_KEY_ID"].encode() not in travelling
-        assert KEY not in travelling
-        assert SECRET not in client.text()
-        assert client.travelled().unwrap(blob, key) == KEY
-    assert SECRET not in jvm.log.read_text()
-
-
 def test_text_says_where(jvm: Jvm) -> None:
     assert jvm.client({"encryption.kms-type": "aws"}).text() == "AWS KMS"
     assert jvm.client(ours("https://h:1")).text() == "AWS KMS at https://h:1"
     assert jvm.client(ours("http://[::1]:1")).text() == "AWS KMS at http://[::1]:1"
     named = {"encryption.kms-type": "aws", "client.region": "eu-west-1"}
     assert jvm.client(named).text() == "AWS KMS in eu-west-1"
-
-
-def test_works_again_after_close(client: Client, moto: AwsServer) -> None:
-    key = moto.create_key()
-    blob = client.wrap(KEY, key)
-    client.close()
-    client.close()
-    assert client.unwrap(blob, key) == KEY
 
 
 BAD_PROPERTIES = {
@@ -514,9 +430,3 @@ def test_factory_that_leaves_a_setting_out(role_jvm: Jvm, setting: dict[str, str
         errors.ConfigurationError, match="AssumeRoleAwsClientFactory makes a client"
     ):
         client.wrap(KEY, "alias/orders")
-
-
-def test_library_is_missing(bare: Jvm) -> None:
-    with pytest.raises(errors.ConfigurationError, match="library") as caught:
-        bare.client(ours("https://h:1"))
-    assert "org.apache.iceberg:iceberg-aws-bundle:1.12.0" in caught.value.hint

@@ -29,14 +29,6 @@ STOCK = "org.apache.iceberg.azure.keymanagement.AzureKeyManagementClient"
 problem = problem_of("Azure", ".azure.net:", secrets=("only-for-tests", DEK.decode()))
 
 
-@pytest.mark.parametrize("length", [16, 24, 32])
-def test_round_trip(client: Client, key: Key, length: int) -> None:
-    dek = bytes(range(length))
-    blob = client.wrap(dek, "sales")
-    assert len(blob) == 256  # RSA 2048, and nothing else
-    assert client.unwrap(blob, "sales") == dek
-
-
 def test_aes_of_a_managed_hsm(
     jvm: Jvm, properties: dict[str, str], azure: AzureWorld, double: AzureDouble
 ) -> None:
@@ -112,14 +104,14 @@ class TestIcebergsOwnClient:
         blob = stock.wrap(DEK, "sales")
         key.rotate()
         assert client.unwrap(blob, "sales") == DEK
-        with pytest.raises(Exception, match="The parameter is incorrect"):
+        with pytest.raises(Exception, match="decoding OAEP padding"):
             stock.unwrap(blob, "sales")
 
     def test_not_with_a_stored_version(
         self, jvm: Jvm, stock: Client, properties: dict[str, str], key: Key
     ) -> None:
         blob = jvm.client(properties | STORE, raw=True).wrap(DEK, "sales")
-        with pytest.raises(Exception, match="The parameter is incorrect"):
+        with pytest.raises(Exception, match="decoding OAEP padding"):
             stock.unwrap(blob, "sales")
 
 
@@ -285,32 +277,6 @@ class TestKeyIds:
         assert asked(double) == []
 
 
-def test_behind_cache_and_retries(jvm: Jvm, properties: dict[str, str], key: Key) -> None:
-    client = jvm.client(properties)
-    client.check("sales")
-    blob = client.wrap(DEK, "sales")
-    assert client.travelled().unwrap(blob, "sales") == DEK
-    assert client.metrics()["retries"] == 0
-
-
-def test_no_secret_travels(
-    jvm: Jvm, properties: dict[str, str], azure: AzureWorld, key: Key
-) -> None:
-    """Nor do Iceberg's properties of the storage, some of which are secrets."""
-    storage = {
-        "adls.auth.shared-key.account.key": "storage-key-only-for-tests",
-        "adls.sas-token.lake": "sas-only-for-tests",
-        "adls.token": "token-only-for-tests",
-    }
-    client = jvm.client(properties | storage)
-    client.check("sales")
-    tokens = list(azure.double.login.tokens)
-    assert tokens
-    for secret in (CLIENT_SECRET, "only-for-tests", *tokens):
-        assert secret.encode() not in client.serialized()
-        assert secret not in client.text()
-
-
 @pytest.mark.parametrize("name", ["client-secret", "sasToken", "password"])
 def test_a_secret_for_the_credential_provider_is_refused(
     jvm: Jvm, properties: dict[str, str], name: str
@@ -338,14 +304,6 @@ def test_the_double_is_asked_over_tls(
         assert VAULT in str(raised.value)
     finally:
         stranger.stop()
-
-
-def test_without_azures_library(properties: dict[str, str], bare: Jvm) -> None:
-    with pytest.raises(ConfigurationError, match="AzureKmsClient needs a library") as raised:
-        bare.client(properties)
-    assert "com/azure/" in raised.value.message
-    (package,) = AzureKeyVault.packages
-    assert package in raised.value.hint
 
 
 def test_properties_of_the_python_class(jvm: Jvm, azure: AzureWorld, key: Key) -> None:

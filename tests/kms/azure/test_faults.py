@@ -69,63 +69,6 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 class TestVault:
-    @pytest.mark.parametrize("operation", ["wrap", "unwrap"])
-    @pytest.mark.parametrize("fault", FAULTS)
-    def test_unavailable(
-        self, client: Client, proxy: FaultProxy, fault: str, operation: str
-    ) -> None:
-        blob = client.wrap(DEK, "sales")
-        mode, words = FAULTS[fault]
-        fresh = client.travelled() if operation == "wrap" else client
-        proxy.forget()
-        proxy.mode = mode
-        before = client.metrics()["retries"]
-        with pytest.raises(KmsUnavailableError) as raised:
-            if operation == "wrap":
-                fresh.wrap(DEK, "sales")
-            else:
-                fresh.unwrap(blob[:-1] + b"?", "sales")  # one that is not in the cache
-        problem(raised, words)
-        assert client.metrics()["retries"] - before == 2
-        assert len(proxy.requests) == (0 if fault == "down" else 3)
-
-    @pytest.mark.parametrize("fault", ["reset", "throttled", "broken"])
-    def test_recovers(self, client: Client, proxy: FaultProxy, fault: str) -> None:
-        mode, _ = FAULTS[fault]
-        before = client.metrics()["retries"]
-        proxy.forget()
-        proxy.next = [mode, mode]
-        assert client.wrap(DEK, "sales")
-        assert client.metrics()["retries"] - before == 2
-        assert len(proxy.requests) == 3
-
-    def test_cached_keys_are_served_in_an_outage(self, client: Client, proxy: FaultProxy) -> None:
-        blob = client.wrap(DEK, "sales")
-        proxy.mode = "down"
-        assert client.unwrap(blob, "sales") == DEK
-
-    def test_slow(self, client: Client, proxy: FaultProxy) -> None:
-        proxy.mode = "slow"
-        start = time.monotonic()
-        assert client.wrap(DEK, "sales")
-        assert time.monotonic() - start >= 0.2
-        assert client.metrics()["errors"] == 0
-
-    def test_hang(self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy) -> None:
-        limits = {
-            "encryption.kms.call-timeout-ms": "1500",
-            "encryption.kms.retry.max-attempts": "2",
-        }
-        warm(jvm, properties)
-        client = jvm.client(properties | limits)
-        client.wrap(DEK, "sales")
-        proxy.mode = "hang"
-        start = time.monotonic()
-        with pytest.raises(KmsUnavailableError) as raised:
-            client.wrap(DEK, "sales")
-        problem(raised, "1500 ms")
-        assert 3 <= time.monotonic() - start < 15
-
     def test_a_search_goes_on_where_the_last_attempt_ended(
         self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy, key: Key
     ) -> None:
@@ -214,15 +157,28 @@ class TestToken:
     def test_soon_to_expire(
         self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
     ) -> None:
-        """A token that ends within five minutes is not used again."""
-        double.login.lifetime = 200
+        """A token that does not outlive one call is not used again; the next one is."""
+        double.login.lifetime = 20
         client = jvm.client(properties)
         client.wrap(DEK, "sales")
         double.login.lifetime = 3600
         before = double.login.granted
         client.wrap(DEK, "sales")
+        assert double.login.granted == before + 1
         client.wrap(DEK, "sales")
-        assert double.login.granted - before in (0, 1)  # MSAL may renew it ahead by itself
+        assert double.login.granted == before + 1
+
+    def test_that_ends_within_minutes(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble
+    ) -> None:
+        """It would be renewed, but no more often than every 30 s."""
+        double.login.lifetime = 200
+        client = jvm.client(properties)
+        client.wrap(DEK, "sales")
+        before = double.login.granted
+        for _ in range(3):
+            client.wrap(DEK, "sales")
+        assert double.login.granted == before
 
     @pytest.mark.parametrize(("clock", "words"), [(600, "not yet valid"), (-7200, "expired")])
     def test_clock_skew(
@@ -236,7 +192,7 @@ class TestToken:
     def test_a_good_one_is_used_while_the_login_is_out_of_order(
         self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, proxy: FaultProxy
     ) -> None:
-        """It ends within five minutes, so each call would renew it; a busy login is not asked each time."""
+        """It ends within five minutes, so each call would renew it; a login is not asked each time, busy or not."""
         double.login.lifetime = 200
         client = jvm.client(properties)
         client.wrap(DEK, "sales")
@@ -245,7 +201,7 @@ class TestToken:
             proxy.forget()
             for _ in range(3):
                 assert client.wrap(DEK, "sales")
-            assert sum("oauth2" in path for path in proxy.requests) <= 1
+            assert not [path for path in proxy.requests if "oauth2" in path]
         assert client.metrics()["errors"] == 0
         double.login.revoke()
         with pytest.raises(LoginFailedError, match="AADSTS7000222"):
@@ -275,13 +231,16 @@ class TestToken:
 
 
 class TestLogin:
-    """The login service fails, before any token."""
+    """The login service fails, before any token. Codes and words: Microsoft's "AADSTS error codes"."""
 
     @pytest.mark.parametrize(
         ("refusal", "hint"),
         [
             (("AADSTS7000215", "Invalid client secret provided."), "AZURE_CLIENT_ID"),
-            (("AADSTS7000222", "The provided client secret keys are expired."), "new one"),
+            (
+                ("AADSTS7000222", "The provided client secret keys for app '1' are expired."),
+                "new one",
+            ),
             (
                 ("AADSTS700024", "Client assertion is not within its valid time range."),
                 "clock",

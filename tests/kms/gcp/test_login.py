@@ -1,6 +1,5 @@
 """The Google Cloud KMS client: logins of every kind, their faults and the network's, and that no secret travels."""
 
-import base64
 import json
 import time
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms.gcp import GcpKms
 
 DEK = b"0123456789abcdef"
 ENDPOINT = "encryption.kms.gcp.endpoint"
@@ -384,76 +382,3 @@ def test_faults_of_the_login_server(
         client.wrap(DEK, key)
     problem(raised, key, says)
     assert time.monotonic() - start < 3
-
-
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ("down", "cannot be reached"),
-        ("hang", "did not answer within 700 ms"),
-        ("reset", "cannot be reached"),
-        (("status", 429, {}, '{"error": {"status": "RESOURCE_EXHAUSTED"}}'), "HTTP 429"),
-        (("status", 500, {}, '{"error": {"status": "INTERNAL"}}'), "HTTP 500"),
-        (("status", 503, {}, '{"error": {"status": "UNAVAILABLE"}}'), "HTTP 503"),
-    ],
-)
-def test_faults_of_the_network(
-    jvm: Jvm,
-    properties: dict[str, str],
-    double: GcpKmsDouble,
-    faults: Faults,
-    key: str,
-    fault: object,
-    says: str,
-) -> None:
-    proxy = faults(double.port)
-    given = {**properties, ENDPOINT: proxy.url, TIMEOUT: "700"}
-    raw = jvm.client(given, raw=True)
-    raw.wrap(DEK, key)
-    proxy.forget()
-    proxy.mode = fault  # type: ignore[assignment]
-    start = time.monotonic()
-    with pytest.raises(KmsUnavailableError) as raised:
-        raw.wrap(DEK, key)
-    assert time.monotonic() - start < 3
-    assert says in str(raised.value)
-    assert "Google Cloud KMS at http://127.0.0.1:" in str(raised.value)
-    assert len(proxy.requests) == (fault != "down"), "the client itself does not try again"
-
-    if fault in ("hang", "down"):
-        proxy.mode = "pass"
-    else:
-        proxy.next, proxy.mode = [proxy.mode] * 2, "pass"
-    client = jvm.client(given)
-    client.check(key)
-    assert client.metrics()["retries"] == (0 if fault in ("hang", "down") else 2)
-
-
-def test_no_secret_travels(
-    jvm: Jvm, properties: dict[str, str], double: GcpKmsDouble, key: str
-) -> None:
-    token_as_property = {"gcp.oauth2.token": "property-only-for-tests"}
-    for raw in (True, False):
-        client = jvm.client({**properties, **token_as_property}, raw=raw)
-        blob = client.wrap(DEK, key)  # it has logged in by now
-        (token, *_) = double.login.tokens
-        content = json.loads(Path(properties[FILE]).read_text())
-        pem = content["private_key"].splitlines()
-        secrets = [token, pem[1], pem[-2], base64.b64decode(pem[1]), "only-for-tests", DEK]
-        seen = client.serialized()
-        for secret in secrets:
-            assert (secret if isinstance(secret, bytes) else secret.encode()) not in seen
-        assert properties[FILE].encode() in seen, "the reference travels"
-        assert client.text() == f"Google Cloud KMS at {double.url}"
-        assert client.travelled().unwrap(blob, key) == DEK
-    log = jvm.log.read_text()
-    assert "only-for-tests" not in log
-    assert pem[1] not in log
-
-
-def test_without_google_s_library(properties: dict[str, str], bare: Jvm) -> None:
-    with pytest.raises(ConfigurationError, match="GcpKmsClient needs a library") as raised:
-        bare.client(properties)
-    assert "com/google/auth/oauth2/GoogleCredentials" in raised.value.message
-    (package,) = GcpKms.packages
-    assert package in raised.value.hint

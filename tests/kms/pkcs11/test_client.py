@@ -113,18 +113,12 @@ def test_a_token_by_its_slot(make: Make, hsm: SoftHsm) -> None:
         assert make(token_label=None, slot=slot).unwrap(wrapped, "k1") == KEK
 
 
-def test_behind_cache_and_retries(make: Make) -> None:
-    client = make(raw=False)
-    client.check("k1")
-    wrapped = client.wrap(KEK, "k1")
-    assert client.unwrap(wrapped, "k1") == KEK
-    assert client.metrics()["hits"] == 1
-    assert "token 'sales'" in client.text()
-
-
 def test_nothing_is_done_before_the_first_call(make: Make) -> None:
     """Initializing names things; it neither looks for them nor logs in."""
-    make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE").close()
+    client = make(library="/no/such/library.so", pin_env="NO_SUCH_VARIABLE")
+    with pytest.raises(ConfigurationError):
+        client.wrap(KEK, "k1")
+    client.close()
 
 
 def test_every_flipped_bit_is_found(make: Make) -> None:
@@ -143,30 +137,11 @@ def test_every_flipped_bit_is_found(make: Make) -> None:
     assert client.unwrap(wrapped, "k1") == KEK
 
 
-@pytest.mark.parametrize(
-    "length", [0, 1, HEADER - 1, HEADER, HEADER + 12, HEADER + 28, HEADER + 43]
-)
-def test_a_blob_that_is_cut_off(make: Make, length: int) -> None:
-    wrapped = make().wrap(KEK, "k1")[:length]
-    refused(BadWrappedKeyError, lambda: make().unwrap(wrapped, "k1"), "'k1'")
-
-
-def test_a_blob_of_another_key(make: Make) -> None:
-    wrapped = make().wrap(KEK, "k1")
-    refused(BadWrappedKeyError, lambda: make().unwrap(wrapped, "k-192"), "'k-192'", "'sales'")
-
-
 def test_a_blob_of_another_token_with_a_key_of_that_name(make: Make) -> None:
     wrapped = make().wrap(KEK, "k1")
     other = make(token_label="other")
     refused(BadWrappedKeyError, lambda: other.unwrap(wrapped, "k1"), "'k1'", "'other'")
     assert make().unwrap(wrapped, "k1") == KEK
-
-
-def test_a_blob_of_another_kms(make: Make) -> None:
-    blob = b"ICWK\x01\x05vault\x00\x00\x00\x01" + bytes(44)
-    refused(BadWrappedKeyError, lambda: make().unwrap(blob, "k1"), "'vault'", "pkcs11", "'k1'")
-    refused(BadWrappedKeyError, lambda: make().unwrap(bytes(60), "k1"), "'k1'", "pkcs11")
 
 
 def test_a_key_that_is_missing(make: Make) -> None:
@@ -177,15 +152,6 @@ def test_a_key_that_is_missing(make: Make) -> None:
         refused(KeyNotFoundError, call, "'nope'", "token 'sales'", "k-192, k1")
     empty = make(token_label="empty")
     refused(KeyNotFoundError, lambda: empty.wrap(KEK, "k1"), "'k1'", "no key at all")
-
-
-def test_a_key_that_was_deleted(make: Make, hsm: SoftHsm) -> None:
-    hsm.make_key("sales", "gone")
-    client = make()
-    wrapped = client.wrap(KEK, "gone")
-    hsm.delete_key("sales", "gone")
-    refused(KeyNotFoundError, lambda: client.unwrap(wrapped, "gone"), "'gone'", "token 'sales'")
-    refused(KeyNotFoundError, lambda: client.wrap(KEK, "gone"), "'gone'", "token 'sales'")
 
 
 def test_a_key_that_may_not_decrypt(make: Make, jvm: Jvm, hsm: SoftHsm) -> None:
@@ -306,21 +272,6 @@ def test_a_java_without_pkcs11(hsm: SoftHsm, folder: Path) -> None:
         refused(NotSupportedError, lambda: client.wrap(KEK, "k1"), "jdk.crypto.cryptoki")
     finally:
         java.stop()
-
-
-def test_no_secret_travels(make: Make, folder: Path) -> None:
-    file = folder / "travelling-pin"
-    file.touch(mode=0o600)
-    file.write_text(PIN)
-    for where in ({}, {"pin_env": None, "pin_file": file}):
-        client = make(raw=False, **where)
-        wrapped = client.wrap(KEK, "k1")
-        sent = client.serialized()
-        assert b"libsofthsm2.so" in sent, "so that the search means something"
-        assert PIN.encode() not in sent
-        assert KEK not in sent
-        assert PIN not in client.text()
-        assert client.travelled().unwrap(wrapped, "k1") == KEK
 
 
 def test_standard_output_is_left_as_it_was(make: Make, jvm: Jvm, hsm: SoftHsm) -> None:

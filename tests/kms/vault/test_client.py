@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto.errors import (
     IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
+    LoginFailedError,
     NotSupportedError,
 )
 
@@ -56,15 +57,6 @@ def problem(
     """The error names the KMS and the key, says these words, and has a hint and no secret."""
     always = ("Vault at http://127.0.0.1:", f"'{key}'")
     explained(raised.value, [*always, *words], [vault.root, "hvs."])
-
-
-@pytest.mark.parametrize("length", [16, 24, 32])
-def test_round_trip_with_the_least_privilege(client: Client, key: str, length: int) -> None:
-    dek = bytes(range(length))
-    blob = client.wrap(dek, key)
-    assert dek not in blob
-    assert client.unwrap(blob, key) == dek
-    assert client.wrap(dek, key) != blob
 
 
 @pytest.mark.parametrize("key_type", ["aes128-gcm96", "aes256-gcm96", "chacha20-poly1305"])
@@ -127,14 +119,6 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(client: Client, key: str, bit: 
         assert raised.value.hint
 
 
-@pytest.mark.parametrize("length", [0, 3, 11, 14, 15, 24, 40, -4, -1])
-def test_truncated(client: Client, key: str, length: int) -> None:
-    blob = client.wrap(DEK, key)
-    with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(blob[:length], key)
-    assert f"'{key}'" in str(raised.value)
-
-
 def test_versions_that_contradict(vault: VaultServer, client: Client, key: str) -> None:
     vault.rotate_key(key)
     blob = client.wrap(DEK, key)
@@ -146,44 +130,12 @@ def test_versions_that_contradict(vault: VaultServer, client: Client, key: str) 
     problem(raised, vault, key, "version is too new")
 
 
-def test_blob_of_another_key(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> None:
-    other = vault.make_key()
-    client = jvm.client(login(vault.driver_policy(key, other)), raw=True)
-    with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(client.wrap(DEK, other), key)
-    problem(raised, vault, key, "message authentication failed")
-
-
 def test_blob_shown_under_another_name(vault: VaultServer, client: Client, key: str) -> None:
     """The same key material under another name: the key id is authenticated."""
     blob = client.wrap(DEK, key)
     request = {"ciphertext": blob[len(HEADER) + 4 :].decode(), "associated_data": "b3RoZXI="}
     status, answer = vault.request("POST", f"transit/decrypt/{key}", request, vault.root)
     assert (status, answer["errors"]) == (400, ["cipher: message authentication failed"])
-
-
-@pytest.mark.parametrize(
-    ("blob", "words"),
-    [
-        (b"ICWK\x01\x08keystore" + bytes(40), "was wrapped by KMS type 'keystore'"),
-        (b"\x01\x02\x02\x00" + bytes(150), "was not wrapped by KMS type vault"),
-    ],
-)
-def test_blob_of_another_kms(client: Client, key: str, blob: bytes, words: str) -> None:
-    with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(blob, key)
-    assert words in str(raised.value)
-    assert f"'{key}'" in str(raised.value)
-
-
-def test_missing_key(jvm: Jvm, vault: VaultServer, login: Login, client: Client, key: str) -> None:
-    """With the least privilege Vault says 403, not that the key is missing."""
-    blob = client.wrap(DEK, key)
-    missing = jvm.client(login(vault.driver_policy("missing")), raw=True)
-    for attempt in (lambda: missing.wrap(DEK, "missing"), lambda: missing.unwrap(blob, "missing")):
-        with pytest.raises(KeyNotFoundError) as raised:
-            attempt()
-        problem(raised, vault, "missing", "has no key", "create_key('missing')")
 
 
 def test_missing_key_when_another_is_in_use(
@@ -225,15 +177,6 @@ def test_vault_would_have_created_it(vault: VaultServer) -> None:
         400,
         ["key type ecdsa-p256 not supported for this operation"],
     )
-
-
-def test_deleted_key(vault: VaultServer, client: Client, key: str) -> None:
-    blob = client.wrap(DEK, key)
-    vault.delete_key(key)
-    for attempt in (lambda: client.wrap(DEK, key), lambda: client.unwrap(blob, key)):
-        with pytest.raises(KeyNotFoundError) as raised:
-            attempt()
-        problem(raised, vault, key, "has no key")
 
 
 def test_key_deleted_and_made_again(vault: VaultServer, client: Client, key: str) -> None:
@@ -308,27 +251,13 @@ def test_permission_denied(
     denied = jvm.client(login(policy, no_default_policy=not looks), raw=True)
     with pytest.raises(AccessDeniedError) as raised:
         denied.wrap(DEK, key)
-    assert type(raised.value) is AccessDeniedError or not looks
+    assert type(raised.value) is (AccessDeniedError if looks else LoginFailedError)
     problem(raised, vault, key, f"may not {refused}", f'path "transit/{refused}/{key}"')
     assert ("its policies do not allow it" in str(raised.value)) == looks
     if granted != "decrypt":
         with pytest.raises(AccessDeniedError) as raised:
             denied.unwrap(client.wrap(DEK, key), key)
         problem(raised, vault, key, "may not decrypt")
-
-
-def test_permission_taken_and_given_back(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str
-) -> None:
-    policy = vault.driver_policy(key)
-    text = vault.call("GET", f"sys/policies/acl/{policy}")["data"]["policy"]
-    client = jvm.client(login(policy), raw=True)
-    blob = client.wrap(DEK, key)
-    vault.call("PUT", f"sys/policies/acl/{policy}", {"policy": "# nothing"})
-    with pytest.raises(AccessDeniedError):
-        client.unwrap(blob, key)
-    vault.call("PUT", f"sys/policies/acl/{policy}", {"policy": text})
-    assert client.unwrap(blob, key) == DEK
 
 
 @pytest.mark.parametrize(

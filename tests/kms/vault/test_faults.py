@@ -1,6 +1,5 @@
 """What the Vault client makes of networks and servers that fail, of TLS, and of wrong properties."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -151,35 +150,6 @@ def test_no_key_is_sent_to_what_is_not_vault(client: Client, proxy: FaultProxy, 
     assert not any(b"plaintext" in body for body in proxy.bodies)
 
 
-def test_slow(client: Client, proxy: FaultProxy, key: str) -> None:
-    proxy.mode = "slow"
-    start = time.monotonic()
-    assert client.unwrap(client.wrap(DEK, key), key) == DEK
-    assert time.monotonic() - start >= 0.4
-
-
-def test_hang(jvm: Jvm, login: dict[str, str], proxy: FaultProxy, key: str) -> None:
-    client = jvm.client({**login, "encryption.kms.call-timeout-ms": "300"}, raw=True)
-    blob = client.wrap(DEK, key)
-    proxy.mode = "hang"
-    start = time.monotonic()
-    with pytest.raises(KmsUnavailableError) as raised:
-        client.unwrap(blob, key)
-    assert time.monotonic() - start < 3
-    problem(raised, key, "did not answer within 300 ms")
-
-
-def test_transient_failures_are_retried(
-    jvm: Jvm, login: dict[str, str], proxy: FaultProxy, key: str
-) -> None:
-    client = jvm.client(login)
-    blob = client.wrap(DEK, key)
-    unwrapping = jvm.client({**login, "encryption.kms.cache.ttl-ms": "0"})
-    proxy.next = ["reset", ("status", 429, {}, vaults("rate limit")), "reset"]
-    assert unwrapping.unwrap(blob, key) == DEK
-    assert unwrapping.metrics()["retries"] == 3
-
-
 def test_refusals_are_not_retried(
     jvm: Jvm, vault: VaultServer, login: dict[str, str], proxy: FaultProxy, key: str
 ) -> None:
@@ -191,15 +161,6 @@ def test_refusals_are_not_retried(
         client.wrap(DEK, key)
     assert proxy.requests == [f"POST /v1/transit/encrypt/{key}"]
     assert client.metrics()["retries"] == 0
-
-
-def test_known_keys_outlive_an_outage(
-    jvm: Jvm, login: dict[str, str], proxy: FaultProxy, key: str
-) -> None:
-    client = jvm.client(login)
-    blob = client.wrap(DEK, key)
-    proxy.mode = "down"
-    assert client.unwrap(blob, key) == DEK
 
 
 def test_vaults_own_rate_limit(
@@ -465,16 +426,3 @@ def test_wrong_properties(jvm: Jvm, changed: dict[str, str | None], words: str) 
     assert raised.value.hint
     assert "secret@" not in str(raised.value)
     assert "hvs.secret" not in str(raised.value)
-
-
-def test_starting_asks_nobody(jvm: Jvm) -> None:
-    properties = {
-        "encryption.kms-type": "vault",
-        f"{PREFIX}address": "http://vault.invalid:8200/",
-        f"{PREFIX}allow-http": "true",
-        f"{PREFIX}token-file": "/no/token",
-    }
-    client = jvm.client(properties, raw=True)
-    assert client.text() == "Vault at http://vault.invalid:8200 (transit)"
-    client.close()
-    client.close()

@@ -12,7 +12,7 @@ from doubles.faults import FaultProxy
 from doubles.service_accounts import Issuer, TokenReviews
 from harness.jvm import Jvm
 from harness.tls import make_authority, make_client_certificate
-from servers.vault import INSTALL_GO, VaultServer, find_go, start_vault, vault_binary, write_secret
+from servers.vault import VaultServer, start_vault, vault_binary, write_secret
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -420,15 +420,14 @@ def test_without_hvac(monkeypatch: pytest.MonkeyPatch) -> None:
         vault.list_keys()
 
 
-def test_without_go_the_tests_say_what_to_install(tmp_path: Path) -> None:
-    old = tmp_path / "go"
-    old.write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
-    old.chmod(0o755)
-    for places in ([], [None, tmp_path / "none"], [old]):
-        with pytest.raises(RuntimeError) as raised:
-            find_go(places)
-        assert str(raised.value) == INSTALL_GO
-        assert "\n" not in INSTALL_GO
+def test_without_a_vault_the_error_names_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(
+        FileNotFoundError, match=rf"{tmp_path}/iceberg-crypto/vault-\w+: run `make vault`"
+    ):
+        vault_binary()
 
 
 def test_vault_is_built_outside_of_the_tree() -> None:

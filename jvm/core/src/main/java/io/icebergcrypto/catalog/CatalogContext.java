@@ -7,13 +7,14 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.integrity.MetadataHash;
 import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
@@ -61,7 +62,7 @@ record CatalogContext(
       CachingKmsClient kmsOrNull,
       EncryptionManagerFactory managers,
       MetricsReporter reporter) {
-    boolean authenticates = behind.authenticatesMetadata(settings);
+    boolean authenticates = CatalogTrust.authenticatesMetadata(behind.catalog(), settings);
     return new CatalogContext(name, settings, behind, kmsOrNull, managers, reporter, authenticates);
   }
 
@@ -111,8 +112,9 @@ record CatalogContext(
 
   private MetadataAuthenticator authenticator(String table, TableOperations ops) {
     return authenticatesMetadata
-        ? MetadataAuthenticator.of(table, ops, behind.isHadoop(), this::kms, behind.setOnLoad())
-        : MetadataAuthenticator.off(behind.insteadOfAuthentication());
+        ? MetadataAuthenticator.of(
+            table, ops, behind.isHadoop(), this::kms, CatalogTrust.setOnLoad(delegate()))
+        : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate()));
   }
 
   /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
@@ -148,7 +150,7 @@ record CatalogContext(
 
   /** The same, by another call of the catalog behind. */
   Table load(TableIdentifier identifier, Supplier<Table> load) {
-    return decorate(MetadataHash.checked(fullName(identifier), load), identifier);
+    return decorate(HashMismatchRetry.checked(fullName(identifier), load), identifier);
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */

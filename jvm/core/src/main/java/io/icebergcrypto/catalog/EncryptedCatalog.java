@@ -12,11 +12,12 @@ import io.icebergcrypto.cleanup.Purge;
 import io.icebergcrypto.cleanup.PurgedFiles;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataHash;
+import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.io.EncryptionManagerFactory;
-import io.icebergcrypto.io.StatisticsPolicy;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
@@ -83,7 +84,8 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     CachingKmsClient kms = null;
     try {
       CatalogSettings settings = new CatalogSettings(properties);
-      Map<String, String> behind = CatalogBehind.properties(properties);
+      Map<String, String> behind = settings.propertiesBehind();
+      FailFastFileIO.configure(behind);
       EncryptionManagerFactory managers = EncryptionManagerFactory.load(properties);
       reporter = SharedMetricsReporter.load(properties);
       behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
@@ -281,17 +283,12 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
    *     was dropped and files remain
    */
   public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
-    return purge(identifier).runWithoutKey();
+    return purge(identifier).runWithoutKey(context.behind()::newFileIO);
   }
 
   private Purge purge(TableIdentifier identifier) {
-    return new Purge(
-        identifier,
-        context.fullName(identifier),
-        delegate,
-        () -> context.load(identifier),
-        context.behind()::newFileIO,
-        context.kmsOrNull() != null);
+    boolean hasKms = context.kmsOrNull() != null;
+    return new Purge(this, delegate, context.name(), identifier, hasKms);
   }
 
   // ---- namespaces
@@ -324,12 +321,13 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
 
   @Override
   public View loadView(TableIdentifier identifier) {
-    return MetadataHash.checked(context.fullName(identifier), () -> super.loadView(identifier));
+    return HashMismatchRetry.checked(
+        context.fullName(identifier), () -> super.loadView(identifier));
   }
 
   @Override
   public View loadView(TableIdentifier identifier, LoadContext how) {
-    return MetadataHash.checked(
+    return HashMismatchRetry.checked(
         context.fullName(identifier), () -> super.loadView(identifier, how));
   }
 

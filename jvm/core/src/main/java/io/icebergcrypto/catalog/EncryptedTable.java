@@ -2,7 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
-import io.icebergcrypto.config.MetadataAuthentication;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.BatchScan;

@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataHash;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTransaction;
@@ -264,7 +264,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   /** The catalog behind may load the table that is there. */
   private <T> T checked(Supplier<T> call) {
-    return MetadataHash.checked(tableName(), call);
+    return HashMismatchRetry.checked(tableName(), call);
   }
 
   private String tableName() {

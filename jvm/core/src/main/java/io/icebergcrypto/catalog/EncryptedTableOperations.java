@@ -8,12 +8,12 @@ import io.icebergcrypto.commit.CommitSteps;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.MetadataAuthentication;
-import io.icebergcrypto.integrity.LoadedMetadata;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.integrity.MetadataFolder;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -219,7 +219,7 @@ final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(MetadataFileIO.below(delegate.io()), e);
+        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;
@@ -243,7 +243,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   @Override
   public String metadataFileLocation(String fileName) {
-    return MetadataFolder.above(delegate.metadataFileLocation(fileName));
+    return AuthenticatedFolder.above(delegate.metadataFileLocation(fileName));
   }
 
   @Override
@@ -335,7 +335,7 @@ final class EncryptedTableOperations implements TableOperations {
 
     @Override
     public String metadataFileLocation(String fileName) {
-      return MetadataFolder.above(temp.metadataFileLocation(fileName));
+      return AuthenticatedFolder.above(temp.metadataFileLocation(fileName));
     }
 
     @Override

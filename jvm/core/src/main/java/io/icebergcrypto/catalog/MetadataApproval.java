@@ -5,7 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
-import io.icebergcrypto.integrity.MetadataFile;
+import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;

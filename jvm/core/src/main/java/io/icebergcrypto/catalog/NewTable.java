@@ -5,9 +5,9 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.integrity.MetadataFolder;
-import io.icebergcrypto.integrity.MetadataHash;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -145,7 +145,7 @@ final class NewTable {
             ? EncryptionProperties.METADATA_MAC
             : TableProperties.WRITE_METADATA_LOCATION;
     if (all.containsKey(EncryptionProperties.METADATA_MAC)
-        || MetadataFolder.uuid(folder + "/file") != null) {
+        || AuthenticatedFolder.uuid(folder + "/file") != null) {
       throw new InvalidConfigurationException(
               String.format(
                   "property %s is that of another, encrypted table, and this one has no %s",
@@ -168,7 +168,8 @@ final class NewTable {
    */
   Table existing() {
     try {
-      Table table = MetadataHash.checked(tableName, () -> catalog.delegate().loadTable(identifier));
+      Table table =
+          HashMismatchRetry.checked(tableName, () -> catalog.delegate().loadTable(identifier));
       catalog.checkMetadata(table);
       if (table instanceof BaseTable base
           && EncryptionProperties.keyId(base.properties()) == null) {

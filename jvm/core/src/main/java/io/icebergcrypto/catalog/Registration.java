@@ -8,13 +8,12 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.integrity.MetadataFile;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
-import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
@@ -91,20 +90,13 @@ final class Registration {
   private BaseTable encryptedTarget() {
     try {
       Table target = catalog.delegate().loadTable(identifier);
-      return target instanceof BaseTable base && wasEncrypted(base.operations().current())
+      return target instanceof BaseTable base
+              && EncryptionProperties.wasEncrypted(base.operations().current())
           ? base
           : null;
     } catch (NoSuchTableException e) {
       return null;
     }
-  }
-
-  /** Whether it is encrypted, also when a client without this catalog removed the key id. */
-  private static boolean wasEncrypted(TableMetadata metadata) {
-    Snapshot current = metadata.currentSnapshot();
-    return EncryptionProperties.keyId(metadata.properties()) != null
-        || EncryptionProperties.masterKeyId(metadata) != null
-        || current != null && current.keyId() != null;
   }
 
   private void check(BaseTable target) {
@@ -137,7 +129,7 @@ final class Registration {
   /** Reads the file, with a server's credentials where a table has some. */
   private MetadataFile read(BaseTable target) {
     if (target != null) {
-      return MetadataFile.read(KeylessFileIO.storageBelow(target.io()), metadataFile);
+      return MetadataFile.read(TableFileIO.storageBelow(target.io()), metadataFile);
     }
 
     try (FileIO io = catalog.behind().newFileIO()) {
@@ -178,7 +170,7 @@ final class Registration {
       } catch (IcebergCryptoException e) {
         throw e.withHint("Nothing was registered: an earlier metadata file may be right.");
       }
-    } else if (wasEncrypted(metadata)) {
+    } else if (EncryptionProperties.wasEncrypted(metadata)) {
       throw new TamperedException(
               String.format(
                   "metadata file %s has keys and no %s (it was '%s'): a client without encryption,"

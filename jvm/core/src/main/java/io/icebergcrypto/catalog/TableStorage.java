@@ -1,10 +1,10 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.io.KeylessFileIO;
-import io.icebergcrypto.io.StatisticsPolicy;
+import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.io.StatisticsFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.io.FileIO;
 
@@ -27,14 +27,14 @@ record TableStorage(boolean plaintextFiles, StatisticsPolicy statistics, boolean
    * @param manager the manager of its keys, null for a table that is not encrypted
    */
   FileIO open(TableOperations behind, TableEncryptionManager manager) {
-    FileIO plain = MetadataFileIO.below(behind.io());
+    FileIO plain = FailFastFileIO.below(behind.io());
     if (manager == null) {
       return plain;
     }
 
-    FileIO storage = KeylessFileIO.storageBelow(plain);
+    FileIO storage = TableFileIO.storageBelow(plain);
     FileIO guarded =
-        asStored ? storage : new KeylessFileIO(storage, manager, plaintextFiles, statistics);
+        asStored ? storage : StatisticsFileIO.guarded(storage, manager, plaintextFiles, statistics);
     return TableFileIO.combine(storage, guarded, manager);
   }
 }

@@ -1,7 +1,7 @@
 package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.commit.StatisticsPaths;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;

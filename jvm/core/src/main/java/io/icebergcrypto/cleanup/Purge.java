@@ -1,16 +1,13 @@
 package io.icebergcrypto.cleanup;
 
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataFileIO;
-import io.icebergcrypto.integrity.MetadataHash;
-import io.icebergcrypto.io.KeylessFileIO;
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -35,42 +32,41 @@ import org.apache.iceberg.util.ThreadPools;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  */
 public final class Purge {
+  private final Catalog catalog;
+  private final Catalog delegate;
+  private final String catalogName;
   private final TableIdentifier identifier;
   private final String name;
-  private final Catalog delegate;
-  private final Supplier<Table> decorated;
-  private final Supplier<FileIO> newFileIO;
   private final boolean hasKms;
 
   /**
-   * Purges one table.
+   * Says which table is to go.
    *
-   * @param name its full name
-   * @param delegate the catalog behind
-   * @param decorated loads the table, with encryption
-   * @param newFileIO makes a FileIO of the class that the catalog behind would take
+   * @param catalog loads it with encryption
+   * @param delegate the catalog behind, which drops it
    * @param hasKms whether the catalog names a KMS
    */
   public Purge(
-      TableIdentifier identifier,
-      String name,
+      Catalog catalog,
       Catalog delegate,
-      Supplier<Table> decorated,
-      Supplier<FileIO> newFileIO,
+      String catalogName,
+      TableIdentifier identifier,
       boolean hasKms) {
-    this.identifier = identifier;
-    this.name = name;
+    this.catalog = catalog;
     this.delegate = delegate;
-    this.decorated = decorated;
-    this.newFileIO = newFileIO;
+    this.catalogName = catalogName;
+    this.identifier = identifier;
+    this.name = CatalogUtil.fullTableName(catalogName, identifier);
     this.hasKms = hasKms;
   }
 
   /**
-   * Drops the table and deletes the files that its manifests name.
+   * Drops the table and deletes the files that it reaches; a table that is not encrypted as the
+   * catalog behind does.
    *
-   * @return whether there was one
-   * @throws IcebergCryptoException when a key cannot be had; nothing was dropped then
+   * @return false when there is no such table
+   * @throws IcebergCryptoException when a file that names others cannot be read; nothing was
+   *     dropped then
    */
   public boolean run() {
     TableOperations ops = operations();
@@ -109,7 +105,7 @@ public final class Purge {
   /**
    * Reads all manifest lists of an encrypted table.
    *
-   * @throws IcebergCryptoException when a key cannot be had
+   * @throws IcebergCryptoException when one cannot be read
    */
   public void check() {
     TableOperations ops = operations();
@@ -119,12 +115,16 @@ public final class Purge {
   }
 
   /**
-   * Drops a table whose key is lost, and deletes all files in its location.
+   * Drops an encrypted table whose master key is lost, and deletes all files in its location.
    *
-   * @throws InvalidConfigurationException when the table is not encrypted, or its key can be had;
+   * @param newFileIO makes storage where the catalog behind gives none without a KMS, as Hive's
+   * @throws InvalidConfigurationException when the table is not encrypted or its key can be had;
    *     nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
+   * @throws IcebergCryptoException when something else than a lost key is wrong; nothing was
+   *     dropped then; or when the table was dropped and files remain
    */
-  public PurgedFiles runWithoutKey() {
+  public PurgedFiles runWithoutKey(Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the catalog behind is not BaseTable",
@@ -133,31 +133,28 @@ public final class Purge {
     }
 
     TableMetadata metadata = table.operations().current();
-    requireLostKey(metadata);
-    try (FileIO own = ownStorage(table)) {
-      FileIO io = KeylessFileIO.storageBelow(own == null ? MetadataFileIO.below(table.io()) : own);
-      return new KeylessPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+    requireLostKey(EncryptionProperties.wasEncrypted(metadata));
+    try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
+      FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
+      return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     }
   }
 
   private Table loadBehind() {
-    return MetadataHash.checked(name, () -> delegate.loadTable(identifier));
+    return HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
   }
 
-  private void requireLostKey(TableMetadata metadata) {
-    boolean encrypted =
-        EncryptionProperties.keyId(metadata.properties()) != null
-            || EncryptionProperties.masterKeyId(metadata) != null;
+  private void requireLostKey(boolean encrypted) {
     try {
       if (encrypted) {
         check();
       }
     } catch (IcebergCryptoException e) {
-      if (isLost(e)) {
+      if (KeyLoss.causes(e, hasKms)) {
         return;
       }
 
-      throw tampered(e) || e instanceof PlaintextException || isOfStorage(e)
+      throw KeyLoss.isTampering(e) || e instanceof PlaintextException || KeyLoss.isOfStorage(e)
           ? e
           : e.withHint(
               "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
@@ -172,13 +169,12 @@ public final class Purge {
         .inTable(name);
   }
 
-  /** A FileIO where the catalog behind gives none without a KMS, as Hive's does not; or null. */
-  private FileIO ownStorage(BaseTable table) {
+  private static boolean hasStorage(BaseTable table) {
     try {
       table.io();
-      return null;
+      return true;
     } catch (IllegalArgumentException e) {
-      return newFileIO.get();
+      return false;
     }
   }
 
@@ -188,17 +184,17 @@ public final class Purge {
    */
   private TableOperations operations() {
     try {
-      if (!(decorated.get() instanceof BaseTable table)) {
+      if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
         return null;
       }
 
       TableOperations ops = table.operations();
       ops.encryption(); // a table that lost its key id is refused by it
-      return EncryptionProperties.keyId(ops.current().properties()) != null ? ops : null;
+      return EncryptionProperties.keyId(ops.current().properties()) == null ? null : ops;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
     } catch (IcebergCryptoException e) {
-      if (tampered(e)) {
+      if (KeyLoss.isTampering(e)) {
         throw e; // says what to do with such a table
       }
 
@@ -228,11 +224,11 @@ public final class Purge {
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {
     String force =
-        isLost(e)
+        KeyLoss.causes(e, hasKms)
             ? String.format(
                 " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
                     + " '%s').",
-                name.replaceFirst("\\..*", ""), identifier)
+                catalogName, identifier)
             : "";
     return e.inTable(name)
         .withHint(
@@ -240,25 +236,5 @@ public final class Purge {
                 "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
                     + " which needs no key, and then delete the folder %s.%s",
                 location, force));
-  }
-
-  /**
-   * Whether the key cannot be had again by a login, a grant or a mended setting: the KMS has none
-   * of that name, another has its name, or nobody says where the KMS is.
-   */
-  private boolean isLost(IcebergCryptoException e) {
-    return e instanceof KeyNotFoundException
-        || e instanceof BadWrappedKeyException
-        || !hasKms && !isOfStorage(e);
-  }
-
-  /** A list that cannot be read, whatever the key: see {@link ReachableFiles}. */
-  private static boolean isOfStorage(IcebergCryptoException e) {
-    return e.getClass() == IcebergCryptoException.class;
-  }
-
-  /** A wrapped key that another key of the same name wrapped is a lost key. */
-  private static boolean tampered(IcebergCryptoException e) {
-    return e instanceof TamperedException && !(e instanceof BadWrappedKeyException);
   }
 }

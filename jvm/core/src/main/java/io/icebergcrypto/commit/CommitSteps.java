@@ -5,6 +5,7 @@ import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
@@ -85,7 +86,7 @@ public final class CommitSteps {
 
     String keyId = EncryptionProperties.keyId(metadata.properties());
     return TableMetadata.buildFrom(metadata)
-        .addEncryptionKey(NewKek.make(keys.tableName(), metadata, keyId, kms.get()))
+        .addEncryptionKey(Kek.make(keys.tableName(), metadata, keyId, kms.get()))
         .build();
   }
 

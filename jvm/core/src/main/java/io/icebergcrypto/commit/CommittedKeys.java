@@ -1,6 +1,8 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -34,7 +36,7 @@ final class CommittedKeys {
    * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
    * clocks that differ.
    */
-  static final Duration RETIRED = Duration.ofMillis(NewKek.LIFE_MS).plusDays(30);
+  static final Duration RETIRED = Duration.ofMillis(Kek.LIFE_MS).plusDays(30);
 
   // in order: Iceberg removes the first of a long list fastest
   private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();
@@ -135,7 +137,7 @@ final class CommittedKeys {
     List<EncryptedKey> keks = keys.values().stream().filter(this::isKek).toList();
     keks.stream().filter(kek -> !isRetired(kek, now)).forEach(kek -> needed.add(kek.keyId()));
     keks.stream()
-        .max(Comparator.comparingLong(NewKek::madeAt))
+        .max(Comparator.comparingLong(Kek::madeAt))
         .ifPresent(newest -> needed.add(newest.keyId()));
     return needed;
   }
@@ -165,7 +167,7 @@ final class CommittedKeys {
   }
 
   private static boolean isRetired(EncryptedKey kek, long now) {
-    long made = NewKek.madeAt(kek);
+    long made = Kek.madeAt(kek);
     return made > 0 && now - made > RETIRED.toMillis();
   }
 }

@@ -2,11 +2,13 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.io.StatisticsPolicy;
+import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
 
 /** What the properties of a catalog say. What is not understood is refused, not guessed. */
 public final class CatalogSettings {
@@ -79,10 +81,41 @@ public final class CatalogSettings {
     return statistics;
   }
 
+  /** What the catalog behind is configured with. */
+  public Map<String, String> propertiesBehind() {
+    Map<String, String> behind = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    behind.putAll(properties);
+    String type = behind.remove(EncryptionProperties.CATALOG_TYPE);
+    String impl = behind.remove(EncryptionProperties.CATALOG_IMPL);
+    if ((type == null) == (impl == null)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It must have one of the properties %s and %s; it has %s",
+              EncryptionProperties.CATALOG_TYPE,
+              EncryptionProperties.CATALOG_IMPL,
+              type == null ? "none" : "both"),
+          "Name the catalog that keeps the tables, for example "
+              + EncryptionProperties.CATALOG_TYPE
+              + "=rest.");
+    }
+
+    behind.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    behind.remove(CatalogProperties.CATALOG_IMPL);
+    behind.remove(KmsProperties.KMS_TYPE);
+    behind.remove(KmsProperties.KMS_IMPL);
+    if (type != null) {
+      behind.put(CatalogUtil.ICEBERG_CATALOG_TYPE, type);
+    } else {
+      behind.put(CatalogProperties.CATALOG_IMPL, impl);
+    }
+
+    return behind;
+  }
+
   /**
    * Whether the metadata of encrypted tables is to be authenticated.
    *
-   * @param byDefault whether it is where the property is not set
+   * @param byDefault what holds for this class of catalog when the property is left out
    */
   public boolean authenticatesMetadata(boolean byDefault) {
     boolean notTheDefault =

@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -28,7 +29,7 @@ public final class EncryptionProperties {
   /** The table properties of encryption. */
   public static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
 
-  /** Catalog property: the type of the catalog behind. */
+  /** Catalog property: the type of the catalog behind, such as rest. */
   public static final String CATALOG_TYPE = "encryption.catalog-type";
 
   /** Catalog property: the class of the catalog behind. */
@@ -84,6 +85,17 @@ public final class EncryptionProperties {
         .filter(id -> id != null && !ids.contains(id))
         .findFirst()
         .orElse(null);
+  }
+
+  /**
+   * Whether a table is encrypted, or was until somebody removed its key id: keys in its metadata,
+   * or the key of the snapshot in force, tell.
+   */
+  public static boolean wasEncrypted(TableMetadata metadata) {
+    Snapshot current = metadata.currentSnapshot();
+    return keyId(metadata.properties()) != null
+        || !metadata.encryptionKeys().isEmpty()
+        || current != null && current.keyId() != null;
   }
 
   /** The refusal of a plaintext table where the catalog allows encrypted ones only. */

@@ -40,6 +40,6 @@ public record FileInspection(
       json.put("aad_prefix_stored", pare.aadPrefixStored());
       json.put("aad_file_unique_length", pare.aadFileUniqueLength());
     }
-    return Json.object(json);
+    return Json.of(json);
   }
 }

@@ -5,8 +5,9 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.MetadataAuthentication;
-import io.icebergcrypto.integrity.MetadataCode.Place;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -19,10 +20,10 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * Authenticates the metadata of one encrypted table, on catalogs that keep no more than a pointer
- * to metadata.json: each commit carries a {@link MetadataCode}, and metadata without a valid one is
+ * to metadata.json: each commit carries a {@link MetadataMac}, and metadata without a valid one is
  * refused. Whoever writes to the storage, but may not use the master key, can then neither change
  * any field, nor put the metadata of another table or another version in place, nor (where the
- * pointer is out of reach, see {@link MetadataFolder}) make the table look like one without
+ * pointer is out of reach, see {@link AuthenticatedFolder}) make the table look like one without
  * encryption. What remains possible is in docs/metadata-authentication.md.
  *
  * <p>The code is part of the metadata that it authenticates, so both are committed at once. A table
@@ -143,8 +144,8 @@ public final class MetadataAuthenticator {
   private static boolean claims(TableMetadata metadata, String file) {
     return EncryptionProperties.keyId(metadata.properties()) != null
         || !metadata.encryptionKeys().isEmpty()
-        || metadata.properties().containsKey(MetadataCode.PROPERTY)
-        || file != null && MetadataFolder.uuid(file) != null;
+        || metadata.properties().containsKey(MetadataMac.PROPERTY)
+        || file != null && AuthenticatedFolder.uuid(file) != null;
   }
 
   /** A check of one metadata, which reads its file once, or not at all. */
@@ -176,7 +177,7 @@ public final class MetadataAuthenticator {
 
     /** What is wrong with the metadata, or null. */
     private String problem() {
-      String owner = MetadataFolder.uuid(file);
+      String owner = AuthenticatedFolder.uuid(file);
       if (owner != null && !owner.equals(metadata.uuid())) {
         return String.format(
             "it is of another table (UUID %s) than the file's folder says (%s)",
@@ -193,15 +194,15 @@ public final class MetadataAuthenticator {
       }
 
       keys.requireAuthenticatedWrapping(keyId);
-      String value = metadata.properties().get(MetadataCode.PROPERTY);
-      MetadataCode code = MetadataCode.parse(value);
+      String value = metadata.properties().get(MetadataMac.PROPERTY);
+      MetadataMac code = MetadataMac.parse(value);
       if (code == null) {
         return value == null
             ? String.format(
                 "it has no %s: a client that does not authenticate wrote the table, or somebody"
                     + " removed the code",
-                MetadataCode.PROPERTY)
-            : String.format("%s is not a code", MetadataCode.PROPERTY);
+                MetadataMac.PROPERTY)
+            : String.format("%s is not a code", MetadataMac.PROPERTY);
       }
 
       EncryptedKey kek = SigningKeys.find(metadata, keyId, code.kekId()).orElse(null);
@@ -214,14 +215,14 @@ public final class MetadataAuthenticator {
       return problem(code, keys.keyOf(code.format(), metadata, kek), kek);
     }
 
-    private String problem(MetadataCode code, SecretKeySpec key, EncryptedKey kek) {
-      Place place = Place.of(file);
-      JsonObject loaded = document(MetadataJson.of(metadata));
+    private String problem(MetadataMac code, SecretKeySpec key, EncryptedKey kek) {
+      MetadataPlace place = MetadataPlace.of(file);
+      JsonObject loaded = document(CanonicalJson.of(metadata));
       if (code.matches(loaded, place, key)) {
         return SigningKeys.retired(metadata, kek);
       }
 
-      if (code.format() == MetadataCode.Format.V1) {
+      if (code.format() == MetadataMac.Format.V1) {
         return mismatch(code, loaded, place, key);
       }
 
@@ -245,13 +246,13 @@ public final class MetadataAuthenticator {
 
     /** Why a code does not match: it tells old and foreign metadata from edited ones. */
     private String mismatch(
-        MetadataCode code, JsonObject document, Place place, SecretKeySpec key) {
+        MetadataMac code, JsonObject document, MetadataPlace place, SecretKeySpec key) {
       String folder =
           metadata
               .properties()
               .getOrDefault(
                   TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
-      Place own = new Place(Place.folderOf(folder + "/"), code.version());
+      MetadataPlace own = new MetadataPlace(MetadataPlace.folderOf(folder + "/"), code.version());
       if (code.matches(document, own, key)) {
         return own.folder().equals(place.folder())
             ? String.format(
@@ -300,8 +301,8 @@ public final class MetadataAuthenticator {
 
   /** Whether a file says what the catalog behind loaded. */
   public boolean isOf(MetadataFile file, TableMetadata loaded) {
-    return MetadataJson.canonical(document(MetadataJson.of(file.metadata())))
-        .equals(MetadataJson.canonical(document(MetadataJson.of(loaded))));
+    return CanonicalJson.canonical(document(CanonicalJson.of(file.metadata())))
+        .equals(CanonicalJson.canonical(document(CanonicalJson.of(loaded))));
   }
 
   /** A metadata file's JSON without what the catalog behind sets on load. */
@@ -328,10 +329,8 @@ public final class MetadataAuthenticator {
 
     String keyId = EncryptionProperties.keyId(metadata.properties());
     if (keyId == null) {
-      return metadata.properties().containsKey(MetadataCode.PROPERTY)
-          ? TableMetadata.buildFrom(metadata)
-              .removeProperties(Set.of(MetadataCode.PROPERTY))
-              .build()
+      return metadata.properties().containsKey(MetadataMac.PROPERTY)
+          ? TableMetadata.buildFrom(metadata).removeProperties(Set.of(MetadataMac.PROPERTY)).build()
           : metadata;
     }
 
@@ -347,23 +346,23 @@ public final class MetadataAuthenticator {
                 });
 
     if (!hadoop) {
-      String folder = MetadataFolder.of(base, metadata);
+      String folder = AuthenticatedFolder.of(base, metadata);
       if (!folder.equals(metadata.properties().get(TableProperties.WRITE_METADATA_LOCATION))) {
         builder.setProperties(Map.of(TableProperties.WRITE_METADATA_LOCATION, folder));
       }
     }
 
-    return signed(base, MetadataJson.asRead(builder.build()), kek);
+    return signed(base, CanonicalJson.asRead(builder.build()), kek);
   }
 
   private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
-    MetadataCode.Format format = MetadataCode.Format.V2;
+    MetadataMac.Format format = MetadataMac.Format.V2;
     SecretKeySpec key = keys.keyOf(format, complete, kek);
-    Place place = next(base, complete);
-    JsonObject json = document(MetadataJson.of(complete));
-    MetadataCode code = MetadataCode.of(format, json, place, key, kek.keyId());
-    TableMetadata signed = code.addTo(MetadataJson.of(complete));
-    if (!code.matches(document(MetadataJson.of(signed)), place, key)
+    MetadataPlace place = next(base, complete);
+    JsonObject json = document(CanonicalJson.of(complete));
+    MetadataMac code = MetadataMac.of(format, json, place, key, kek.keyId());
+    TableMetadata signed = code.addTo(CanonicalJson.of(complete));
+    if (!code.matches(document(CanonicalJson.of(signed)), place, key)
         || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
           "Nothing was committed: the code of the metadata of " + tableName + " would not match");
@@ -373,16 +372,16 @@ public final class MetadataAuthenticator {
   }
 
   /** Where the catalog behind will write the metadata file. */
-  private Place next(TableMetadata base, TableMetadata metadata) {
+  private MetadataPlace next(TableMetadata base, TableMetadata metadata) {
     String file = delegate.temp(metadata).metadataFileLocation("m");
     // the pointer will have it as the FileIO says it: Hadoop's takes a // for one /
-    String folder = Place.folderOf(delegate.io().newOutputFile(file).location());
+    String folder = MetadataPlace.folderOf(delegate.io().newOutputFile(file).location());
     if (hadoop) {
-      return new Place(
-          folder, base == null ? 1 : Place.of(base.metadataFileLocation()).version() + 1);
+      return new MetadataPlace(
+          folder, base == null ? 1 : MetadataPlace.of(base.metadataFileLocation()).version() + 1);
     }
 
-    return new Place(
-        folder, base == null ? 0 : Place.metastoreVersion(base.metadataFileLocation()) + 1);
+    return new MetadataPlace(
+        folder, base == null ? 0 : MetadataPlace.metastoreVersion(base.metadataFileLocation()) + 1);
   }
 }

@@ -2,11 +2,11 @@ package io.icebergcrypto.integrity;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.commit.NewKek;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Base64;
@@ -22,12 +22,12 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * The keys of a table's {@link MetadataCode}s, derived from its KEKs. The newest KEK signs while it
+ * The keys of a table's {@link MetadataMac}s, derived from its KEKs. The newest KEK signs while it
  * lives; an older one, or one past its life, vouches for nothing. All of it rests on the KMS: who
  * may not use the master key must not be able to make a KEK that it unwraps.
  */
 public final class SigningKeys {
-  private static final Comparator<EncryptedKey> BY_AGE = Comparator.comparingLong(NewKek::madeAt);
+  private static final Comparator<EncryptedKey> BY_AGE = Comparator.comparingLong(Kek::madeAt);
 
   private final String tableName;
   private final Supplier<? extends KeyManagementClient> kms;
@@ -73,12 +73,12 @@ public final class SigningKeys {
   /** The KEK that signs; empty when none lives, and a new one is to be made. */
   public static Optional<EncryptedKey> live(TableMetadata metadata, String keyId) {
     long now = Math.max(System.currentTimeMillis(), metadata.lastUpdatedMillis());
-    return newest(metadata, keyId).filter(kek -> NewKek.lives(kek, now));
+    return newest(metadata, keyId).filter(kek -> Kek.lives(kek, now));
   }
 
   /** Makes a KEK, as Iceberg's manager would with the next snapshot; it is then used for that. */
   EncryptedKey make(TableMetadata metadata, String keyId) {
-    return NewKek.make(tableName, metadata, keyId, kms.get());
+    return Kek.make(tableName, metadata, keyId, kms.get());
   }
 
   /** The KEK of an id. */
@@ -96,7 +96,7 @@ public final class SigningKeys {
           "its code was made with KEK %s, which %s has replaced", kek.keyId(), newest.keyId());
     }
 
-    return NewKek.lives(kek, metadata.lastUpdatedMillis())
+    return Kek.lives(kek, metadata.lastUpdatedMillis())
         ? null
         : String.format("its code was made with KEK %s, after that one's life", kek.keyId());
   }
@@ -108,7 +108,7 @@ public final class SigningKeys {
   }
 
   /** The key of codes of a format, from a KEK; one call of the KMS where that is not in memory. */
-  SecretKeySpec keyOf(MetadataCode.Format format, TableMetadata metadata, EncryptedKey kek) {
+  SecretKeySpec keyOf(MetadataMac.Format format, TableMetadata metadata, EncryptedKey kek) {
     // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
     String name =
         format
@@ -126,7 +126,7 @@ public final class SigningKeys {
               tableName,
               metadata.uuid(),
               () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
-      SecretKeySpec key = MetadataCode.key(format, bytes, metadata.uuid());
+      SecretKeySpec key = MetadataMac.key(format, bytes, metadata.uuid());
       if (bytes.hasArray()) {
         Arrays.fill(bytes.array(), (byte) 0); // a copy
       }

@@ -15,33 +15,9 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  */
 public interface EncryptionManagerFactory {
   /**
-   * Takes the catalog's properties, once, before the first table.
+   * The factory that a catalog's properties name.
    *
-   * @param catalogProperties the catalog's properties
-   */
-  default void initialize(Map<String, String> catalogProperties) {}
-
-  /**
-   * Makes the manager of one table.
-   *
-   * @param tableName the table's full name, for errors
-   * @param keys the table's {@code encryption-keys}: wrapped KEKs and encrypted manifest list keys
-   * @param tableKeyId the table's {@code encryption.key-id}, a master key in the KMS
-   * @param dataKeyLength the length of DEKs and KEKs in bytes: 16, 24 or 32
-   * @param kms wraps and unwraps KEKs
-   * @return a manager that extends Iceberg's StandardEncryptionManager
-   */
-  TableEncryptionManager create(
-      String tableName,
-      List<EncryptedKey> keys,
-      String tableKeyId,
-      int dataKeyLength,
-      KeyManagementClient kms);
-
-  /**
-   * Makes the factory that a catalog's properties name, or the default one.
-   *
-   * @throws InvalidConfigurationException when the class cannot be used
+   * @throws InvalidConfigurationException when there is no such class
    */
   static EncryptionManagerFactory load(Map<String, String> catalogProperties) {
     String impl = catalogProperties.get(EncryptionProperties.MANAGER_IMPL);
@@ -69,4 +45,28 @@ public interface EncryptionManagerFactory {
           e);
     }
   }
+
+  /**
+   * Takes the catalog's properties, once, before the first table.
+   *
+   * @param catalogProperties the catalog's properties
+   */
+  default void initialize(Map<String, String> catalogProperties) {}
+
+  /**
+   * Makes the manager of one table.
+   *
+   * @param tableName the table's full name, for errors
+   * @param keys the table's {@code encryption-keys}: wrapped KEKs and encrypted manifest list keys
+   * @param tableKeyId the table's {@code encryption.key-id}, a master key in the KMS
+   * @param dataKeyLength the length of DEKs and KEKs in bytes: 16, 24 or 32
+   * @param kms wraps and unwraps KEKs
+   * @return a manager that extends Iceberg's StandardEncryptionManager
+   */
+  TableEncryptionManager create(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms);
 }

@@ -2,13 +2,13 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.io.checked.ExpectedFile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.regex.Pattern;
 import org.apache.iceberg.ManifestListFile;
-import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
@@ -192,20 +192,10 @@ final class StatisticsFiles {
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) {
-        throw new FileInTable(manager.tableName(), location(), null).unreadableKeyMetadata(e);
+        throw new ExpectedFile(manager.tableName(), location(), null).unreadableKeyMetadata(e);
       }
 
-      return manager.decrypt(new WithKey(stored, new KeyMetadata(keyMetadata)));
-    }
-  }
-
-  private record WithKey(InputFile encryptedInputFile, EncryptionKeyMetadata keyMetadata)
-      implements EncryptedInputFile {}
-
-  private record KeyMetadata(ByteBuffer buffer) implements EncryptionKeyMetadata {
-    @Override
-    public EncryptionKeyMetadata copy() {
-      return new KeyMetadata(buffer.duplicate());
+      return manager.decrypt(EncryptedFiles.encryptedInput(stored, keyMetadata));
     }
   }
 

@@ -2,6 +2,8 @@ package io.icebergcrypto.io;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
+import io.icebergcrypto.io.checked.AuthenticatedInputFile;
+import io.icebergcrypto.io.checked.OpenParquetFile;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
@@ -195,10 +197,10 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /** The file is going to be encrypted: it is taken out of {@link KeylessFileIO}'s guard. */
+  /** The file is going to be encrypted: it is taken out of {@link PlaintextGuard}'s guard. */
   @Override
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
-    OutputFile output = KeylessOutputFile.encrypted(plainOutput);
+    OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
     int length = dataKeyLength;
     return length == firstDataKeyLength
         ? super.encrypt(output)
@@ -212,23 +214,24 @@ public class TableEncryptionManager extends StandardEncryptionManager {
    */
   @Override
   public NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted) {
-    return decrypt(encrypted, new OpenFile());
+    return decrypt(encrypted, new OpenParquetFile());
   }
 
   @Override
   public Iterable<InputFile> decrypt(Iterable<EncryptedInputFile> encrypted) {
-    OpenFile openFile = new OpenFile(); // a reader asks for all of its files at once
+    OpenParquetFile openFile = new OpenParquetFile(); // a reader asks for all of its files at once
     return () ->
         StreamSupport.stream(encrypted.spliterator(), false)
             .map(file -> (InputFile) decrypt(file, openFile))
             .iterator();
   }
 
-  private NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted, OpenFile openFile) {
+  private NativeEncryptionInputFile decrypt(
+      EncryptedInputFile encrypted, OpenParquetFile openFile) {
     return encrypted instanceof NativeEncryptionInputFile decrypted
         ? decrypted
-        : new DecryptedInputFile(
-            tableName, KeylessInputFile.withKey(encrypted), super::decrypt, openFile);
+        : new AuthenticatedInputFile(
+            tableName, GuardedInputFile.withoutGuard(encrypted), super::decrypt, openFile);
   }
 
   /** All keys that this manager knows, those of uncommitted manifest lists included. */

@@ -12,6 +12,7 @@ import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptingFileIO;
+import org.apache.iceberg.encryption.PlaintextEncryptionManager;
 import org.apache.iceberg.io.DelegateFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
@@ -53,6 +54,13 @@ public class TableFileIO implements FileIO {
     return storage instanceof SupportsPrefixOperations prefixes
         ? new WithPrefix(io, prefixes)
         : new TableFileIO(io);
+  }
+
+  /** The storage below a FileIO of Iceberg's that decrypts; any other FileIO is its own. */
+  public static FileIO storageBelow(FileIO io) {
+    return io instanceof EncryptingFileIO
+        ? EncryptingFileIO.combine(io, PlaintextEncryptionManager.instance())
+        : io;
   }
 
   /**

@@ -117,7 +117,8 @@ class PointerCatalogsTest {
     TestLake.append(table, 2);
     replace(metadataFile(table), old);
     assertThatThrownBy(() -> TestLake.ids(open(Map.of()).loadTable(T)))
-        .hasMessageMatching("(?s).*(was put in the place of version|snapshot).*");
+        .hasMessageContaining(
+            server == PointerServer.NESSIE ? "zzz" : "was put in the place of version");
   }
 
   @Test

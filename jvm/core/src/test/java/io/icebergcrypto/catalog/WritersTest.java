@@ -73,11 +73,14 @@ class WritersTest extends LakeFixture {
     Random random = new Random(Fuzz.SEED);
     Set<String> committed = new HashSet<>();
     for (int kill = 0; kill < KILLS; kill++) {
-      List<String> output = killed(kill * 1_000_000L, random.nextInt(400));
+      // the first one has committed by then, so there is something to lose
+      String from = kill == 0 ? "COMMITTED " : "READY";
+      List<String> output = killed(kill * 1_000_000L, from, random.nextInt(400));
       // what was reported as committed is there; the last one may be there without a report
       assertThat(ids("ROW ", output)).containsAll(committed);
       committed.addAll(ids("COMMITTED ", output));
     }
+    assertThat(committed).isNotEmpty();
     assertThat(ids("ROW ", check())).containsAll(committed);
   }
 
@@ -95,14 +98,19 @@ class WritersTest extends LakeFixture {
     return output;
   }
 
-  /** Starts a writer and kills it -9 so many milliseconds after it is ready; gives what it said. */
-  private List<String> killed(long firstId, int afterMs) throws Exception {
+  /**
+   * Starts a writer and kills it -9 so many milliseconds after the first line that starts with a
+   * word; gives what it said.
+   */
+  private List<String> killed(long firstId, String from, int afterMs) throws Exception {
     Process process = start("write", String.valueOf(firstId));
     List<String> output = new ArrayList<>();
+    boolean told = false;
     try (BufferedReader out = process.inputReader()) {
       for (String line = out.readLine(); line != null; line = out.readLine()) {
         output.add(line);
-        if (line.equals("READY")) {
+        if (!told && line.startsWith(from)) {
+          told = true;
           // not Process.destroyForcibly, which closes the stream that is read here
           CompletableFuture.delayedExecutor(afterMs, TimeUnit.MILLISECONDS)
               .execute(process.toHandle()::destroyForcibly);

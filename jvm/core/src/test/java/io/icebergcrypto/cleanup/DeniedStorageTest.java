@@ -68,7 +68,7 @@ class DeniedStorageTest extends LakeFixture {
     storage.setConf(new Configuration());
     assertThatThrownBy(
             () ->
-                new KeylessPurge("lake.db.t", metadata, storage)
+                new LostKeyPurge("lake.db.t", metadata, storage)
                     .run(() -> Assertions.fail("dropped")))
         .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll("lake.db.t", "nothing was dropped", "cannot be listed: denied");

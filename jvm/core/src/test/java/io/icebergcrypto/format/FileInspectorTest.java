@@ -59,24 +59,24 @@ class FileInspectorTest {
   void json() throws IOException {
     assertThat(FileInspector.inspect(TestFiles.input(new byte[0])).toJson())
         .isEqualTo(
-            "{\"path\": \"s3://bucket/db/t/file\", \"length\": 0, \"magic\": \"EMPTY\","
-                + " \"format\": \"empty\", \"encrypted\": false}");
+            "{\"path\":\"s3://bucket/db/t/file\",\"length\":0,\"magic\":\"EMPTY\","
+                + "\"format\":\"empty\",\"encrypted\":false}");
     assertThat(FileInspector.inspect(TestFiles.input(TestFiles.ags1(new byte[10]))).toJson())
         .isEqualTo(
-            "{\"path\": \"s3://bucket/db/t/file\", \"length\": 46, \"magic\": \"AGS1\","
-                + " \"format\": \"aes-gcm-stream\", \"encrypted\": true, \"block_size\": 1048576,"
-                + " \"block_count\": 1, \"plaintext_length\": 10}");
+            "{\"path\":\"s3://bucket/db/t/file\",\"length\":46,\"magic\":\"AGS1\","
+                + "\"format\":\"aes-gcm-stream\",\"encrypted\":true,\"block_size\":1048576,"
+                + "\"block_count\":1,\"plaintext_length\":10}");
     byte[] footer =
         TestFiles.footer(TestFiles.cryptoMetaData(true, null, new byte[8], true, null), 50);
     byte[] pare = TestFiles.pare(footer);
     assertThat(FileInspector.inspect(TestFiles.input(pare)).toJson())
         .isEqualTo(
             String.format(
-                "{\"path\": \"s3://bucket/db/t/file\", \"length\": %d, \"magic\": \"PARE\","
-                    + " \"format\": \"parquet\", \"encrypted\": true,"
-                    + " \"algorithm\": \"AES_GCM_CTR_V1\", \"footer_length\": %d,"
-                    + " \"aad_prefix_supplied\": true, \"aad_prefix_stored\": false,"
-                    + " \"aad_file_unique_length\": 8}",
+                "{\"path\":\"s3://bucket/db/t/file\",\"length\":%d,\"magic\":\"PARE\","
+                    + "\"format\":\"parquet\",\"encrypted\":true,"
+                    + "\"algorithm\":\"AES_GCM_CTR_V1\",\"footer_length\":%d,"
+                    + "\"aad_prefix_supplied\":true,\"aad_prefix_stored\":false,"
+                    + "\"aad_file_unique_length\":8}",
                 pare.length, footer.length));
   }
 

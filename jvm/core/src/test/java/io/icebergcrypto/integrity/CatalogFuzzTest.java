@@ -9,10 +9,12 @@ import com.google.gson.JsonParser;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.integrity.MetadataCode.Format;
-import io.icebergcrypto.integrity.MetadataCode.Place;
+import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
@@ -67,11 +69,11 @@ class CatalogFuzzTest {
         round -> {
           String tag = round.oneOf("v1.12.", "v2.hmac-sha256.12.");
           String value = round.mutated(tag + code64);
-          MetadataCode code = MetadataCode.parse(value);
+          MetadataMac code = MetadataMac.parse(value);
           if (code != null) {
             assertThat(code.code()).hasSize(32);
             assertThat(code.version()).isNotNegative();
-            assertThat(MetadataCode.parse(code.value())).isEqualTo(code);
+            assertThat(MetadataMac.parse(code.value())).isEqualTo(code);
           }
 
           return code != null;
@@ -84,12 +86,13 @@ class CatalogFuzzTest {
         1,
         round -> {
           String file = round.mutated(round.oneOf(FILE, "file:/w/t/metadata/v3.metadata.json"));
-          Place place = Place.of(file);
+          MetadataPlace place = MetadataPlace.of(file);
           assertThat(place.version()).isGreaterThanOrEqualTo(-1);
-          String uuid = MetadataFolder.uuid(file);
+          String uuid = AuthenticatedFolder.uuid(file);
           assertThat(uuid == null || uuid.length() == 36).isTrue();
           // a manifest is never put into the folder that only we write
-          assertThat(MetadataFolder.uuid(MetadataFolder.above(file)) == null || uuid != null)
+          assertThat(
+                  AuthenticatedFolder.uuid(AuthenticatedFolder.above(file)) == null || uuid != null)
               .isTrue();
           return uuid != null;
         });
@@ -133,16 +136,17 @@ class CatalogFuzzTest {
             .discardChanges()
             .build();
     Format format = Format.V2;
-    SecretKeySpec key = MetadataCode.key(format, ByteBuffer.wrap(kek), UUID);
-    JsonObject document = MetadataJson.of(MetadataJson.asRead(metadata));
+    SecretKeySpec key = MetadataMac.key(format, ByteBuffer.wrap(kek), UUID);
+    JsonObject document = CanonicalJson.of(CanonicalJson.asRead(metadata));
     TableMetadata signed =
-        MetadataCode.of(format, document, Place.of(FILE), key, "kek").addTo(document);
+        MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek").addTo(document);
     String own = TableMetadataParser.toJson(signed);
     document.addProperty("later", 1.50); // which this Iceberg does not know
     JsonObject whole =
         JsonParser.parseString(
                 TableMetadataParser.toJson(
-                    MetadataCode.of(format, document, Place.of(FILE), key, "kek").addTo(document)))
+                    MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek")
+                        .addTo(document)))
             .getAsJsonObject();
     whole.addProperty("later", 1.50);
     Fuzz.run(
@@ -178,13 +182,13 @@ class CatalogFuzzTest {
         round -> {
           JsonObject document;
           try {
-            document = MetadataJson.parse(round.mutated(valid));
+            document = CanonicalJson.parse(round.mutated(valid));
           } catch (IllegalArgumentException e) {
             return false;
           }
 
-          String canonical = MetadataJson.canonical(document);
-          assertThat(MetadataJson.canonical(MetadataJson.parse(canonical))).isEqualTo(canonical);
+          String canonical = CanonicalJson.canonical(document);
+          assertThat(CanonicalJson.canonical(CanonicalJson.parse(canonical))).isEqualTo(canonical);
           return true;
         });
   }

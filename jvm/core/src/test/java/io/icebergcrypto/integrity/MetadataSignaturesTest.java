@@ -15,11 +15,12 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.commit.NewKek;
-import io.icebergcrypto.config.MetadataAuthentication;
-import io.icebergcrypto.integrity.MetadataCode.Format;
-import io.icebergcrypto.integrity.MetadataCode.Place;
+import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
@@ -105,7 +106,7 @@ class MetadataSignaturesTest extends LakeFixture {
   }
 
   private static void change(Path file, Consumer<JsonObject> change) throws IOException {
-    JsonObject json = MetadataJson.parse(text(file));
+    JsonObject json = CanonicalJson.parse(text(file));
     change.accept(json);
     write(file, json.toString());
   }
@@ -113,7 +114,7 @@ class MetadataSignaturesTest extends LakeFixture {
   /** What another client with the key would have written: the file, changed and then signed. */
   private void sign(Path file, Format format, String kekId, Consumer<JsonObject> change)
       throws IOException {
-    JsonObject json = MetadataJson.parse(text(file));
+    JsonObject json = CanonicalJson.parse(text(file));
     change.accept(json);
     byte[] bytes = json.toString().getBytes(StandardCharsets.UTF_8);
     InMemoryFileIO io = new InMemoryFileIO();
@@ -121,20 +122,20 @@ class MetadataSignaturesTest extends LakeFixture {
     TableMetadata metadata = MetadataFile.read(io, "x.metadata.json").metadata();
     EncryptedKey kek = SigningKeys.find(metadata, "k1", kekId).orElseThrow();
     ByteBuffer key = catalog.kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
-    SecretKeySpec derived = MetadataCode.key(format, key, metadata.uuid());
-    MetadataCode code =
-        MetadataCode.of(
+    SecretKeySpec derived = MetadataMac.key(format, key, metadata.uuid());
+    MetadataMac code =
+        MetadataMac.of(
             format,
-            format == Format.V1 ? MetadataJson.of(metadata) : json,
-            Place.of(file.toString()),
+            format == Format.V1 ? CanonicalJson.of(metadata) : json,
+            MetadataPlace.of(file.toString()),
             derived,
             kekId);
-    json.getAsJsonObject("properties").addProperty(MetadataCode.PROPERTY, code.value());
+    json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, code.value());
     write(file, json.toString());
   }
 
   private static String kekId(Table table) {
-    return MetadataCode.parse(metadata(table).properties().get(MetadataCode.PROPERTY)).kekId();
+    return MetadataMac.parse(metadata(table).properties().get(MetadataMac.PROPERTY)).kekId();
   }
 
   /** The metadata that it has, past what it holds in memory. */
@@ -232,7 +233,7 @@ class MetadataSignaturesTest extends LakeFixture {
         sign(file, Format.V2, kekId(table), LATER.get("at the top"));
       }
 
-      JsonObject forged = MetadataJson.parse(text(file));
+      JsonObject forged = CanonicalJson.parse(text(file));
       MetadataAuthenticationTest.dropSnapshots(forged);
       try (EncryptedCatalog raced = lake.open(Map.of("io-impl", Watched.class.getName()))) {
         Watched.give(file, forged.toString());
@@ -253,7 +254,7 @@ class MetadataSignaturesTest extends LakeFixture {
     Table old = reloaded();
     assertThat(TestLake.ids(old)).containsExactly(1L);
     TestLake.append(old, 2);
-    assertThat(metadata(old).properties().get(MetadataCode.PROPERTY)).startsWith("v2.hmac-sha256.");
+    assertThat(metadata(old).properties().get(MetadataMac.PROPERTY)).startsWith("v2.hmac-sha256.");
     assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
     sign(file(old), Format.V1, kekId(old), json -> {});
     change(file(old), MetadataAuthenticationTest::dropSnapshots);
@@ -294,7 +295,7 @@ class MetadataSignaturesTest extends LakeFixture {
     lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
     String location = metadata(lake.openStock().loadTable(T)).metadataFileLocation();
     Path file = TestLake.path(location);
-    JsonObject forged = MetadataJson.parse(text(file));
+    JsonObject forged = CanonicalJson.parse(text(file));
     MetadataAuthenticationTest.dropSnapshots(forged);
     try (EncryptedCatalog raced = lake.open(Map.of("io-impl", Watched.class.getName()))) {
       Watched.give(file, forged.toString());
@@ -379,7 +380,7 @@ class MetadataSignaturesTest extends LakeFixture {
     long made = System.currentTimeMillis() - days * DAY;
     entry(json, kekId)
         .getAsJsonObject("properties")
-        .addProperty(NewKek.TIMESTAMP, String.valueOf(made));
+        .addProperty(Kek.TIMESTAMP, String.valueOf(made));
   }
 
   @Test
@@ -436,7 +437,7 @@ class MetadataSignaturesTest extends LakeFixture {
             "older",
             catalog.kms().wrapKey(ByteBuffer.wrap(new byte[16]), "k1"),
             "k1",
-            Map.of(NewKek.TIMESTAMP, "1"));
+            Map.of(Kek.TIMESTAMP, "1"));
     TableMetadata both =
         TableMetadata.buildFrom(metadata)
             .removeEncryptionKey(kekId)
@@ -447,7 +448,7 @@ class MetadataSignaturesTest extends LakeFixture {
     for (String timestamp : new String[] {"1", "x", "-9223372036854775808"}) {
       EncryptedKey odd =
           new BaseEncryptedKey(
-              "odd", older.encryptedKeyMetadata(), "k1", Map.of(NewKek.TIMESTAMP, timestamp));
+              "odd", older.encryptedKeyMetadata(), "k1", Map.of(Kek.TIMESTAMP, timestamp));
       TableMetadata only =
           TableMetadata.buildFrom(metadata)
               .removeEncryptionKey(kekId)

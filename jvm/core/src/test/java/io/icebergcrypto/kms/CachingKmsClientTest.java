@@ -24,6 +24,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -134,12 +135,21 @@ class CachingKmsClientTest {
   void threadsThatAskAtOnceShareOneCall() throws Exception {
     CachingKmsClient client = client(60_000);
     gate = new CountDownLatch(1);
-    ExecutorService threads = Executors.newFixedThreadPool(16);
+    List<Thread> asking = new CopyOnWriteArrayList<>();
+    ExecutorService threads =
+        Executors.newFixedThreadPool(
+            16,
+            work -> {
+              Thread thread = new Thread(work);
+              asking.add(thread);
+              return thread;
+            });
     List<Future<ByteBuffer>> answers = new ArrayList<>();
     for (int i = 0; i < 16; i++) {
       answers.add(threads.submit(() -> client.unwrapKey(wrapped(7), "k")));
     }
-    while (UNWRAPS.get() == 0) {
+    // all of them have asked: one waits for the KMS, the others for that one's answer
+    while (UNWRAPS.get() == 0 || !asking.stream().allMatch(CachingKmsClientTest::waits)) {
       Thread.onSpinWait();
     }
     gate.countDown();
@@ -148,6 +158,11 @@ class CachingKmsClientTest {
     }
     threads.shutdown();
     assertThat(UNWRAPS).hasValue(1);
+  }
+
+  private static boolean waits(Thread thread) {
+    return thread.getState() == Thread.State.WAITING
+        || thread.getState() == Thread.State.TIMED_WAITING;
   }
 
   @Test

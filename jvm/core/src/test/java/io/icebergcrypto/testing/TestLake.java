@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -177,6 +178,18 @@ public final class TestLake {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /** Every file below a folder, with what differs once it was written again. */
+  public static Map<Path, String> states(Path root) throws IOException {
+    Map<Path, String> states = new TreeMap<>();
+    try (Stream<Path> all = Files.walk(root)) {
+      for (Path file : all.filter(Files::isRegularFile).toList()) {
+        states.put(file, Files.getLastModifiedTime(file) + ", " + Files.size(file) + " bytes");
+      }
+    }
+
+    return states;
   }
 
   /** What a file starts with. */

@@ -61,7 +61,7 @@ public final class PythonApi {
    * @return {@link io.icebergcrypto.kms.CachingKmsClient#snapshot()} as JSON
    */
   public static String kmsMetrics(SparkSession spark, String catalog) {
-    return in(spark, () -> Json.object(catalog(spark, catalog).kms().snapshot()));
+    return in(spark, () -> Json.of(catalog(spark, catalog).kms().snapshot()));
   }
 
   /**

@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.spark.metadata.MetadataTableWithoutKeys;
+import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
 import java.util.Map;
 import java.util.TreeMap;
@@ -193,7 +193,7 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   /** A loaded table as Spark's users get it. */
   private Table forUser(Table table) {
-    return encrypted.exposesKeyMetadata() ? table : MetadataTableWithoutKeys.hide(table);
+    return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
   }
 
   private synchronized PathTables byPath() {

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.io.OpenFile;
+import io.icebergcrypto.io.checked.OpenParquetFile;
 import java.security.GeneralSecurityException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskFailureListener;
@@ -12,7 +12,7 @@ import org.apache.spark.util.TaskFailureListener;
  * ("GCM tag check failed") names neither. Ours is added to it as suppressed, which Spark's message
  * shows.
  */
-public final class FailedReads implements OpenFile.Watcher {
+public final class FailedReads implements OpenParquetFile.Watcher {
   private static final String HINT =
       "Bytes of the file were changed, or it was exchanged for another file of this table, of"
           + " another one, or an older version. Restore it from a backup or an object version;"
@@ -24,7 +24,7 @@ public final class FailedReads implements OpenFile.Watcher {
   }
 
   @Override
-  public void watch(OpenFile file) {
+  public void watch(OpenParquetFile file) {
     TaskContext task = TaskContext.get();
     if (task != null) {
       TaskFailureListener listener = (context, error) -> explain(file, error);
@@ -32,7 +32,7 @@ public final class FailedReads implements OpenFile.Watcher {
     }
   }
 
-  private static void explain(OpenFile file, Throwable error) {
+  private static void explain(OpenParquetFile file, Throwable error) {
     Throwable failure = parquetFailure(error);
     if (failure != null) {
       error.addSuppressed(

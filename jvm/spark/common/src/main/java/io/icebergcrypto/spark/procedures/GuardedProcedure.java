@@ -2,7 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.io.StatisticsPolicy;
+import io.icebergcrypto.config.StatisticsPolicy;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;

@@ -3,7 +3,7 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
-import io.icebergcrypto.audit.TableFile;
+import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
@@ -176,7 +176,7 @@ public final class TableVerifier {
 
   private Dataset<Row> namedByMetadata() {
     List<Row> rows =
-        TableFile.namedByMetadata(table, allSnapshots).stream()
+        ReachableFile.namedByMetadata(table, allSnapshots).stream()
             .map(f -> RowFactory.create(f.kind().label(), f.path(), f.format(), f.length()))
             .toList();
     return spark.createDataFrame(rows, FILE);

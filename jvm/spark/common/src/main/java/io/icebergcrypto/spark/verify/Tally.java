@@ -3,9 +3,7 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.audit.FileKind;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -107,19 +105,18 @@ final class Tally {
     return groups.values().stream().mapToLong(sums -> sums[1]).sum();
   }
 
-  /** One map a kind and magic: kind, magic (null: unreadable), encrypted, files, bytes. */
-  List<Map<String, Object>> counts() {
-    List<Map<String, Object>> counts = new ArrayList<>();
-    groups.forEach(
-        (group, sums) -> {
-          Map<String, Object> count = new LinkedHashMap<>();
-          count.put("kind", group.kind());
-          count.put("magic", group.magic().isEmpty() ? null : group.magic());
-          count.put("encrypted", group.encrypted());
-          count.put("files", sums[0]);
-          count.put("bytes", sums[1]);
-          counts.add(count);
-        });
-    return counts;
+  /** The sums for each kind and magic. */
+  List<Count> counts() {
+    return groups.entrySet().stream()
+        .map(entry -> Count.of(entry.getKey(), entry.getValue()))
+        .toList();
+  }
+
+  /** The files of one kind that start alike; a null magic: they could not be read. */
+  record Count(String kind, String magic, boolean encrypted, long files, long bytes) {
+    private static Count of(Group group, long[] sums) {
+      String magic = group.magic().isEmpty() ? null : group.magic();
+      return new Count(group.kind(), magic, group.encrypted(), sums[0], sums[1]);
+    }
   }
 }

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.config.MetadataAuthentication;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,16 +37,7 @@ public final class VerifyResult implements AutoCloseable {
    * @param problem what is wrong
    * @param hint what to do
    */
-  record Problem(String kind, String path, String problem, String hint) {
-    Map<String, Object> toMap() {
-      Map<String, Object> map = new LinkedHashMap<>();
-      map.put("kind", kind);
-      map.put("path", path);
-      map.put("problem", problem);
-      map.put("hint", hint);
-      return map;
-    }
-  }
+  record Problem(String kind, String path, String problem, String hint) {}
 
   private final Subject subject;
   private final List<Dataset<Row>> levels;
@@ -84,8 +75,8 @@ public final class VerifyResult implements AutoCloseable {
     json.put("seconds", seconds);
     json.put("counts", tally.counts());
     json.put("problem_count", tally.problemCount());
-    json.put("problems", tally.problems().stream().map(Problem::toMap).toList());
-    return Json.object(json);
+    json.put("problems", tally.problems());
+    return Json.of(json);
   }
 
   /** Releases the cached DataFrame. */

@@ -1,0 +1,31 @@
+package io.icebergcrypto.cleanup;
+
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.TamperedException;
+
+/** Tells a lost master key from other reasons why a table cannot be read. */
+final class KeyLoss {
+  private KeyLoss() {}
+
+  /**
+   * Whether no login, grant or mended setting would give the key: the KMS has none of that name,
+   * another key has its name, or no KMS is configured.
+   */
+  static boolean causes(IcebergCryptoException e, boolean hasKms) {
+    return e instanceof KeyNotFoundException
+        || e instanceof BadWrappedKeyException
+        || !hasKms && !isOfStorage(e);
+  }
+
+  /** Whether a list or manifest cannot be read, whatever the key: see {@link ReachableFiles}. */
+  static boolean isOfStorage(IcebergCryptoException e) {
+    return e.getClass() == IcebergCryptoException.class;
+  }
+
+  /** Whether bytes were changed. A KEK that another key of the same name wrapped is a lost key. */
+  static boolean isTampering(IcebergCryptoException e) {
+    return e instanceof TamperedException && !(e instanceof BadWrappedKeyException);
+  }
+}

@@ -1,0 +1,202 @@
+package io.icebergcrypto.integrity;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.MetadataPlace;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+
+/**
+ * The message authentication code of a table's metadata, as the table property {@code
+ * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<code in hex>.<id of the
+ * KEK>}.
+ *
+ * <p>The code is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the
+ * place of the metadata file (folder and version) and the file's own JSON, this one property left
+ * out. So members that the signer's Iceberg knows and the reader's does not are authenticated, too.
+ * Its key is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter
+ * mode, one block), with the table's UUID as the context: nobody makes a code without the KMS's
+ * consent, and the code of one table is not valid for another.
+ *
+ * @param format how it was made
+ * @param version the number in the name of the metadata file that the code was made for
+ * @param code 32 bytes
+ * @param kekId the key id, in {@code encryption-keys}, of the KEK that the code's key comes from
+ */
+public record MetadataMac(Format format, int version, byte[] code, String kekId) {
+  /** Table property: the code. Only commits of this catalog set it. */
+  public static final String PROPERTY = EncryptionProperties.METADATA_MAC;
+
+  private static final String ALGORITHM = "HmacSHA256";
+  private static final String PROPERTIES = "properties";
+  private static final Pattern SYNTAX =
+      Pattern.compile("(v1|v2\\.hmac-sha256)\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
+
+  /** Ways to make a code. The last one is for new ones; all are checked. */
+  public enum Format {
+    /** Over {@link TableMetadataParser#toJson}; empty top-level members are left out. */
+    V1("v1", "io.icebergcrypto table metadata authentication v1"),
+
+    /** Over the file's own JSON. */
+    V2("v2.hmac-sha256", "io.icebergcrypto table metadata authentication v2");
+
+    private final String tag;
+    private final byte[] label;
+
+    Format(String tag, String label) {
+      this.tag = tag;
+      this.label = label.getBytes(StandardCharsets.US_ASCII);
+    }
+  }
+
+  /** Reads the property's value; null when it is not one. */
+  public static MetadataMac parse(String value) {
+    Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
+    return matcher.matches()
+        ? new MetadataMac(
+            matcher.group(1).equals(Format.V1.tag) ? Format.V1 : Format.V2,
+            Integer.parseInt(matcher.group(2)),
+            HexFormat.of().parseHex(matcher.group(3)),
+            matcher.group(4))
+        : null;
+  }
+
+  /** The property's value. */
+  public String value() {
+    return format.tag + "." + version + "." + HexFormat.of().formatHex(code) + "." + kekId;
+  }
+
+  /**
+   * Derives the key of a table's codes.
+   *
+   * @param format each has keys of its own
+   * @param kek the bytes of the KEK; the caller overwrites them
+   * @param uuid the table's UUID
+   */
+  static SecretKeySpec key(Format format, ByteBuffer kek, String uuid) {
+    byte[] bytes = new byte[kek.remaining()];
+    kek.duplicate().get(bytes);
+    try {
+      Mac mac = Mac.getInstance(ALGORITHM);
+      mac.init(new SecretKeySpec(bytes, ALGORITHM));
+      mac.update(new byte[] {0, 0, 0, 1}); // the block's number
+      mac.update(format.label);
+      mac.update((byte) 0);
+      mac.update(uuid.getBytes(StandardCharsets.UTF_8));
+      mac.update(new byte[] {0, 0, 1, 0}); // 256 bits
+      return new SecretKeySpec(mac.doFinal(), ALGORITHM);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+    }
+  }
+
+  /**
+   * Makes the code of a document at a place.
+   *
+   * @param document the metadata file's JSON, with another code or none; it stays as it is
+   */
+  static MetadataMac of(
+      Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
+    try {
+      Mac mac = Mac.getInstance(ALGORITHM);
+      mac.init(key);
+      mac.update(
+          StandardCharsets.UTF_8
+              .newEncoder() // half of a surrogate pair is an error, not a question mark
+              .encode(CharBuffer.wrap(authenticated(format, document, place))));
+      return new MetadataMac(format, place.version(), mac.doFinal(), kekId);
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException("it has text that is no Unicode", e);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
+    }
+  }
+
+  /** Whether this is the code of a document at a place. */
+  boolean matches(JsonObject document, MetadataPlace place, SecretKeySpec key) {
+    try {
+      return MessageDigest.isEqual(code, of(format, document, place, key, kekId).code());
+    } catch (IllegalArgumentException e) {
+      return false;
+    }
+  }
+
+  /** A document's metadata with this code in its properties, as a reader of the file will have. */
+  TableMetadata addTo(JsonObject document) {
+    JsonObject properties = withoutCode(document).getAsJsonObject(PROPERTIES);
+    properties.addProperty(PROPERTY, value());
+    JsonObject signed = copy(document);
+    signed.add(PROPERTIES, properties);
+    return TableMetadataParser.fromJson(signed.toString());
+  }
+
+  /** What the code is made over. */
+  private static String authenticated(Format format, JsonObject document, MetadataPlace place) {
+    JsonObject metadata = withoutCode(document);
+    if (format == Format.V1) {
+      metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
+    }
+
+    JsonObject all = new JsonObject();
+    all.addProperty("file-version", place.version());
+    all.addProperty("folder", place.folder());
+    all.add("metadata", metadata);
+    return CanonicalJson.canonical(all);
+  }
+
+  private static JsonObject withoutCode(JsonObject document) {
+    JsonObject copy = copy(document);
+    if (document.get(PROPERTIES) instanceof JsonObject properties) {
+      JsonObject others = copy(properties);
+      others.remove(PROPERTY);
+      copy.add(PROPERTIES, others);
+    }
+
+    return copy;
+  }
+
+  /** Another object with the same members; they are shared. */
+  private static JsonObject copy(JsonObject object) {
+    JsonObject copy = new JsonObject();
+    object.entrySet().forEach(member -> copy.add(member.getKey(), member.getValue()));
+    return copy;
+  }
+
+  private static boolean isEmpty(JsonElement value) {
+    return value.isJsonNull()
+        || value instanceof JsonArray array && array.isEmpty()
+        || value instanceof JsonObject object && object.isEmpty();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof MetadataMac that && value().equals(that.value());
+  }
+
+  @Override
+  public int hashCode() {
+    return value().hashCode();
+  }
+
+  @Override
+  public String toString() {
+    return value();
+  }
+}

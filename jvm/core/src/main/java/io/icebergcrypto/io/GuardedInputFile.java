@@ -1,0 +1,78 @@
+package io.icebergcrypto.io;
+
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import java.util.Set;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * A file of an encrypted table that is opened without a key. It is read only if its first bytes say
+ * that it is not part of the data.
+ */
+final class GuardedInputFile implements InputFile {
+  private final String tableName;
+  private final InputFile stored;
+  private final Set<FileMagic> readable;
+
+  /**
+   * Guards a file.
+   *
+   * @param readable what it may be
+   */
+  GuardedInputFile(String tableName, InputFile stored, Set<FileMagic> readable) {
+    this.tableName = tableName;
+    this.stored = stored;
+    this.readable = readable;
+  }
+
+  /** A file that has a key, taken out of the guard. */
+  static EncryptedInputFile withoutGuard(EncryptedInputFile file) {
+    return file.encryptedInputFile() instanceof GuardedInputFile guarded
+        ? EncryptedFiles.encryptedInput(guarded.stored, file.keyMetadata())
+        : file;
+  }
+
+  @Override
+  public long getLength() {
+    return stored.getLength();
+  }
+
+  /**
+   * Opens the file.
+   *
+   * @throws PlaintextException when it is a file of the table: it should have a key
+   */
+  @Override
+  public SeekableInputStream newStream() {
+    if (readable.isEmpty() || !readable.contains(FileInspector.magic(stored))) {
+      throw new PlaintextException(
+              String.format("file %s is not encrypted: the table has no key for it", location()),
+              "A client without encryption, or somebody with access to catalog and storage, put it"
+                  + " there: find out who. Verify the table, and roll it back to a snapshot without"
+                  + " the file. To read the file all the same, set the catalog property"
+                  + " encryption.plaintext-files=allow.")
+          .inTable(tableName);
+    }
+
+    return stored.newStream();
+  }
+
+  @Override
+  public String location() {
+    return stored.location();
+  }
+
+  @Override
+  public boolean exists() {
+    return stored.exists();
+  }
+
+  @Override
+  public String toString() {
+    return stored.toString();
+  }
+}

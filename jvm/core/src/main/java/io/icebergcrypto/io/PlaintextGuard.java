@@ -1,0 +1,103 @@
+package io.icebergcrypto.io;
+
+import io.icebergcrypto.format.FileMagic;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+
+/**
+ * Refuses to read and to write plaintext files of an encrypted table. It stands on the table's
+ * storage, below Iceberg's EncryptingFileIO, which passes a file without a key on and would read
+ * plaintext. Such a file can be named, measured and deleted here, but not read, unless that is
+ * allowed. Files with a key come by, too: {@link TableEncryptionManager} takes them out again.
+ */
+final class PlaintextGuard implements FileIO {
+  private static final long serialVersionUID = 1L;
+
+  /** What a data file, a delete file or a manifest without a key may be: nothing. */
+  private static final Set<FileMagic> NOTHING = EnumSet.noneOf(FileMagic.class);
+
+  private final String tableName;
+  private final FileIO storage;
+  private final boolean plaintextFiles;
+  private final boolean plaintextStatistics;
+
+  /**
+   * Guards an encrypted table's storage.
+   *
+   * @param plaintextFiles whether all plaintext files may be read and written
+   * @param plaintextStatistics whether statistics may be
+   */
+  PlaintextGuard(
+      String tableName, FileIO storage, boolean plaintextFiles, boolean plaintextStatistics) {
+    this.tableName = tableName;
+    this.storage = storage;
+    this.plaintextFiles = plaintextFiles;
+    this.plaintextStatistics = plaintextStatistics;
+  }
+
+  boolean allowsPlaintextFiles() {
+    return plaintextFiles;
+  }
+
+  /** Manifest lists, which Iceberg opens by path, and what is not part of the data. */
+  @Override
+  public InputFile newInputFile(String path) {
+    return guarded(storage.newInputFile(path), unencrypted());
+  }
+
+  /** Manifests, data and delete files: their length is known. */
+  @Override
+  public InputFile newInputFile(String path, long length) {
+    return guarded(storage.newInputFile(path, length), NOTHING);
+  }
+
+  /** A file that must not be plaintext, whatever its first bytes are. */
+  InputFile newEncryptedInputFile(String path) {
+    return guarded(storage.newInputFile(path), NOTHING);
+  }
+
+  private InputFile guarded(InputFile stored, Set<FileMagic> readable) {
+    return plaintextFiles ? stored : new GuardedInputFile(tableName, stored, readable);
+  }
+
+  /**
+   * Files of all kinds. Iceberg hands them to the encryption manager before it writes to them,
+   * except those that are not part of the data.
+   */
+  @Override
+  public OutputFile newOutputFile(String path) {
+    OutputFile stored = storage.newOutputFile(path);
+    return plaintextFiles ? stored : new GuardedOutputFile(tableName, stored, unencrypted());
+  }
+
+  /**
+   * What a file that is opened by its path alone may be. A manifest list would be plaintext Avro;
+   * metadata.json and the offsets of a stream are neither that nor Parquet.
+   */
+  private Set<FileMagic> unencrypted() {
+    EnumSet<FileMagic> data =
+        plaintextStatistics
+            ? EnumSet.of(FileMagic.AVRO, FileMagic.ORC)
+            : EnumSet.of(FileMagic.AVRO, FileMagic.ORC, FileMagic.PAR1, FileMagic.PUFFIN);
+    return EnumSet.complementOf(data);
+  }
+
+  @Override
+  public void deleteFile(String path) {
+    storage.deleteFile(path);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return storage.properties();
+  }
+
+  @Override
+  public void close() {
+    storage.close();
+  }
+}

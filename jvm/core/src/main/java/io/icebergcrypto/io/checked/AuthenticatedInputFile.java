@@ -1,0 +1,134 @@
+package io.icebergcrypto.io.checked;
+
+import io.icebergcrypto.IcebergCryptoException;
+import java.nio.ByteBuffer;
+import java.util.function.Function;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.encryption.EncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionInputFile;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * A table's encrypted file, for both ways of reading one: as an AES GCM stream that Iceberg
+ * decrypts (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet, which decrypts with
+ * the keys of {@link #keyMetadata()}. Which it is only shows when it is opened.
+ */
+public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
+  private final String table;
+  private final EncryptedInputFile encrypted;
+  private final Function<EncryptedInputFile, NativeEncryptionInputFile> decryption;
+  private final OpenParquetFile openFile;
+  private NativeEncryptionKeyMetadata lazyKeyMetadata = null;
+  private ExpectedFile lazyFile = null;
+  private NativeEncryptionInputFile lazyDecrypted = null;
+
+  public AuthenticatedInputFile(
+      String table,
+      EncryptedInputFile encrypted,
+      Function<EncryptedInputFile, NativeEncryptionInputFile> decryption,
+      OpenParquetFile openFile) {
+    this.table = table;
+    this.encrypted = encrypted;
+    this.decryption = decryption;
+    this.openFile = openFile;
+  }
+
+  /** The file as stored. Parquet asks for it, and opens it right away. */
+  @Override
+  public InputFile encryptedInputFile() {
+    InputFile stored = encrypted.encryptedInputFile();
+    Long length = keyMetadata().fileLength();
+    // the manifest entry's length, when the key metadata has none; no stream's length is at stake
+    ExpectedFile file =
+        length != null ? file() : new ExpectedFile(table, location(), stored.getLength());
+    openFile.opened(table, location());
+    return LengthCheckedInputFile.forParquet(stored, file);
+  }
+
+  @Override
+  public NativeEncryptionKeyMetadata keyMetadata() {
+    if (lazyKeyMetadata == null) {
+      try {
+        checkLengths(encrypted.keyMetadata());
+        NativeEncryptionKeyMetadata metadata = decryption.apply(encrypted).keyMetadata();
+        checkKey(metadata.encryptionKey());
+        this.lazyKeyMetadata = metadata;
+      } catch (RuntimeException e) {
+        throw new ExpectedFile(table, location(), null).unreadableKeyMetadata(e);
+      }
+    }
+
+    return lazyKeyMetadata;
+  }
+
+  private static void checkLengths(EncryptionKeyMetadata metadata) {
+    if (!(metadata instanceof NativeEncryptionKeyMetadata)
+        && metadata.buffer() != null
+        && !KeyMetadataLengths.fit(metadata.buffer())) {
+      throw new IllegalArgumentException("A length in it is behind its end");
+    }
+  }
+
+  private static void checkKey(ByteBuffer key) {
+    int length = key.remaining();
+    if (length != 16 && length != 24 && length != 32) {
+      throw new IllegalArgumentException("A key of " + length + " bytes");
+    }
+  }
+
+  @Override
+  public long getLength() {
+    return decrypted().getLength();
+  }
+
+  @Override
+  public SeekableInputStream newStream() {
+    NativeEncryptionInputFile decrypted = decrypted();
+    try {
+      return new AuthenticatedStream(decrypted.newStream(), file(), decrypted.getLength());
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (IllegalStateException | ArithmeticException e) { // no length of any stream
+      throw file().malformed(e);
+    }
+  }
+
+  @Override
+  public String location() {
+    return encrypted.encryptedInputFile().location();
+  }
+
+  @Override
+  public boolean exists() {
+    return encrypted.encryptedInputFile().exists();
+  }
+
+  @Override
+  public String toString() {
+    return location();
+  }
+
+  private ExpectedFile file() {
+    if (lazyFile == null) {
+      this.lazyFile = new ExpectedFile(table, location(), keyMetadata().fileLength());
+    }
+
+    return lazyFile;
+  }
+
+  private NativeEncryptionInputFile decrypted() {
+    if (lazyDecrypted == null) {
+      if (file().length() == null) {
+        throw file().lengthUnknown(null);
+      }
+
+      InputFile stored = new LengthCheckedInputFile(encrypted.encryptedInputFile(), file());
+      this.lazyDecrypted = decryption.apply(EncryptedFiles.encryptedInput(stored, keyMetadata()));
+    }
+
+    return lazyDecrypted;
+  }
+}

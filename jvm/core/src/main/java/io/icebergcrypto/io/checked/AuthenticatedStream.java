@@ -1,0 +1,95 @@
+package io.icebergcrypto.io.checked;
+
+import io.icebergcrypto.IcebergCryptoException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.security.GeneralSecurityException;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * An AES GCM stream's plaintext, with errors that name the file. None of them is an EOFException,
+ * which Avro takes for the end of the data, and after the first the stream gives no byte more.
+ */
+final class AuthenticatedStream extends SeekableInputStream {
+  private final SeekableInputStream plain;
+  private final ExpectedFile file;
+  private final long plainLength;
+  private IcebergCryptoException failed;
+
+  AuthenticatedStream(SeekableInputStream plain, ExpectedFile file, long plainLength) {
+    this.plain = plain;
+    this.file = file;
+    this.plainLength = plainLength;
+  }
+
+  @Override
+  public int read() throws IOException {
+    checkFailed();
+    try {
+      return plain.read();
+    } catch (EOFException | RuntimeException e) {
+      throw fail(e);
+    }
+  }
+
+  @Override
+  public int read(byte[] bytes, int offset, int count) throws IOException {
+    checkFailed();
+    try {
+      return plain.read(bytes, offset, count);
+    } catch (EOFException | RuntimeException e) {
+      throw fail(e);
+    }
+  }
+
+  /**
+   * Scans are split by stored length, which is a little more than the plaintext's: a split may
+   * start between the two, where there is nothing to read. Iceberg's own stream fails there.
+   */
+  @Override
+  public void seek(long position) throws IOException {
+    checkFailed();
+    plain.seek(position <= file.length() ? Math.min(position, plainLength) : position);
+  }
+
+  @Override
+  public long skip(long count) throws IOException {
+    checkFailed();
+    return plain.skip(count);
+  }
+
+  @Override
+  public long getPos() throws IOException {
+    return plain.getPos();
+  }
+
+  @Override
+  public int available() throws IOException {
+    return plain.available();
+  }
+
+  @Override
+  public void close() throws IOException {
+    plain.close();
+  }
+
+  private void checkFailed() {
+    if (failed != null) {
+      throw failed;
+    }
+  }
+
+  private RuntimeException fail(Exception e) {
+    if (e instanceof IcebergCryptoException known) {
+      this.failed = known;
+    } else if (e.getCause() instanceof GeneralSecurityException) {
+      this.failed = file.wrongTag(e);
+    } else if (e instanceof EOFException || e instanceof IllegalStateException) {
+      this.failed = file.malformed(e); // the stream's header is not one
+    } else {
+      return (RuntimeException) e; // the storage's own
+    }
+
+    return failed;
+  }
+}

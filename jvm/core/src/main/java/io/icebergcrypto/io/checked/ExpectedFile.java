@@ -1,0 +1,85 @@
+package io.icebergcrypto.io.checked;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+
+/**
+ * A file as a table's metadata describes it, and the errors for one that storage gives differently.
+ *
+ * @param table the table's full name
+ * @param location where the file is
+ * @param length its length in bytes as it is stored, from its key metadata or the manifest entry;
+ *     null when neither gives one
+ */
+public record ExpectedFile(String table, String location, Long length) {
+  private static final String CHANGED_HINT =
+      "The file was cut off, overwritten or exchanged after it was written, by accident or by"
+          + " somebody who can write to the storage. Restore it from a backup or an object version;"
+          + " no row of it was returned that is not the table's.";
+
+  /** Storage has fewer bytes. */
+  IcebergCryptoException shorter(long stored, Throwable cause) {
+    return tampered(
+        String.format("it ends after %d bytes, expected %d: it was cut off", stored, length),
+        cause);
+  }
+
+  /** Storage has nothing where the table has bytes; how long the file is was not told. */
+  IcebergCryptoException endsBefore(long position, Throwable cause) {
+    return tampered(
+        String.format(
+            "it ends at or before byte %d, expected %d bytes: it was cut off", position, length),
+        cause);
+  }
+
+  /** Storage has more bytes. */
+  IcebergCryptoException longer(long stored) {
+    return tampered(
+        String.format("it has %d bytes, expected %d: bytes were appended", stored, length), null);
+  }
+
+  /** Storage has more bytes; how many was not told. */
+  IcebergCryptoException continues() {
+    return tampered(
+        String.format("it goes on behind byte %d, where it ends: bytes were appended", length),
+        null);
+  }
+
+  /** An authentication tag does not match. */
+  IcebergCryptoException wrongTag(Throwable cause) {
+    return tampered(
+        "its authentication tag does not match its key: bytes were changed, or it is another file"
+            + " (of this table, of another one, or an older version)",
+        cause);
+  }
+
+  /** The bytes are not of the format that the table's metadata says. */
+  IcebergCryptoException malformed(Throwable cause) {
+    return tampered(
+        "expected an encrypted file of " + length + " bytes, but: " + cause.getMessage(), cause);
+  }
+
+  /** The key metadata that a manifest or the metadata keeps for this file is no key metadata. */
+  public IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
+    return tampered(
+        "its key metadata cannot be read (" + cause.getClass().getSimpleName() + ")", cause);
+  }
+
+  /** The key metadata has no length, so that a file cut off could not be told from a whole one. */
+  IcebergCryptoException lengthUnknown(Throwable cause) {
+    return new NotSupportedException(
+            String.format(
+                "%s cannot be read safely: its key metadata gives no length, expected one",
+                location),
+            "It was written by an Iceberg before 1.12. Rewrite it with the engine that wrote it.",
+            cause)
+        .inTable(table);
+  }
+
+  private IcebergCryptoException tampered(String what, Throwable cause) {
+    return new TamperedException(
+            String.format("%s is not what was written: %s", location, what), CHANGED_HINT, cause)
+        .inTable(table);
+  }
+}

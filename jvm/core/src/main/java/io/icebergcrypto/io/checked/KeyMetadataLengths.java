@@ -1,0 +1,57 @@
+package io.icebergcrypto.io.checked;
+
+import java.nio.ByteBuffer;
+
+/**
+ * The lengths in a file's key metadata, looked at before Iceberg reads it: its Avro reader
+ * allocates what a length says, up to 2 GiB, before it looks for the bytes.
+ *
+ * <p>Layout of version 1 (Iceberg specification, standard key metadata): the version (1 byte), then
+ * Avro: length and bytes of the key, a union of null and the AAD prefix (length and bytes), a union
+ * of null and the file's length.
+ */
+final class KeyMetadataLengths {
+  private KeyMetadataLengths() {}
+
+  /**
+   * Whether the key and the AAD prefix are no longer than the bytes that are there.
+   *
+   * @param metadata stays as it is
+   */
+  static boolean fit(ByteBuffer metadata) {
+    ByteBuffer bytes = metadata.duplicate();
+    if (!bytes.hasRemaining() || bytes.get() != 1) {
+      return true; // Iceberg refuses it by itself
+    }
+
+    if (!skipBytes(bytes)) {
+      return false;
+    }
+
+    return number(bytes) != 1 || skipBytes(bytes);
+  }
+
+  private static boolean skipBytes(ByteBuffer bytes) {
+    long length = number(bytes);
+    if (length < 0 || length > bytes.remaining()) {
+      return false;
+    }
+
+    bytes.position(bytes.position() + (int) length);
+    return true;
+  }
+
+  /** Avro's zigzag number; -1 when it is cut off or too long. */
+  private static long number(ByteBuffer bytes) {
+    long value = 0;
+    for (int shift = 0; shift < Long.SIZE && bytes.hasRemaining(); shift += 7) {
+      byte next = bytes.get();
+      value |= (next & 0x7fL) << shift;
+      if (next >= 0) {
+        return value >>> 1 ^ -(value & 1);
+      }
+    }
+
+    return -1;
+  }
+}

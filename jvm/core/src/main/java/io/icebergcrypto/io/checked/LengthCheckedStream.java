@@ -1,0 +1,184 @@
+package io.icebergcrypto.io.checked;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.function.IntFunction;
+import java.util.regex.Pattern;
+import org.apache.iceberg.io.FileRange;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * A stored file's bytes, which end exactly where the table expects. See {@link
+ * LengthCheckedInputFile}.
+ */
+class LengthCheckedStream extends SeekableInputStream {
+  /** What object stores say of a range behind an object's end: HTTP's 416. */
+  private static final Pattern BEHIND_THE_END =
+      Pattern.compile("\\b416\\b|InvalidRange|range not satisfiable", Pattern.CASE_INSENSITIVE);
+
+  private final SeekableInputStream stored;
+  final ExpectedFile file;
+  private final long length;
+
+  private long position = 0;
+  // the stored stream stands somewhere else, as some count the byte that was not there
+  private boolean displaced = false;
+  private boolean endChecked = false;
+
+  LengthCheckedStream(SeekableInputStream stored, ExpectedFile file) {
+    this.stored = stored;
+    this.file = file;
+    this.length = file.length();
+  }
+
+  @Override
+  public int read() throws IOException {
+    byte[] single = new byte[1];
+    return read(single, 0, 1) < 0 ? -1 : single[0] & 0xff;
+  }
+
+  @Override
+  public int read(byte[] bytes, int offset, int count) throws IOException {
+    if (count == 0) {
+      return 0;
+    }
+
+    if (position >= length) {
+      checkEnd();
+      return -1;
+    }
+
+    int wanted = (int) Math.min(count, length - position);
+    int got;
+    try {
+      comeBack();
+      got = stored.read(bytes, offset, wanted);
+    } catch (EOFException e) {
+      throw file.endsBefore(position, e);
+    } catch (RuntimeException e) {
+      throw behindTheEnd(position, e);
+    }
+
+    if (got < 0) {
+      throw file.shorter(position, null);
+    }
+
+    position += got;
+    if (position == length) {
+      checkEnd();
+    }
+
+    return got;
+  }
+
+  @Override
+  public void seek(long newPosition) throws IOException {
+    if (newPosition > length) {
+      throw new EOFException(
+          "Invalid position " + newPosition + " in " + file.location() + " of " + length);
+    }
+
+    try {
+      stored.seek(newPosition);
+    } catch (EOFException e) {
+      throw file.endsBefore(newPosition, e);
+    } catch (RuntimeException e) {
+      throw behindTheEnd(newPosition, e);
+    }
+
+    this.position = newPosition;
+    this.displaced = false;
+  }
+
+  @Override
+  public long getPos() {
+    return position;
+  }
+
+  @Override
+  public void close() throws IOException {
+    stored.close();
+  }
+
+  private void comeBack() throws IOException {
+    if (displaced) {
+      stored.seek(position);
+      this.displaced = false;
+    }
+  }
+
+  /** At the end: the storage has no byte more. Looked at once, while its stream stands there. */
+  private void checkEnd() throws IOException {
+    if (endChecked) {
+      return;
+    }
+
+    this.displaced = true;
+    int more;
+    try {
+      more = stored.read();
+    } catch (EOFException e) {
+      more = -1;
+    }
+
+    if (more >= 0) {
+      throw file.continues();
+    }
+
+    this.endChecked = true;
+  }
+
+  private RuntimeException behindTheEnd(long where, RuntimeException e) {
+    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+      if (cause.getMessage() != null && BEHIND_THE_END.matcher(cause.getMessage()).find()) {
+        return file.endsBefore(where, e);
+      }
+    }
+
+    return e;
+  }
+
+  /** For storage that reads ranges, which Parquet makes use of. */
+  static final class WithRanges extends LengthCheckedStream implements RangeReadable {
+    private final RangeReadable ranges;
+
+    WithRanges(SeekableInputStream stored, RangeReadable ranges, ExpectedFile file) {
+      super(stored, file);
+      this.ranges = ranges;
+    }
+
+    @Override
+    public void readFully(long from, byte[] bytes, int offset, int count) throws IOException {
+      try {
+        ranges.readFully(from, bytes, offset, count);
+      } catch (EOFException e) {
+        throw file.endsBefore(from + count, e);
+      } catch (RuntimeException e) {
+        throw super.behindTheEnd(from, e);
+      }
+    }
+
+    @Override
+    public int readTail(byte[] bytes, int offset, int count) throws IOException {
+      // by position, not by what storage calls the end
+      int wanted = (int) Math.min(count, file.length());
+      readFully(file.length() - wanted, bytes, offset, wanted);
+      return wanted;
+    }
+
+    @Override
+    public void readVectored(List<FileRange> wanted, IntFunction<ByteBuffer> allocate)
+        throws IOException {
+      try {
+        ranges.readVectored(wanted, allocate);
+      } catch (EOFException e) {
+        throw file.endsBefore(file.length(), e);
+      } catch (RuntimeException e) {
+        throw super.behindTheEnd(file.length(), e);
+      }
+    }
+  }
+}

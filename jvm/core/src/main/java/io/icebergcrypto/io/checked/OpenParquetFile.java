@@ -1,0 +1,72 @@
+package io.icebergcrypto.io.checked;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.ServiceConfigurationError;
+import java.util.ServiceLoader;
+
+/**
+ * The Parquet file that a reader has open. Parquet decrypts by itself and its errors name no file:
+ * an engine that knows of failed reads ({@link Watcher}) names it instead.
+ */
+public final class OpenParquetFile {
+  /** Reads of one table go through many files one after the other; this one is at hand now. */
+  private volatile String table;
+
+  private volatile String location;
+  private volatile boolean watched = false;
+
+  public OpenParquetFile() {}
+
+  /** The table's full name; null before the first file. */
+  public String table() {
+    return table;
+  }
+
+  /** Where the file is; null before the first file. */
+  public String location() {
+    return location;
+  }
+
+  void opened(String newTable, String newLocation) {
+    this.table = newTable;
+    this.location = newLocation;
+    if (!watched) {
+      this.watched = true;
+      Watchers.ALL.forEach(watcher -> watcher.watch(this));
+    }
+  }
+
+  /** Knows when a read of an engine has failed. Found as a service of the class path. */
+  public interface Watcher {
+    /**
+     * A reader opens its first Parquet file, on the thread that reads.
+     *
+     * @param file what it has open at any later time
+     */
+    void watch(OpenParquetFile file);
+  }
+
+  private static final class Watchers {
+    private static final List<Watcher> ALL = load();
+
+    private static List<Watcher> load() {
+      List<Watcher> found = new ArrayList<>();
+      Iterator<Watcher> all =
+          ServiceLoader.load(Watcher.class, OpenParquetFile.class.getClassLoader()).iterator();
+      while (true) {
+        try {
+          if (!all.hasNext()) {
+            return List.copyOf(found);
+          }
+
+          found.add(all.next());
+        } catch (ServiceConfigurationError e) {
+          // its engine is not here
+          continue;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,87 @@
+package io.icebergcrypto.metadata;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import java.util.function.Supplier;
+
+/**
+ * The hash of metadata.json that Iceberg keeps in the Hive metastore, beside the file's name, for
+ * encrypted tables. Its error names no table, and is given one.
+ *
+ * <p>Name and hash are two rows of the metastore's database, read in one call of the metastore, and
+ * changed by commits of others meanwhile. Sessions under load were seen to get those of two
+ * commits: so Iceberg's error is a reason to look again. What does not match is never handed out.
+ */
+public final class HashMismatchRetry {
+  private static final String OF_ICEBERG = "might have been modified"; // HMSTablePropertyHelper's
+
+  /** How long to wait before each further look, in milliseconds. */
+  private static final int[] LOOK_AGAIN_MS = {10, 20, 40, 80, 160};
+
+  private HashMismatchRetry() {}
+
+  /** Loads a table, or anew when name and hash are of two commits. */
+  public static <T> T checked(String tableName, Supplier<T> load) {
+    return checked(tableName, load, load);
+  }
+
+  /**
+   * Loads a table or its metadata.
+   *
+   * @param again reads both name and hash again
+   * @throws TamperedException when the metadata is not what the metastore has the hash of, however
+   *     often one looks, or cannot be read as metadata
+   */
+  public static <T> T checked(String tableName, Supplier<T> load, Supplier<T> again) {
+    Supplier<T> look = load;
+    for (int delay : LOOK_AGAIN_MS) {
+      try {
+        return look.get();
+      } catch (RuntimeException e) {
+        if (!differs(e)) {
+          throw typed(tableName, e);
+        }
+
+        pause(delay, e);
+        look = again;
+      }
+    }
+
+    try {
+      return look.get();
+    } catch (RuntimeException e) {
+      throw differs(e) ? tampered(tableName, e) : typed(tableName, e);
+    }
+  }
+
+  private static RuntimeException typed(String tableName, RuntimeException e) {
+    IcebergCryptoException unreadable = UnreadableMetadata.in(e);
+    return unreadable == null ? e : unreadable.inTable(tableName);
+  }
+
+  private static boolean differs(RuntimeException e) {
+    return e.getClass() == RuntimeException.class
+        && e.getMessage() != null
+        && e.getMessage().contains(OF_ICEBERG);
+  }
+
+  private static void pause(int ms, RuntimeException reason) {
+    try {
+      Thread.sleep(ms);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException(
+          "Interrupted before a second look at metadata whose hash differs", reason);
+    }
+  }
+
+  private static IcebergCryptoException tampered(String tableName, RuntimeException e) {
+    return new TamperedException(
+            "its metadata is refused: " + e.getMessage(),
+            "Somebody who can write to the storage changed that file, or put another in its"
+                + " place; nothing was read or written. Restore it from a backup or an object"
+                + " version.",
+            e)
+        .inTable(tableName);
+  }
+}

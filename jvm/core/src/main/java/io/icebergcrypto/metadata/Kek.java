@@ -1,0 +1,67 @@
+package io.icebergcrypto.metadata;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.KmsCaller;
+import java.nio.ByteBuffer;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Map;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/** The first KEK of a table, made as Iceberg's manager would make it with the first snapshot. */
+public final class Kek {
+  /** The property of a KEK's entry that says when it was made; Iceberg's name. */
+  public static final String TIMESTAMP = "KEY_TIMESTAMP";
+
+  /** How long a KEK encrypts and signs: Iceberg's 730 days (NIST SP 800-57). */
+  public static final long LIFE_MS = Duration.ofDays(730).toMillis();
+
+  private Kek() {}
+
+  /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not tell. */
+  public static long madeAt(EncryptedKey kek) {
+    String made = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
+    try {
+      return made == null ? 0 : Long.parseLong(made);
+    } catch (NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  /** Whether a KEK is to be used at a time, in milliseconds of the epoch. */
+  public static boolean lives(EncryptedKey kek, long atMs) {
+    return madeAt(kek) > atMs - LIFE_MS;
+  }
+
+  /**
+   * Makes a KEK, which Iceberg's manager then uses for the first snapshot.
+   *
+   * @throws IcebergCryptoException when the KMS does not wrap it
+   */
+  public static EncryptedKey make(
+      String tableName, TableMetadata metadata, String keyId, KeyManagementClient kms) {
+    SecureRandom random = new SecureRandom();
+    byte[] id = new byte[16];
+    random.nextBytes(id);
+    byte[] key = new byte[EncryptionProperties.dataKeyLength(tableName, metadata.properties())];
+    random.nextBytes(key);
+    try {
+      return new BaseEncryptedKey(
+          Base64.getEncoder().encodeToString(id),
+          KmsCaller.forTable(
+              tableName, metadata.uuid(), () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
+          keyId,
+          Map.of(TIMESTAMP, String.valueOf(System.currentTimeMillis())));
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    } finally {
+      Arrays.fill(key, (byte) 0);
+    }
+  }
+}

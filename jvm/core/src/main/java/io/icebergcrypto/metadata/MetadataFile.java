@@ -1,0 +1,94 @@
+package io.icebergcrypto.metadata;
+
+import com.google.gson.JsonObject;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.HexFormat;
+import java.util.zip.GZIPInputStream;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.io.FileIO;
+
+/**
+ * A metadata file, read once: its hash, its JSON and its metadata are of the same bytes, whatever
+ * becomes of the file.
+ */
+public final class MetadataFile {
+  private final String location;
+  private final byte[] bytes;
+  private TableMetadata metadata;
+
+  private MetadataFile(String location, byte[] bytes) {
+    this.location = location;
+    this.bytes = bytes;
+  }
+
+  /** Reads it whole. Errors of the storage are as the FileIO raises them. */
+  public static MetadataFile read(FileIO io, String location) {
+    try (InputStream in = FailFastFileIO.below(io).newInputFile(location).newStream()) {
+      return new MetadataFile(location, in.readAllBytes());
+    } catch (IOException e) {
+      throw new UncheckedIOException(String.format("Cannot read %s", location), e);
+    }
+  }
+
+  public String location() {
+    return location;
+  }
+
+  /** The SHA-256 of the file as it is stored, in hex, as sha256sum prints it. */
+  public String sha256() {
+    try {
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no SHA-256", e);
+    }
+  }
+
+  /**
+   * All that stands in it.
+   *
+   * @throws IllegalArgumentException when that is no JSON, or ambiguous
+   */
+  public JsonObject json() {
+    return CanonicalJson.parse(text());
+  }
+
+  /**
+   * Its metadata.
+   *
+   * @throws RuntimeException Iceberg's own, or that of {@link #json}, when it has none
+   */
+  public TableMetadata metadata() {
+    if (metadata == null) {
+      this.metadata = TableMetadataParser.fromJson(location, text());
+    }
+
+    return metadata;
+  }
+
+  private String text() {
+    boolean gzip =
+        TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
+    try (InputStream in =
+        gzip
+            ? new GZIPInputStream(new ByteArrayInputStream(bytes))
+            : new ByteArrayInputStream(bytes)) {
+      return StandardCharsets.UTF_8
+          .newDecoder() // refuses what is no UTF-8
+          .decode(ByteBuffer.wrap(in.readAllBytes()))
+          .toString();
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException("it is no JSON: it is not UTF-8", e);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("it cannot be decompressed: " + e.getMessage(), e);
+    }
+  }
+}

@@ -1,0 +1,21 @@
+package io.icebergcrypto.metadata;
+
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.iceberg.PartitionStatisticsFile;
+import org.apache.iceberg.StatisticsFile;
+import org.apache.iceberg.TableMetadata;
+
+/** Where the statistics files of a table are: Iceberg's updates know nothing of their keys. */
+public final class StatisticsPaths {
+  private StatisticsPaths() {}
+
+  /** The statistics files of a table, those of partitions included. */
+  public static Set<String> of(TableMetadata metadata) {
+    return Stream.concat(
+            metadata.statisticsFiles().stream().map(StatisticsFile::path),
+            metadata.partitionStatisticsFiles().stream().map(PartitionStatisticsFile::path))
+        .collect(Collectors.toSet());
+  }
+}

@@ -1,0 +1,70 @@
+package io.icebergcrypto.metadata;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import java.io.EOFException;
+import java.util.Arrays;
+import java.util.zip.ZipException;
+import org.apache.iceberg.exceptions.RuntimeIOException;
+import org.apache.iceberg.util.Tasks;
+
+/** Metadata files that are none: cut off, empty, or something else. */
+final class UnreadableMetadata {
+  private UnreadableMetadata() {}
+
+  /**
+   * The typed error for what a catalog behind failed with.
+   *
+   * @return null when the reason is another one, such as storage that fails
+   */
+  static IcebergCryptoException in(RuntimeException e) {
+    if (e instanceof Tasks.UnrecoverableException
+        && e.getCause() instanceof IcebergCryptoException typed) {
+      return typed;
+    }
+
+    boolean unreadable = e instanceof RuntimeIOException ? isNoJson(e.getCause()) : isFromParser(e);
+    return unreadable ? of("its metadata file", e) : null;
+  }
+
+  /** The error for one file. */
+  static TamperedException of(String file, RuntimeException e) {
+    return new TamperedException(
+        String.format(
+            "its metadata cannot be read, %s is no table metadata: %s", file, e.getMessage()),
+        "The file was cut off or changed after it was committed; no retry helps. Restore it from a"
+            + " backup or an object version, or register the table's last good metadata file.",
+        e);
+  }
+
+  /** Jackson's exceptions, which Iceberg's runtime has under a name of its own, and gzip's. */
+  private static boolean isNoJson(Throwable cause) {
+    if (cause instanceof ZipException) {
+      return true;
+    }
+
+    if (cause instanceof EOFException) { // of storage, which ended too soon, or of the file
+      StackTraceElement[] stack = cause.getStackTrace();
+      return stack.length > 0 && stack[0].getClassName().startsWith("java.util.zip.");
+    }
+
+    for (Class<?> type = cause == null ? null : cause.getClass();
+        type != null;
+        type = type.getSuperclass()) {
+      if (type.getName().endsWith(".JsonProcessingException")) {
+        return true;
+      }
+    }
+
+    return false;
+  }
+
+  /** JSON that is no metadata: an IllegalArgumentException, a NullPointerException and others. */
+  private static boolean isFromParser(RuntimeException e) {
+    return Arrays.stream(e.getStackTrace())
+        .anyMatch(
+            frame ->
+                frame.getClassName().equals("org.apache.iceberg.TableMetadataParser")
+                    && frame.getMethodName().equals("fromJson"));
+  }
+}

@@ -1,0 +1,326 @@
+package io.icebergcrypto.cleanup;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+import org.assertj.core.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tables whose key is lost, and what is near them. */
+@ParameterizedClass
+@EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
+class LostKeyPurgeTest extends LakeFixture {
+  private Table create(String name, Map<String, String> more) {
+    Table table = TestLake.createTable(catalog, name, more);
+    TestLake.append(table, 1, 2);
+    return table;
+  }
+
+  private EncryptedCatalog withoutKey() throws IOException {
+    TestKeystore.existing(folder).write(256, "another");
+    return lake.open(Map.of());
+  }
+
+  /** The catalog with these properties in the place of those of the keystore. */
+  private EncryptedCatalog withKms(Map<String, String> kms) throws IOException {
+    return new TestLake(backend, folder, kms).open(Map.of());
+  }
+
+  private static List<Path> below(Path place) throws IOException {
+    if (!Files.exists(place)) {
+      return List.of();
+    }
+
+    try (Stream<Path> all = Files.walk(place)) {
+      return all.filter(file -> Files.isRegularFile(file) && !file.toString().endsWith(".crc"))
+          .toList();
+    }
+  }
+
+  @Test
+  void itsLocationGoesAndNothingElse() throws IOException {
+    Path data = folder.resolve("elsewhere/data");
+    Table table = create("t", Map.of("write.data.path", data.toUri().toString()));
+    Table neighbour = create("t2", Map.of());
+    List<Path> kept = below(TestLake.path(neighbour.location()));
+    Path beside = Files.writeString(folder.resolve("elsewhere/data2"), "kept");
+    List<Path> own = below(TestLake.path(table.location()));
+    List<Path> shared = below(data);
+    assertThat(shared).isNotEmpty();
+
+    PurgedFiles purged = withoutKey().purgeWithoutKey(T);
+    assertThat(purged.files()).isEqualTo(own.size());
+    assertThat(purged.bytes()).isPositive();
+    assertThat(own).noneMatch(Files::exists);
+    assertThat(shared).as("other tables may write there").allMatch(Files::exists);
+    assertThat(purged.left()).containsExactly(data.toUri().toString().replaceFirst("/$", ""));
+    assertThat(catalog.tableExists(T)).isFalse();
+    assertThat(kept).allMatch(Files::exists);
+    assertThat(beside).exists();
+  }
+
+  @Test
+  void aKeyThatWasMadeAnewIsALostKey() throws IOException {
+    Table table = create("t", Map.of());
+    TestKeystore.existing(folder).write(256, "k1");
+    EncryptedCatalog withoutKey = lake.open(Map.of());
+    assertThatThrownBy(() -> withoutKey.dropTable(T, true))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')");
+    assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void withoutAnyKmsItWorksToo() throws IOException {
+    Table table = create("t", Map.of());
+    try (EncryptedCatalog noKms = withKms(Map.of())) {
+      assertThat(noKms.purgeWithoutKey(T).files()).isPositive();
+    }
+
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void aTableWithAKeyOrWithoutEncryptionIsRefused() {
+    Table table = create("t", Map.of());
+    assertRefused(catalog, table, "its key can be had", "DROP TABLE ... PURGE");
+    Table plain =
+        catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
+    assertThatThrownBy(() -> catalog.purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.plain", "it is not encrypted", "DROP TABLE ... PURGE");
+    assertThat(plain.location()).isNotNull();
+  }
+
+  @Test
+  void anotherTableInItsFolderIsRefused() throws IOException {
+    Table table = create("t", Map.of());
+    TableMetadata foreign =
+        TableMetadata.buildFrom(
+                TableMetadata.newTableMetadata(
+                    TestLake.SCHEMA, table.spec(), table.location() + "/inner", Map.of()))
+            .discardChanges()
+            .build();
+    Path inner = TestLake.path(table.location()).resolve("inner/metadata/00000-x.metadata.json");
+    Files.createDirectories(inner.getParent());
+    Files.writeString(inner, TableMetadataParser.toJson(foreign));
+    EncryptedCatalog withoutKey = withoutKey();
+    assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
+    Files.writeString(inner, "{\"view-uuid\": \"somebody's view\"}");
+    assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
+    Files.delete(inner);
+    withoutKey.purgeWithoutKey(T);
+    assertThat(below(TestLake.path(table.location()))).isEmpty();
+  }
+
+  @Test
+  void filesThatMayBeAnothersAreRefused() throws IOException {
+    Table table = create("t", Map.of("gc.enabled", "false"));
+    assertRefused(withoutKey(), table, "gc.enabled", "without PURGE");
+  }
+
+  @Test
+  void aFolderThatIsNoTablesOwnIsRefused() {
+    Table table = create("t", Map.of());
+    for (String location : List.of("/tmp", "s3://bucket/", "/a/../b")) {
+      TableMetadata metadata =
+          TableMetadata.newTableMetadata(TestLake.SCHEMA, table.spec(), location, Map.of());
+      FileIO storage = TableFileIO.storageBelow(new HadoopFileIO(new Configuration()));
+      assertThatThrownBy(
+              () ->
+                  new LostKeyPurge("lake.db.t", metadata, storage)
+                      .run(() -> Assertions.fail("dropped")))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("lake.db.t", "nothing was dropped", "table's own folder");
+    }
+  }
+
+  /** Where a name that begins alike is not below: s3://b/db/t2 lists with s3://b/db/t. */
+  @Test
+  void inAnObjectStoreWhatBeginsAlikeStays() {
+    List<String> others =
+        List.of("s3://b/db/t", "s3://b/db/t2/data/f", "s3://b/db/t-old/f", "s3://b/db/u/t/f");
+    List<String> own = List.of("s3://b/db/t/data/f", "s3://b/db/t/metadata/x.metadata.json");
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(others);
+    store.objects.addAll(own);
+    PurgedFiles purged =
+        new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
+    assertThat(purged.files()).isEqualTo(2);
+    assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
+
+    store.objects.addAll(own);
+    store.deletes = false;
+    assertThatThrownBy(
+            () -> new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
+        .isInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("it was dropped, but files remain in s3://b/db/t");
+    for (String root : List.of("s3://b", "s3://b/", "abfss://c@b", "gs://b//")) {
+      assertThatThrownBy(
+              () ->
+                  new LostKeyPurge("t", at(root, own.get(1)), store)
+                      .run(() -> Assertions.fail("dropped")))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("table's own folder");
+    }
+  }
+
+  /** S3's addresses end at a # or a ?: such a folder lists more than what is in it. */
+  @Test
+  void aFolderThatListsMoreThanItsOwnIsRefused() {
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(List.of("s3://b/db/t2/data/f", "s3://b/db/t/data/f"));
+    for (String location : List.of("s3://b/db/t#1", "s3://b/db/t?1", "s3://b/db/#")) {
+      assertThatThrownBy(
+              () ->
+                  new LostKeyPurge("t", at(location, "s3://b/m.metadata.json"), store)
+                      .run(() -> Assertions.fail("dropped")))
+          .as(location)
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("nothing was dropped", "the storage lists");
+    }
+
+    assertThat(store.objects).hasSize(2);
+  }
+
+  private static TableMetadata at(String location, String metadataFile) {
+    return TableMetadata.buildFrom(
+            TableMetadata.newTableMetadata(
+                TestLake.SCHEMA, PartitionSpec.unpartitioned(), location, Map.of()))
+        .discardChanges()
+        .withMetadataLocation(metadataFile)
+        .build();
+  }
+
+  /** Keys, which S3FileIO lists by what they begin with. */
+  private static final class ObjectStore implements SupportsPrefixOperations {
+    private static final long serialVersionUID = 1L;
+
+    private final Set<String> objects = new TreeSet<>();
+    private boolean deletes = true;
+
+    @Override
+    public Iterable<FileInfo> listPrefix(String prefix) {
+      String key = prefix.replaceFirst("[?#].*", "");
+      return objects.stream()
+          .filter(object -> object.startsWith(key))
+          .map(object -> new FileInfo(object, 1, 1))
+          .toList();
+    }
+
+    @Override
+    public void deletePrefix(String prefix) {
+      if (deletes) {
+        listPrefix(prefix).forEach(file -> objects.remove(file.location()));
+      }
+    }
+
+    @Override
+    public InputFile newInputFile(String path) {
+      throw new UnsupportedOperationException(path);
+    }
+
+    @Override
+    public OutputFile newOutputFile(String path) {
+      throw new UnsupportedOperationException(path);
+    }
+
+    @Override
+    public void deleteFile(String path) {
+      throw new UnsupportedOperationException(path);
+    }
+  }
+
+  @Test
+  void aKeyThatMayNotBeUsedIsNoLostKey() throws IOException {
+    create("t", Map.of());
+    Map<String, String> kms = Map.of("encryption.kms-impl", Denied.class.getName());
+    try (EncryptedCatalog denied = withKms(kms)) {
+      assertThatThrownBy(() -> denied.dropTable(T, true))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("Nothing was dropped")
+          .message()
+          .doesNotContain("purge_without_key");
+      assertThatThrownBy(() -> denied.purgeWithoutKey(T)).isInstanceOf(AccessDeniedException.class);
+    }
+
+    assertThat(catalog.tableExists(T)).isTrue();
+  }
+
+  @Test
+  void aKmsThatDoesNotAnswerIsNoLostKey() throws IOException {
+    Table table = create("t", Map.of());
+    String retry = "encryption.kms.retry.max-attempts";
+    Map<String, String> kms = Map.of("encryption.kms-impl", Down.class.getName(), retry, "1");
+    try (EncryptedCatalog down = withKms(kms)) {
+      assertThatThrownBy(() -> down.purgeWithoutKey(T))
+          .isInstanceOf(KmsUnavailableException.class)
+          .hasMessageContainingAll("Nothing was dropped", "gone for good", "encryption.kms-impl");
+    }
+
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
+  }
+
+  /** A KMS that does not let us. */
+  public static final class Denied extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new AccessDeniedException("not for you", "Ask.");
+    }
+  }
+
+  /** A KMS that does not answer. */
+  public static final class Down extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new KmsUnavailableException("no answer", "Wait.");
+    }
+  }
+
+  private void assertRefused(EncryptedCatalog with, Table table, String... words) {
+    assertThatThrownBy(() -> with.purgeWithoutKey(T))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "hint:")
+        .hasMessageContainingAll(words);
+    assertThat(catalog.tableExists(T)).isTrue();
+    assertThat(TestLake.files(table)).isNotEmpty();
+  }
+}

@@ -1,0 +1,170 @@
+package io.icebergcrypto.metadata;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.zip.GZIPOutputStream;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** A metadata file that is none is an error at once, that names table and file. */
+@ParameterizedClass
+@EnumSource(names = {"HIVE", "JDBC", "HADOOP"})
+class UnreadableMetadataTest extends LakeFixture {
+  @Test
+  void whatIsNoMetadataIsRefusedAtOnce() throws Exception {
+    TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    check(T);
+  }
+
+  @Test
+  void tablesWithoutEncryptionToo() throws Exception {
+    TableIdentifier plain = TableIdentifier.of(TestLake.DB, "plain");
+    catalog.buildTable(plain, new Schema(TestLake.SCHEMA.columns())).create();
+    check(plain);
+  }
+
+  @Test
+  void compressedMetadataToo() throws Exception {
+    TestLake.createTable(catalog, "t", Map.of("write.metadata.compression-codec", "gzip"));
+    check(T);
+  }
+
+  @Test
+  void tablesGetTheStorageThatWasAskedFor() throws Exception {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    Table plain =
+        catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
+    assertThat(plain.io()).isInstanceOf(HadoopFileIO.class);
+    assertThat(table.io()).isNotInstanceOf(FailFastFileIO.class);
+    catalog.loadTable(T).refresh();
+    assertThat(catalog.loadTable(T).uuid()).isEqualTo(table.uuid()); // soon again
+  }
+
+  @Test
+  void storageThatFailsIsTriedAgain() throws Exception {
+    TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    FailingStorage.failures = 2;
+    EncryptedCatalog other = lake.open(Map.of("io-impl", FailingStorage.class.getName()));
+    if (backend == Backend.HADOOP) { // as Iceberg has it: no retry
+      assertThatThrownBy(() -> other.loadTable(T)).hasStackTraceContaining("storage is away");
+    } else {
+      assertThat(TestLake.ids(other.loadTable(T))).containsExactly(1L);
+      assertThat(other.loadTable(T).io()).isNotInstanceOf(FailFastFileIO.class);
+      assertThat(FailingStorage.failures).isZero();
+    }
+  }
+
+  /** Fails when metadata is read, a number of times. */
+  public static final class FailingStorage extends HadoopFileIO {
+    private static final long serialVersionUID = 1L;
+    private static int failures;
+
+    @Override
+    public InputFile newInputFile(String path) {
+      InputFile file = super.newInputFile(path);
+      if (!path.endsWith(".metadata.json")) {
+        return file;
+      }
+
+      return failing(file);
+    }
+
+    private static InputFile failing(InputFile file) {
+      return new InputFile() {
+        @Override
+        public long getLength() {
+          return file.getLength();
+        }
+
+        @Override
+        public SeekableInputStream newStream() {
+          if (failures > 0) {
+            failures--;
+            throw new UncheckedIOException(new IOException("the storage is away"));
+          }
+
+          return file.newStream();
+        }
+
+        @Override
+        public String location() {
+          return file.location();
+        }
+
+        @Override
+        public boolean exists() {
+          return file.exists();
+        }
+      };
+    }
+  }
+
+  private void check(TableIdentifier identifier) throws IOException {
+    Table open = catalog.loadTable(identifier);
+    Path file = TestLake.path(TestLake.metadata(open).metadataFileLocation());
+    byte[] genuine = Files.readAllBytes(file);
+    for (Map.Entry<String, byte[]> bad : bad(file, genuine).entrySet()) {
+      write(file, bad.getValue());
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> lake.open(Map.of()).loadTable(identifier))
+          .as(bad.getKey())
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContainingAll(identifier.toString(), "is no table metadata", "hint:");
+      assertThat(Duration.ofNanos(System.nanoTime() - start))
+          .as(bad.getKey())
+          .isLessThan(Duration.ofSeconds(10));
+    }
+
+    write(file, genuine);
+    assertThat(lake.open(Map.of()).loadTable(identifier).uuid()).isEqualTo(open.uuid());
+  }
+
+  private static Map<String, byte[]> bad(Path file, byte[] genuine) throws IOException {
+    Map<String, byte[]> all = new LinkedHashMap<>();
+    all.put("cut off", Arrays.copyOf(genuine, genuine.length / 2));
+    all.put("empty", new byte[0]);
+    all.put("garbage", "PAR1 and more".getBytes(StandardCharsets.UTF_8));
+    String other = "{\"format-version\": 3, \"schemas\": []}";
+    all.put(
+        "JSON of something else",
+        file.toString().contains(".gz.") ? gzip(other) : other.getBytes(StandardCharsets.UTF_8));
+    return all;
+  }
+
+  private static byte[] gzip(String text) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (GZIPOutputStream out = new GZIPOutputStream(bytes)) {
+      out.write(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    return bytes.toByteArray();
+  }
+
+  private static void write(Path file, byte[] bytes) throws IOException {
+    Files.deleteIfExists(file.resolveSibling("." + file.getFileName() + ".crc"));
+    Files.write(file, bytes);
+  }
+}

@@ -1,0 +1,2 @@
+/** The one class that the Python package calls. */
+package io.icebergcrypto.python;

@@ -1,0 +1,121 @@
+package io.icebergcrypto.spark.metadata;
+
+import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A metadata table as a SQL user gets it: with every row and column, but {@code key_metadata} is
+ * null. It has the data key of a file in the clear, and the key with the storage is the data.
+ *
+ * <p>Iceberg's own scan never reads the column, so that no filter can tell it either. Iceberg's
+ * actions are not concerned: they make their metadata tables past the catalog.
+ */
+// Spark deprecates schema(), and columns() has no StructType to offer
+@SuppressWarnings("deprecation")
+public final class HiddenKeysTable extends SparkTable {
+  private final SparkTable delegate;
+
+  private HiddenKeysTable(SparkTable delegate) {
+    super(delegate.table());
+    this.delegate = delegate;
+  }
+
+  /** Hides the keys of a metadata table that has a column for them; gives back any other table. */
+  public static Table hide(Table table) {
+    return table instanceof SparkTable spark
+            && spark.table() instanceof BaseMetadataTable
+            && KeyColumn.in(spark.schema())
+        ? new HiddenKeysTable(spark)
+        : table;
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new Builder(delegate.newScanBuilder(options), schema());
+  }
+
+  @Override
+  public SparkTable copyWithBranch(String branch) {
+    return new HiddenKeysTable(delegate.copyWithBranch(branch));
+  }
+
+  @Override
+  public StructType schema() {
+    return delegate.schema();
+  }
+
+  @Override
+  public Column[] columns() {
+    return delegate.columns();
+  }
+
+  @Override
+  public Long snapshotId() {
+    return delegate.snapshotId();
+  }
+
+  @Override
+  public String branch() {
+    return delegate.branch();
+  }
+
+  @Override
+  public String version() {
+    return delegate.version();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof HiddenKeysTable that && delegate.equals(that.delegate);
+  }
+
+  @Override
+  public int hashCode() {
+    return delegate.hashCode();
+  }
+
+  /** Has Iceberg's builder forget the column first, and adds it to the scan if Spark wants it. */
+  private static final class Builder
+      implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+    private final ScanBuilder delegate;
+    private StructType required;
+
+    private Builder(ScanBuilder delegate, StructType schema) {
+      this.delegate = delegate;
+      pruneColumns(schema);
+    }
+
+    @Override
+    public void pruneColumns(StructType requiredSchema) {
+      this.required = requiredSchema;
+      ((SupportsPushDownRequiredColumns) delegate)
+          .pruneColumns(KeyColumn.removeFrom(requiredSchema));
+    }
+
+    @Override
+    public Predicate[] pushPredicates(Predicate[] predicates) {
+      // one on a column that Iceberg's scan does not have is left to Spark, which finds nulls
+      return ((SupportsPushDownV2Filters) delegate).pushPredicates(predicates);
+    }
+
+    @Override
+    public Predicate[] pushedPredicates() {
+      return ((SupportsPushDownV2Filters) delegate).pushedPredicates();
+    }
+
+    @Override
+    public Scan build() {
+      Scan scan = delegate.build();
+      return KeyColumn.in(required) ? new HiddenKeysScan(scan, required) : scan;
+    }
+  }
+}

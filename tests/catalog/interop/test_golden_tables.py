@@ -1,0 +1,150 @@
+"""Tables that earlier builds wrote are read, verified and written to by this one: see vectors/README.md."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.files import files_below, plaintext_problem
+from pyspark.sql import SparkSession
+from vectors.write_tables import HERE, TABLES, catalog_conf, catalog_name, copy_keys, rows
+
+from pyspark_iceberg_crypto import IcebergCryptoError, typed_errors, verify_table
+
+BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
+MAC = "encryption.metadata-mac"
+ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
+
+
+@dataclass
+class Golden:
+    """One table of a copy of what a build wrote."""
+
+    spark: SparkSession
+    folder: Path
+    catalog: str
+    kind: str
+    answers: dict[str, Any]
+
+    @property
+    def table(self) -> str:
+        return f"{self.catalog}.db.t"
+
+    def rows(self, state: str = "") -> list[Any]:
+        return rows(self.spark, f"{self.table} {state}")
+
+    def sql(self, statement: str) -> list[Any]:
+        return self.spark.sql(statement.format(t=self.table, c=self.catalog)).collect()
+
+    def mac(self) -> str:
+        (row,) = self.sql(f"SHOW TBLPROPERTIES {{t}} ('{MAC}')")
+        return str(row.value)
+
+    def metadata_file(self) -> Path:
+        log = self.sql("SELECT file FROM {t}.metadata_log_entries ORDER BY timestamp")
+        inside = log[-1].file.partition("/tables/")[2]
+        return self.folder / "tables" / inside
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def build(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """A build, and a folder with a copy of its tables, in which the session's catalogs of them are."""
+    folder = tmp_path_factory.mktemp(f"golden-{request.param}")
+    shutil.unpack_archive(HERE / f"tables-{request.param}.zip", folder)
+    copy_keys(folder)
+    for kind in TABLES:
+        for key, value in catalog_conf(kind, request.param, folder).items():
+            spark.conf.set(key, value)
+    return request.param, folder
+
+
+@pytest.fixture(params=TABLES)
+def golden(request: pytest.FixtureRequest, spark: SparkSession, build: tuple[str, Path]) -> Golden:
+    written_by, folder = build
+    answers = json.loads((folder / "answers.json").read_text())[request.param]
+    return Golden(spark, folder, catalog_name(request.param, written_by), request.param, answers)
+
+
+def test_every_form_of_the_code_is_kept() -> None:
+    """v1 was made by builds before 7fe7b52."""
+    assert {"c6b240d", "d2a1bed"} <= set(BUILDS)
+
+
+def test_a_table_that_an_earlier_build_wrote(golden: Golden) -> None:
+    old = "v1." if "d2a1bed" in golden.catalog else "v2.hmac-sha256."
+    assert golden.mac().startswith(old)
+    for state, expected in states(golden.answers):
+        assert golden.rows(state) == expected, state
+    assert_verified(golden, 2)
+    assert_changes_are_refused(golden)
+
+    golden.sql("INSERT INTO {t} VALUES (7, 'seven', 'r', struct(7, 'x'))")
+    golden.sql("DELETE FROM {t} WHERE id = 4")
+    golden.sql("INSERT INTO {t}.branch_work VALUES (8, 'eight', 'r', NULL)")
+    assert golden.mac().startswith("v2.hmac-sha256.")
+    assert ids(golden.rows()) == [1, 3, 7]
+    work = golden.answers["work"]
+    assert ids(golden.rows("VERSION AS OF 'work'")) == [*ids(work), 8]
+    assert golden.rows("VERSION AS OF 'first'") == golden.answers["first"]
+    assert_verified(golden, 2)
+
+    golden.sql("CALL {c}.system.rewrite_data_files('db.t', options => map('rewrite-all','true'))")
+    golden.sql(f"CALL {{c}}.system.expire_snapshots(table => 'db.t', {ALL})")
+    assert ids(golden.rows()) == [1, 3, 7]
+    assert golden.rows("VERSION AS OF 'first'") == golden.answers["first"]
+    assert_verified(golden, 0)
+    written = list(files_below(golden.folder / "tables" / golden.kind / "db" / "t"))
+    assert [problem for problem in map(plaintext_problem, written) if problem] == []
+
+
+def states(answers: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    yield "", answers["rows"]
+    yield "VERSION AS OF 'first'", answers["first"]
+    yield "VERSION AS OF 'work'", answers["work"]
+    for snapshot, expected in answers["snapshots"].items():
+        yield f"VERSION AS OF {snapshot}", expected
+
+
+def ids(found: list[Any]) -> list[int]:
+    return [row["id"] for row in found]
+
+
+def assert_verified(golden: Golden, statistics: int) -> None:
+    with verify_table(golden.spark, golden.table, deep=True, all_snapshots=True) as report:
+        assert report.ok, report
+        assert report.metadata_authenticated is True
+        kinds = [row.kind for row in report.files.collect()]
+    assert {"data", "deletion vector", "manifest", "manifest list"} <= set(kinds)
+    assert sum("statistics" in kind for kind in kinds) == statistics
+
+
+def assert_changes_are_refused(golden: Golden) -> None:
+    """The old code authenticates the metadata here, too: one more byte in the file, and nothing is read."""
+    file = golden.metadata_file()
+    genuine = file.read_bytes()
+    checksum = file.with_name(f".{file.name}.crc")
+    checksum.unlink(missing_ok=True)
+    file.write_bytes(changed(genuine))
+    try:
+        with pytest.raises(IcebergCryptoError) as raised, typed_errors():
+            golden.sql("REFRESH TABLE {t}")
+            golden.rows()
+        assert type(raised.value).__name__ == "TamperedError", raised.value
+    finally:
+        file.write_bytes(genuine)
+    golden.sql("REFRESH TABLE {t}")
+
+
+def changed(content: bytes) -> bytes:
+    """With another comment in the table's properties, of a file that may be compressed."""
+    compressed = content.startswith(b"\x1f\x8b")
+    text = (gzip.decompress(content) if compressed else content).decode()
+    edited = text.replace('"properties":{', '"properties":{"comment":"x",', 1).encode()
+    assert edited != text.encode()
+    return gzip.compress(edited) if compressed else edited

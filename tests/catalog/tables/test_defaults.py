@@ -1,0 +1,65 @@
+"""A table's whole life on each catalog, with Spark as users have it: compiled code, compression, local files."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.jars import build_jars
+from harness.programs import run
+from harness.world import KINDS, OURS, UNCOMPRESSED, World, catalog_conf, embedded_metastore
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One process for all four: a Spark takes longer to start than a life takes."""
+    folder = tmp_path_factory.mktemp("defaults")
+    conf = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.jars": ",".join(
+            map(str, [world.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
+        ),
+        "spark.driver.extraClassPath": str(build_jars("test-jars", "sqlite-jdbc-*.jar")[0]),
+        **embedded_metastore(folder / "metastore"),
+    }
+    folders = {}
+    for kind in KINDS:
+        options = {k: v for k, v in world.ours(kind).items() if k not in UNCOMPRESSED}
+        options["warehouse"] = str(folder / kind)
+        if kind == "jdbc":
+            options["uri"] = f"jdbc:sqlite:{folder}/catalog.db"
+        conf |= catalog_conf(kind, OURS, options)
+        # a REST server keeps its tables where it was told to
+        below = world.warehouse(kind) if kind == "rest" else folder / kind
+        folders[kind] = str(below / ("life.db" if kind == "hive" else "life"))
+    printed = run(
+        [sys.executable, Path(__file__).with_name("defaults_program.py")],
+        folder,
+        {"JAVA_TOOL_OPTIONS": ""},
+        given=json.dumps({"conf": conf, "folders": folders}),
+    )
+    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
+    outcome: dict[str, Any] = json.loads(line.removeprefix("SEEN "))
+    return outcome
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
+    assert seen[kind] == "ended", seen[kind]
+
+
+def test_nothing_is_set_otherwise(seen: dict[str, Any]) -> None:
+    assert seen["defaults"] == {
+        "factory": "FALLBACK",
+        "whole stage": "true",
+        "compiled": True,
+        "files": None,
+        "options": [],
+        "codec": "zstd",
+    }

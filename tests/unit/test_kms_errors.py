@@ -1,0 +1,109 @@
+"""The tables that turn vendors' errors into ours."""
+
+import traceback
+from importlib import import_module
+
+import pytest
+
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    KeyNotFoundError,
+    KmsUnavailableError,
+    LoginFailedError,
+)
+from pyspark_iceberg_crypto.kms import aws, gcp
+from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
+from pyspark_iceberg_crypto.kms.azure import _errors as azure
+from pyspark_iceberg_crypto.kms.pkcs11 import _tool as pkcs11
+from pyspark_iceberg_crypto.kms.vault import _login, _vault
+
+TABLES = {
+    "aws": aws.ERRORS,
+    "azure": azure.ERRORS,
+    "gcp": gcp.ERRORS,
+    "a file of gcp's": gcp.FILE_ERRORS,
+    "pkcs11": pkcs11.ERRORS,
+    "vault": _vault.ERRORS,
+    "a login to vault": _login.ERRORS,
+}
+TABLE = ErrorTable(
+    [
+        Rule("gone", KeyNotFoundError, "make it in {place}", "{what}: {said} ({code})"),
+        Rule("secret", LoginFailedError, "log in", "{what}: refused"),
+        Rule("busy", KmsUnavailableError),
+        Rule("OSError", KmsUnavailableError, "check the network"),
+        Rule("json.decoder.JSONDecodeError", ConfigurationError, "check the address"),
+    ],
+    lambda error: (str(error).split(" "), f"it said {error}"),
+)
+
+
+def typed(error: Exception, **more: str) -> IcebergCryptoError:
+    with pytest.raises(IcebergCryptoError) as raised, TABLE.typed("no key", place="here", **more):
+        raise error
+    return raised.value
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_code_stands_in_a_table_twice_and_every_exception_is_one(name: str) -> None:
+    codes = [code for rule in TABLES[name].rules for code in rule.codes.split()]
+    assert len(codes) == len(set(codes))
+    for code in codes:
+        module, _, kind = code.rpartition(".")
+        if module or code.endswith("Error"):
+            found = getattr(import_module(module or "builtins"), kind)
+            assert issubclass(found, Exception)
+            assert found.__module__ == (module or "builtins"), "found by this name"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_rule_has_a_hint(name: str) -> None:
+    for rule in TABLES[name].rules:
+        assert rule.hint or rule.kind is KmsUnavailableError, rule
+
+
+def test_the_first_code_with_a_rule_counts() -> None:
+    error = typed(ValueError("unknown gone busy"))
+    assert type(error) is KeyNotFoundError
+    assert error.message == "no key: it said unknown gone busy (gone)"
+    assert error.hint == "make it in here"
+    assert isinstance(error.__cause__, ValueError)
+
+
+def test_a_rule_for_a_class_counts_for_its_subclasses() -> None:
+    assert typed(ConnectionResetError("x")).hint == "check the network"
+
+
+def test_an_error_without_a_rule_passes() -> None:
+    with pytest.raises(ZeroDivisionError), TABLE.typed("no key"):
+        raise ZeroDivisionError("a defect of ours")
+
+
+def test_an_error_of_ours_passes() -> None:
+    with pytest.raises(ConfigurationError, match="^as it is"), TABLE.typed("no key"):
+        raise ConfigurationError("as it is")
+
+
+def test_a_message_that_may_hold_a_secret_is_in_no_traceback() -> None:
+    error = typed(ValueError("secret token-4711"))
+    assert "token-4711" not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_header_that_cannot_be_sent_is_in_no_traceback(behind: bool) -> None:
+    error = ValueError("Invalid header value b'token-4711\\n'")
+    if behind:
+        outer = OSError("busy")
+        outer.__cause__ = error
+    found = typed(outer if behind else error)
+    assert type(found) is LoginFailedError
+    assert "token-4711" not in "".join(traceback.format_exception(found))
+
+
+def test_a_call_that_must_not_be_made_twice() -> None:
+    once = "see describe_key first"
+    assert typed(ValueError("busy")).hint == "try again later"
+    assert typed(ValueError("busy"), once=once).hint == once
+    assert typed(OSError("x"), once=once).hint == f"check the network; {once}"
+    assert once not in typed(ValueError("gone"), once=once).hint

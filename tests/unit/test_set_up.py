@@ -1,0 +1,116 @@
+"""The scripts of `make`'s set-up: what they say when something is missing, and which JDK they choose."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # mypy and pytest bring it there
+
+ROOT = Path(__file__).resolve().parents[2]
+DEV = ROOT / "dev"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A folder of programs with nothing in it but what every Debian has; nothing can be installed with these."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "cat", "cut", "flock", "id", "mkdir", "readlink", "sed", "sha256sum"):
+        program = shutil.which(name)
+        assert program, name
+        (folder / name).symlink_to(program)
+    return folder
+
+
+def write_program(file: Path, *lines: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    file.chmod(0o755)
+    return file
+
+
+def run(path: Path, *command: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*command], env={"PATH": str(path), **environment}, capture_output=True, text=True
+    )
+
+
+def test_what_is_missing_is_named(bare: Path) -> None:
+    done = run(bare, DEV / "tools.sh", "python3", "tests")
+    packages = "openjdk-17-jdk-headless gradle python3 python3-venv softhsm2 opensc gcc libc6-dev"
+    assert done.returncode == 1
+    assert f"error: missing: {packages}\n" in done.stderr
+    assert f"hint: as root: apt-get install -y {packages};" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["tools.sh", "jdk.sh"])
+def test_a_wrong_java_home(bare: Path, tmp_path: Path, script: str) -> None:
+    done = run(bare, "bash", DEV / script, JAVA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: JAVA_HOME={tmp_path} has no bin/javac\n"
+        "  hint: unset JAVA_HOME, or point it at a JDK 17\n"
+    )
+
+
+def test_an_old_jdk(bare: Path, tmp_path: Path) -> None:
+    write_program(tmp_path / "jdk" / "bin" / "javac", "echo javac 11.0.2")
+    write_program(bare / "gradle")
+    (bare / "python3").symlink_to(sys.executable)
+    done = run(bare, DEV / "tools.sh", "python3", JAVA_HOME=str(tmp_path / "jdk"))
+    assert done.returncode == 1
+    assert f"the JDK in {tmp_path}/jdk is version 11; 17 or newer is needed" in done.stderr
+
+
+@pytest.mark.parametrize("chosen", ["JAVA_HOME", "PATH"])
+def test_java_and_java_home_are_one_jdk(bare: Path, tmp_path: Path, chosen: str) -> None:
+    home = tmp_path / "jdk"
+    javac = write_program(home / "bin" / "javac", f"echo '    java.home = {home}' >&2")
+    java = write_program(home / "bin" / "java")
+    write_program(bare / "java")
+    if chosen == "PATH":
+        (bare / "javac").symlink_to(javac)
+        environment = {}
+    else:
+        write_program(bare / "javac", "echo '    java.home = /another' >&2")
+        environment = {"JAVA_HOME": str(home)}
+    script = f'set -euo pipefail; . {DEV}/jdk.sh; echo "$JAVA_HOME $(command -v java)"'
+    done = run(bare, "bash", "-c", script, **environment)
+    assert (done.stdout, done.stderr) == (f"{home} {java}\n", "")
+
+
+def test_without_a_new_go_vault_says_where_one_comes_from(bare: Path, tmp_path: Path) -> None:
+    write_program(bare / "go", "echo go version go1.19.8 linux/amd64")
+    tree = tmp_path / "tree"
+    for part in ("dev", "tests/servers/vault"):
+        shutil.copytree(ROOT / part, tree / part)
+    done = run(bare, tree / "dev" / "vault.sh", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.returncode == 1
+    assert "is built with Go 1.21 or newer, and there is none" in done.stderr
+    assert "hint: make vault;" in done.stderr
+    assert [file.name for file in (tmp_path / "cache/iceberg-crypto").iterdir()] == ["vault.lock"]
+
+
+def test_the_lock_has_a_version_of_each_package_that_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        named += extra
+    locked: dict[str, list[str]] = {}
+    for line in (ROOT / "dev" / "constraints.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition(" ;")[0].partition("==")
+            locked.setdefault(name, []).append(version)
+    for requirement in map(Requirement, named):
+        if requirement.name != project["project"]["name"]:
+            versions = locked.get(canonicalize_name(requirement.name), [])
+            assert versions, f"run `make lock`: there is no version of {requirement.name}"
+            assert all(requirement.specifier.contains(version) for version in versions), requirement

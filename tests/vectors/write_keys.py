@@ -1,0 +1,195 @@
+"""Writes golden wrapped keys with a build of this project: `python write_keys.py BUILD`.
+
+ICEBERG_CRYPTO_TEST_CLASSES names its jar, and BUILD the build, the short id of its commit. The master keys are in
+master-keys.json and keys.p12, and are made when they are not there. README.md says what is in the files.
+"""
+
+import json
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from pyspark_iceberg_crypto import ConfigurationError
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for harness, servers and doubles
+
+from doubles.azure import HSM, AzureDouble
+from doubles.azure_keys import Key, Version
+from doubles.azure_world import start_azure
+from doubles.gcp import GcpKmsDouble
+from harness.jvm import Jvm, start_jvm
+from servers.softhsm import SoftHsm, client_properties
+from servers.vault import VaultServer, start_vault
+from vectors.write_tables import copy_keys
+
+HERE = Path(__file__).parent
+MASTER_KEYS = HERE / "master-keys.json"
+NAME = "golden"
+KEK = bytes(range(16))
+TABLE = "6a2b2f5e-6b1c-4d3a-9a51-0c8de4a7f0aa"
+OPS = ["wrapKey", "unwrapKey"]
+
+WAYS: dict[str, tuple[str, dict[str, str]]] = {
+    "keystore": ("keystore", {}),
+    "vault": ("vault", {}),
+    "pkcs11": ("pkcs11", {}),
+    "gcp": ("gcp", {}),
+    "gcp, bound to a table": (
+        "gcp",
+        {"encryption.kms.gcp.additional-authenticated-data": "table-uuid"},
+    ),
+    "azure, RSA": ("azure", {}),
+    "azure, RSA, with the key's version": (
+        "azure",
+        {"encryption.kms.azure.store-key-version": "true"},
+    ),
+    "azure, AES": ("azure-hsm", {}),
+}
+"""How keys are wrapped: by which client of `kms_clients`, with which further properties."""
+
+
+@contextmanager
+def kms_clients(folder: Path) -> Iterator[tuple[Jvm, dict[str, tuple[dict[str, str], str]]]]:
+    """A JVM, and for each KMS a client's properties and the id of the golden master key in it."""
+    masters = json.loads(MASTER_KEYS.read_text())
+    copy_keys(folder)
+    with ExitStack() as stack:
+        vault = start_vault(folder / "vault.log")
+        stack.callback(vault.stop)
+        vault.call("POST", f"transit/restore/{NAME}", {"backup": masters["vault"]})
+        hsm = SoftHsm(folder / "softhsm2.conf")
+        hsm.make_token(NAME)
+        (folder / "key").write_bytes(bytes.fromhex(masters["pkcs11"]))
+        written = ("--write-object", str(folder / "key"), "--type", "secrkey", "--label", NAME)
+        access = ("--key-type", "AES:32", "--private", "--sensitive", "--usage-decrypt")
+        hsm.tool(NAME, *written, *access)
+        google = GcpKmsDouble().start()
+        stack.callback(google.stop)
+        azure = start_azure(folder)
+        stack.callback(azure.stop)
+        put_azure_keys(azure.double, masters)
+        jvm = start_jvm(
+            folder / "log",
+            {"SOFTHSM2_CONF": str(hsm.configuration), **azure.as_application()},
+            azure.java_options,
+        )
+        stack.callback(jvm.stop)
+        yield (
+            jvm,
+            {
+                "keystore": (keystore_properties(folder), "k1"),
+                "vault": (vault.token_login(folder / "token", vault.driver_policy(NAME)), NAME),
+                "pkcs11": (client_properties(library=hsm.library, token_label=NAME), NAME),
+                "gcp": (gcp_properties(google, folder), put_gcp_key(google, masters)),
+                "azure": (azure_properties(azure.url()), NAME),
+                "azure-hsm": (azure_properties(azure.url(HSM), "A256KW"), NAME),
+            },
+        )
+
+
+def keystore_properties(folder: Path) -> dict[str, str]:
+    return {
+        "encryption.kms-type": "keystore",
+        "encryption.kms.keystore.path": str(folder / "keys.p12"),
+        "encryption.kms.keystore.password-file": str(folder / "keys.password"),
+    }
+
+
+def gcp_properties(google: GcpKmsDouble, folder: Path) -> dict[str, str]:
+    return {
+        "encryption.kms-type": "gcp",
+        "encryption.kms.gcp.endpoint": google.url,
+        "encryption.kms.gcp.credentials-file": str(
+            google.login.service_account(folder / "account.json")
+        ),
+    }
+
+
+def put_gcp_key(google: GcpKmsDouble, masters: dict[str, Any]) -> str:
+    name = google.add_key(NAME)
+    version = google.version(name)
+    version.id = masters["gcp"]["id"]
+    version._aes = AESGCM(bytes.fromhex(masters["gcp"]["aes"]))
+    return name
+
+
+def azure_properties(url: str, algorithm: str = "RSA-OAEP-256") -> dict[str, str]:
+    return {
+        "encryption.kms-type": "azure",
+        "encryption.kms.azure.vault-url": url,
+        "encryption.kms.azure.algorithm": algorithm,
+    }
+
+
+def put_azure_keys(azure: AzureDouble, masters: dict[str, Any]) -> None:
+    given = masters["azure"]
+    secret = serialization.load_pem_private_key(given["rsa"].encode(), None)
+    azure.add_key(NAME).versions = [Version(given["id"], "RSA", secret, OPS)]
+    aes = bytes.fromhex(given["aes"])
+    azure.keys[HSM, NAME] = Key(NAME, [Version(given["id"], "oct-HSM", aes, OPS)])
+
+
+def make_master_keys(folder: Path) -> None:
+    vault = start_vault(folder / "vault.log")
+    try:
+        backup = vault_backup(vault)
+    finally:
+        vault.stop()
+    made = {
+        "vault": backup,
+        "pkcs11": secrets.token_hex(32),
+        "gcp": {"id": "3f0c7c53-52b1-4a25-8c6b-0d5a0e0f2b11", "aes": secrets.token_hex(32)},
+        "azure": {
+            "id": secrets.token_hex(16),
+            "rsa": rsa.generate_private_key(65537, 2048)
+            .private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            .decode(),
+            "aes": secrets.token_hex(32),
+        },
+    }
+    MASTER_KEYS.write_text(json.dumps(made, indent=1) + "\n")
+
+
+def vault_backup(vault: VaultServer) -> str:
+    """Of a key of two versions, as Vault keeps them."""
+    vault.make_key(NAME, exportable=True, allow_plaintext_backup=True)
+    vault.rotate_key(NAME)
+    backup: str = vault.call("GET", f"transit/backup/{NAME}")["data"]["backup"]
+    return backup
+
+
+def main() -> None:
+    (build,) = sys.argv[1:]
+    written = []
+    with tempfile.TemporaryDirectory() as name:
+        if not MASTER_KEYS.exists():
+            make_master_keys(Path(name))
+        (folder := Path(name) / "clients").mkdir()
+        with kms_clients(folder) as (jvm, clients):
+            for way, (kms, further) in WAYS.items():
+                properties, key_id = clients[kms]
+                try:
+                    client = jvm.client(properties | further, raw=True)
+                except ConfigurationError as e:
+                    sys.stderr.write(f"left out, as this build does not know it: {way}: {e}\n")
+                    continue
+                if "bound" in way:
+                    client = client.of_table(TABLE)
+                written.append({"way": way, "wrapped": client.wrap(KEK, key_id).hex()})
+    (HERE / f"keys-{build}.json").write_text(json.dumps(written, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
