@@ -3,7 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
-import io.icebergcrypto.cleanup.CleanupFileIO;
+import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
 import io.icebergcrypto.commit.CommitSteps;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.CatalogSettings;
@@ -219,7 +219,7 @@ final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
+        return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;
