@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -40,7 +40,7 @@ final class UnstagedTable extends StagedSparkTable {
   static StagedTable create(
       SparkCatalogBase catalog, Identifier ident, Creation creation, NotSupportedException refusal)
       throws TableAlreadyExistsException {
-    if (!EncryptedCatalog.isRefusedTransaction(refusal)) {
+    if (!ServerRefusal.isOfStagedCreate(refusal)) {
       throw refusal;
     }
 

@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.ReachableFile;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import java.util.ArrayList;
@@ -92,7 +92,7 @@ public final class TableVerifier {
     }
 
     table.refresh();
-    BaseTable readable = EncryptedCatalog.withPlaintextFiles(base);
+    BaseTable readable = EncryptedTable.forAudit(base);
     return new TableVerifier(spark, tableName, readable, allSnapshots).verify();
   }
 
@@ -134,7 +134,7 @@ public final class TableVerifier {
         name,
         keyId,
         table.operations().current().formatVersion(),
-        EncryptedCatalog.metadataAuthentication(table),
+        EncryptedTable.metadataAuthentication(table),
         allSnapshots,
         allSnapshots ? snapshots : Math.min(snapshots, 1));
   }
