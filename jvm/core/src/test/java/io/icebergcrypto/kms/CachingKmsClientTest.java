@@ -216,7 +216,7 @@ class CachingKmsClientTest {
   @Test
   void theErrorOfALibraryThatDoesNotFitNamesTheOneThatDoes() {
     String aws = AwsKmsClient.class.getName();
-    assertThat(KmsClients.missingLibrary(aws, new NoSuchMethodError("x")))
+    assertThat(KmsType.missingLibrary(aws, new NoSuchMethodError("x")))
         .hasMessageContaining("a library in a version that does not fit")
         .hasMessageContaining("Add org.apache.iceberg:iceberg-aws-bundle:1.12.0 to spark.jars")
         .hasMessageContaining("take other versions of it off the class path");

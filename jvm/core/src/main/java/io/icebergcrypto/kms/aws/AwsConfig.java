@@ -93,12 +93,7 @@ public record AwsConfig(
     String algorithm = settings.optional(ALGORITHM, SYMMETRIC);
     AwsKeys.requireAlgorithm(algorithm); // and that the SDK is on the class path
     return new AwsConfig(
-        region,
-        endpoint,
-        algorithm,
-        context(settings, algorithm),
-        TimeLimit.of(settings),
-        kept);
+        region, endpoint, algorithm, context(settings, algorithm), TimeLimit.of(settings), kept);
   }
 
   @Override

@@ -158,8 +158,8 @@ record AwsErrors(AwsConfig config) {
               "^kms (InvalidKeyUsage|UnsupportedOperation) ",
               NotSupportedException::new,
               "{said}",
-              "Use a symmetric key for encryption (the default of create-key), or name the RSA key's"
-                  + " algorithm with "
+              "Use a symmetric key for encryption (the default of create-key), or name the RSA"
+                  + " key's algorithm with "
                   + AwsConfig.ALGORITHM
                   + ".")
           .row(
@@ -349,20 +349,22 @@ record AwsErrors(AwsConfig config) {
     return FAILURES.error(
         kind + " " + message,
         Map.of(
-            "problem", problem,
-            "message", message,
-            "outage", String.valueOf(outage),
-            "passing", kind.equals("no-login-now") ? passing.group() : "",
+            "problem",
+            problem,
+            "message",
+            message,
+            "outage",
+            String.valueOf(outage),
+            "passing",
+            kind.equals("no-login-now") ? passing.group() : "",
             // the SDK says the same of a session that has ended and of a module that is missing
             "or-no-module",
-                hasModule
-                    ? ""
-                    : ", or the profile has an sso_session, and the AWS SDK's module for those is"
-                        + " not on the class path",
+            hasModule
+                ? ""
+                : ", or the profile has an sso_session, and the AWS SDK's module for those is"
+                    + " not on the class path",
             "add-module",
-                hasModule
-                    ? ""
-                    : " A profile with an sso_session: " + String.format(ADD, "ssooidc")),
+            hasModule ? "" : " A profile with an sso_session: " + String.format(ADD, "ssooidc")),
         mayQuote ? null : failure);
   }
 

@@ -30,8 +30,8 @@ import software.amazon.awssdk.services.kms.model.EncryptRequest;
 import software.amazon.awssdk.services.kms.model.EncryptionAlgorithmSpec;
 
 /**
- * The master keys of AWS KMS, by the AWS SDK. With {@link AwsErrors} the only class that
- * needs the SDK on the class path.
+ * The master keys of AWS KMS, by the AWS SDK. With {@link AwsErrors} the only class that needs the
+ * SDK on the class path.
  */
 final class AwsKeys implements MasterKeys {
   private final EncryptionAlgorithmSpec algorithm;

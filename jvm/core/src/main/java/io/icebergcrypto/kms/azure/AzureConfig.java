@@ -69,6 +69,10 @@ public record AzureConfig(
    */
   public static AzureConfig of(Map<String, String> properties) {
     AzureLogin.requireLibrary();
+    return read(properties);
+  }
+
+  static AzureConfig read(Map<String, String> properties) {
     PropertyReader settings = new PropertyReader(properties);
     URI vault = vault(settings);
     return new AzureConfig(
@@ -177,7 +181,8 @@ public record AzureConfig(
   }
 
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
-  private static Map<String, String> credential(PropertyReader settings, Map<String, String> properties) {
+  private static Map<String, String> credential(
+      PropertyReader settings, Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
     if (properties.containsKey(CREDENTIAL_PROVIDER)) {
       properties.forEach(

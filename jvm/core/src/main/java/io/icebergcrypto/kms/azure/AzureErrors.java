@@ -67,8 +67,8 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
               "^403 \\S+ KeyOperationForbidden ",
               NotSupportedException::new,
               "{kms} does not permit this operation with {key}: {said}",
-              "The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault key"
-                  + " set-attributes --ops wrapKey unwrapKey`, or use another key.")
+              "The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault"
+                  + " key set-attributes --ops wrapKey unwrapKey`, or use another key.")
           .row(
               "^403 \\S+ (ForbiddenByFirewall|ForbiddenByConnection|ForbiddenByNsp) ",
               AccessDeniedException::new,
@@ -129,8 +129,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     String inner = JsonHttp.text(JsonHttp.object(error, "innererror"), "code");
     String said =
         said(answer.status(), inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
-    return error(
-        answer.status(), String.join(" ", "", code, inner, operation, "", said), said);
+    return error(answer.status(), String.join(" ", "", code, inner, operation, "", said), said);
   }
 
   /** The error for an answer of 200 that no vault gives. */
@@ -142,16 +141,22 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     return TABLE.error(
         http + told,
         Map.of(
-            "kms", config,
+            "kms",
+            config,
             "key",
-                String.format(
-                    "key '%s'%s",
-                    key.given(), key.isPinned() ? " (version " + key.version() + ")" : ""),
-            "name", key.name(),
-            "algorithm", config.algorithm(),
-            "operation", operation.equals("versions") ? "list" : operation,
-            "http", http,
-            "said", said),
+            String.format(
+                "key '%s'%s",
+                key.given(), key.isPinned() ? " (version " + key.version() + ")" : ""),
+            "name",
+            key.name(),
+            "algorithm",
+            config.algorithm(),
+            "operation",
+            operation.equals("versions") ? "list" : operation,
+            "http",
+            http,
+            "said",
+            said),
         null);
   }
 

@@ -103,7 +103,8 @@ final class AzureLogin {
               "{subject}: the login service is busy",
               NETWORK)
           .row(
-              "^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not yet valid)",
+              "^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not yet"
+                  + " valid)",
               LoginFailedException::new,
               "{subject}: login refused: {reason}",
               "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.")
@@ -117,8 +118,9 @@ final class AzureLogin {
               "^refused",
               LoginFailedException::new,
               "{subject}: login refused: {reason}",
-              "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token"
-                  + " on this host, and that the application or identity exists in the tenant.")
+              "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated"
+                  + " token on this host, and that the application or identity exists in the"
+                  + " tenant.")
           .row(
               "",
               LoginFailedException::new,
@@ -269,8 +271,7 @@ final class AzureLogin {
             subject(keyId) + ": the credential gave no token", "Check the credential provider.");
       }
 
-      HeaderValues.require(
-          subject(keyId), "Authorization", answer.getToken());
+      HeaderValues.require(subject(keyId), "Authorization", answer.getToken());
       return answer;
     } catch (IcebergCryptoException e) {
       this.credential = null; // Azure's libraries would keep the token that is no good

@@ -63,7 +63,8 @@ public final class SecretSource implements Serializable {
    * @param fileProperty names a file
    * @throws InvalidConfigurationException when both are set, or none
    */
-  public static SecretSource required(PropertyReader settings, String envProperty, String fileProperty) {
+  public static SecretSource required(
+      PropertyReader settings, String envProperty, String fileProperty) {
     return optional(settings, envProperty, fileProperty)
         .orElseThrow(
             () ->

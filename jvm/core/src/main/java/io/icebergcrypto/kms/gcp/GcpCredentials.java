@@ -228,7 +228,8 @@ final class GcpCredentials {
                 Collectors.toMap(
                     Map.Entry::getKey,
                     header ->
-                        HeaderValues.require(config.toString(), header.getKey(), header.getValue().get(0))));
+                        HeaderValues.require(
+                            config.toString(), header.getKey(), header.getValue().get(0))));
     AccessToken token = login.getAccessToken();
     hold(
         login,
@@ -352,7 +353,9 @@ final class GcpCredentials {
 
   /** What names the file, for errors. */
   private String named() {
-    return file == null ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)" : GcpConfig.CREDENTIALS_FILE;
+    return file == null
+        ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)"
+        : GcpConfig.CREDENTIALS_FILE;
   }
 
   private static String first(IOException e) {

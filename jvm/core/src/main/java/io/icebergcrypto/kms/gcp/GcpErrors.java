@@ -106,14 +106,14 @@ final class GcpErrors {
               "^\\d+ FAILED_PRECONDITION ",
               KeyDisabledException::new,
               "{kms} cannot use key '{key}': {message}",
-              "Enable or restore the key version that it names: `gcloud kms keys versions enable` or"
-                  + " `restore`. A destroyed one is gone, with all that it wrapped.")
+              "Enable or restore the key version that it names: `gcloud kms keys versions enable`"
+                  + " or `restore`. A destroyed one is gone, with all that it wrapped.")
           .row(
               "^\\d+ INVALID_ARGUMENT \\S* decrypt ",
               BadWrappedKeyException::new,
               "{kms} cannot unwrap with key '{key}': {message}",
-              "The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped with"
-                  + " {aad}: see "
+              "The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped"
+                  + " with {aad}: see "
                   + GcpConfig.AAD
                   + ".")
           .row(
@@ -178,8 +178,7 @@ final class GcpErrors {
     String status = JsonHttp.text(error, "status");
     String message = oneLine(JsonHttp.text(error, "message"));
     return TABLE.error(
-        String.join(
-            " ", String.valueOf(answer.status()), status, reason(error), verb, message),
+        String.join(" ", String.valueOf(answer.status()), status, reason(error), verb, message),
         Map.of(
             "kms", config,
             "key", keyId,

@@ -85,8 +85,8 @@ final class Pkcs11Errors {
               "^CKR_SLOT_ID_INVALID ",
               InvalidConfigurationException::new,
               "{task}: {reason}",
-              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A token"
-                  + " is better named by its label: "
+              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A"
+                  + " token is better named by its label: "
                   + Pkcs11Config.TOKEN_LABEL
                   + ".")
           .row(
@@ -96,7 +96,8 @@ final class Pkcs11Errors {
               "The token in this slot has not been initialized: choose another slot, or initialize"
                   + " it.")
           .row(
-              "^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD) ",
+              "^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD)"
+                  + " ",
               NotSupportedException::new,
               "{task}: {reason}",
               "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
@@ -184,7 +185,9 @@ final class Pkcs11Errors {
     }
 
     String told =
-        Causes.of(error).map(Throwable::getMessage).collect(Collectors.joining(" ", kind + " ", ""));
+        Causes.of(error)
+            .map(Throwable::getMessage)
+            .collect(Collectors.joining(" ", kind + " ", ""));
     return TABLE.error(
         told,
         Map.of(

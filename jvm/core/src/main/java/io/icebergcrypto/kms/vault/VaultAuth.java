@@ -2,8 +2,8 @@ package io.icebergcrypto.kms.vault;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;

@@ -5,8 +5,8 @@ import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
-import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
 import java.util.Map;
 import java.util.Optional;
@@ -60,7 +60,8 @@ public record VaultConfig(
   public static VaultConfig of(Map<String, String> properties) {
     PropertyReader settings = new PropertyReader(properties);
     settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
-    Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE).map(found -> found.advising(AGENT));
+    Optional<SecretSource> token =
+        SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE).map(found -> found.advising(AGENT));
     Optional<VaultAuth> auth = VaultAuth.read(settings);
     if (token.isPresent() == auth.isPresent()) {
       throw new InvalidConfigurationException(

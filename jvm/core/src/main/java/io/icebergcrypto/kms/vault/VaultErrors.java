@@ -155,12 +155,18 @@ final class VaultErrors {
     return TABLE.error(
         told,
         Map.of(
-            "kms", config,
-            "mount", config.mount(),
-            "login", config.login(),
-            "key", keyId,
-            "operation", operation,
-            "told", VaultHttp.told(answer)),
+            "kms",
+            config,
+            "mount",
+            config.mount(),
+            "login",
+            config.login(),
+            "key",
+            keyId,
+            "operation",
+            operation,
+            "told",
+            VaultHttp.told(answer)),
         null);
   }
 

@@ -117,7 +117,9 @@ final class VaultHttp {
     }
 
     String message = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
-    return message.length() <= LONGEST_MESSAGE ? message : message.substring(0, LONGEST_MESSAGE) + "...";
+    return message.length() <= LONGEST_MESSAGE
+        ? message
+        : message.substring(0, LONGEST_MESSAGE) + "...";
   }
 
   /** {@link #message} in brackets after the status, for the end of a sentence. */

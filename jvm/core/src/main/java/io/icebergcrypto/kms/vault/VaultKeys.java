@@ -144,8 +144,7 @@ final class VaultKeys implements MasterKeys {
   private JsonHttp.Answer ask(String operation, String keyId, JsonObject request) {
     String token = login.token();
     JsonHttp.Answer answer = http.post(path(operation, keyId), token, request);
-    if (answer.status() == 403
-        && login.replaced(token, VaultErrors.isInvalidToken(answer))) {
+    if (answer.status() == 403 && login.replaced(token, VaultErrors.isInvalidToken(answer))) {
       token = login.token();
       answer = http.post(path(operation, keyId), token, request);
     }
