@@ -177,7 +177,7 @@ public final class CachingKmsClient
     return client.toString();
   }
 
-  public LocalKms local() {
+  LocalKms local() {
     LocalKms here = local;
     if (here == null || here.isClosed()) {
       KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();

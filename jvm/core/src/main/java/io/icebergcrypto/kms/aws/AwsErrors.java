@@ -318,7 +318,8 @@ record AwsErrors(AwsConfig config) {
             String.valueOf(outage),
             "passing",
             kind.equals("no-login-now") ? passing.group() : "",
-            "version", VersionInfo.SDK_VERSION),
+            "version",
+            VersionInfo.SDK_VERSION),
         mayQuote ? null : failure);
   }
 

@@ -100,9 +100,7 @@ public final class ErrorTable {
    */
   public static IcebergCryptoException retold(IcebergCryptoException error, String problem) {
     String type = error.getClass().getSimpleName().replaceFirst("Exception$", "");
-    return TYPES
-        .getOrDefault(type, IcebergCryptoException::new)
-        .with(problem, error.hint(), error);
+    return TYPES.getOrDefault(type, IcebergCryptoException::new).with(problem, error.hint(), error);
   }
 
   private static String fill(String text, Map<String, ?> values, Matcher found) {
