@@ -57,9 +57,7 @@ public final class KmsClients {
     }
   }
 
-  /**
-   * What the user says of the client's wrapping, which only is heard where the client is silent.
-   */
+  /** What the user says about the client's wrapping, for a client that does not say it itself. */
   private static boolean authenticatedWrapping(
       KeyManagementClient client, Map<String, String> properties) {
     PropertyReader settings = new PropertyReader(properties);
@@ -81,7 +79,7 @@ public final class KmsClients {
         || properties.get(KmsProperties.KMS_IMPL) != null;
   }
 
-  /** The error of a catalog that needs a KMS and names none. */
+  /** The error of a catalog that needs a KMS and does not name one. */
   public static IcebergCryptoException notConfigured() {
     return new InvalidConfigurationException(
         String.format(

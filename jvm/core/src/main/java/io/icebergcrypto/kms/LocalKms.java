@@ -43,9 +43,9 @@ final class LocalKms {
   }
 
   /**
-   * The one of an id in this JVM, made from the given where there is none.
+   * The instance of an id in this JVM; it is made when there is none.
    *
-   * @param metrics go on from a predecessor that was closed
+   * @param metrics the counters of a predecessor that was closed; they go on
    */
   static LocalKms of(
       String id,
@@ -98,7 +98,7 @@ final class LocalKms {
     client.close();
   }
 
-  /** What happens by itself after a while: closes this if it was not used for so long. */
+  /** Closes this if it was not used for so long; a timer calls it. */
   void closeIfIdle(long idleMs) {
     if (closed) {
       return;
@@ -124,8 +124,8 @@ final class LocalKms {
   }
 
   /**
-   * Whether a closed client works when it is used again. Ours do, if their configuration says so; of
-   * a user's own class that is not known.
+   * Whether a closed client works when it is used again. Ours do, if their configuration says so;
+   * of a user's own class that is not known.
    */
   private boolean startsAgain() {
     return client instanceof ConfiguredKmsClient ours && ours.mayCloseWhenIdle();

@@ -135,7 +135,8 @@ public record AwsConfig(
   /**
    * The encryption context of this thread's call; null: none.
    *
-   * @throws InvalidConfigurationException when the table's UUID is in it, and nobody told that
+   * @throws InvalidConfigurationException when the table's UUID is in it, and the caller did not
+   *     give it
    */
   Map<String, String> contextOfCall() {
     Map<String, String> filled = new TreeMap<>(context);
@@ -187,7 +188,7 @@ public record AwsConfig(
     }
   }
 
-  /** A misspelt name would otherwise take an encryption context away in silence. */
+  /** Otherwise a misspelt name would silently drop an encryption context. */
   private static void refuseUnknown(PropertyReader settings) {
     String useInstead =
         "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"

@@ -233,8 +233,8 @@ record AwsErrors(AwsConfig config) {
   }
 
   /**
-   * Who refuses a login (KMS, or what credentials come from: STS and SSO) may repeat the request's
-   * headers, a session token among them: its message is not shown, and it is no cause.
+   * A refused login (by KMS, or by STS and SSO, which give credentials) may repeat the request's
+   * headers, a session token among them: its message is not shown, and it is not the cause.
    */
   private IcebergCryptoException answered(
       AwsServiceException answer, String problem, String what, String keyId) {

@@ -133,7 +133,7 @@ final class AwsKeys implements MasterKeys {
   }
 
   /**
-   * The time-out of one call, and what CloudTrail says of the caller beside the SDK's own words.
+   * The time-out of one call, and what CloudTrail shows of the caller besides the SDK's own name.
    */
   private AwsRequestOverrideConfiguration limits() {
     String application = KmsCaller.application();
@@ -187,7 +187,7 @@ final class AwsKeys implements MasterKeys {
 
   /**
    * When KMS says that this host's clock is wrong, the SDK takes the time from the answer and signs
-   * anew, at once. Every other failure is the caller's.
+   * again, at once. Every other failure is the caller's.
    */
   private static StandardRetryStrategy onlyWithTheRightTime() {
     return StandardRetryStrategy.builder()

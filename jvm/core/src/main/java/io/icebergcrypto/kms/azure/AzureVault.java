@@ -36,7 +36,7 @@ final class AzureVault {
   private static final Pattern KID =
       Pattern.compile("https://[^/]+/keys/(?<name>[0-9a-zA-Z-]+)/(?<version>[0-9a-zA-Z]+)");
 
-  /** A key with more versions than 100 pages hold (25 each) is not looked through. */
+  /** Of a key with more versions than 100 pages hold (25 each), the others are not listed. */
   private static final int MOST_PAGES = 100;
 
   private static final int MOST_REMEMBERED = 8;

@@ -71,8 +71,8 @@ final class Breakers {
   }
 
   /**
-   * No answer came, or none that can be used. Where the thread was interrupted that says nothing of
-   * the KMS; but a trial of a half-open circuit must have an outcome.
+   * No answer came, or not one that can be used. Where the thread was interrupted, that says
+   * nothing about the KMS; but a trial of a half-open circuit must have an outcome.
    */
   void failed(String keyId, Throwable failure) {
     boolean interrupted = Thread.currentThread().isInterrupted();
@@ -104,7 +104,7 @@ final class Breakers {
     return failing.size();
   }
 
-  /** What a failure tells of the way to the KMS. */
+  /** What a failure says about the way to the KMS. */
   enum Failure {
     /** No connection, or one that broke. */
     UNREACHED,

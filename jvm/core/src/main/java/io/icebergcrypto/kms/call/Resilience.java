@@ -35,7 +35,7 @@ public final class Resilience {
    */
   private static final double JITTER = 0.25;
 
-  /** What a catalog's properties say of it; travels to executors. Times are in milliseconds. */
+  /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
   public record Limits(
       int maxAttempts,
       long initialDelayMs,
@@ -120,7 +120,7 @@ public final class Resilience {
 
   /**
    * Remembers how the last attempt ended by itself. The deadline over all of them has no cause, and
-   * the attempt that it cuts short says nothing: what tells of the way is the one before.
+   * the attempt that it cuts short says nothing: the one before shows whether the KMS was reached.
    */
   private static final class Attempts {
     private final long start = System.nanoTime();

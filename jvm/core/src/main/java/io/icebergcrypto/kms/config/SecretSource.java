@@ -114,7 +114,7 @@ public final class SecretSource implements Serializable {
   }
 
   /**
-   * Reads the secret anew, without white space around it: a password, pin or token.
+   * Reads the secret again, without the white space around it: a password, PIN or token.
    *
    * @throws InvalidConfigurationException when there is none, it has more than one line, or others
    *     than the owner may read or change the file
@@ -160,7 +160,7 @@ public final class SecretSource implements Serializable {
    * system without POSIX permissions has none to check.
    *
    * @throws InvalidConfigurationException when others may read or write it
-   * @throws IOException when the file cannot be looked at
+   * @throws IOException when the file's permissions cannot be read
    */
   public static void requirePrivate(Path file, String property) throws IOException {
     requirePrivate(file, property, System.getProperty("user.name"));

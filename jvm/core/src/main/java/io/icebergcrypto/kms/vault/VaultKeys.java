@@ -121,10 +121,7 @@ final class VaultKeys implements MasterKeys {
         });
   }
 
-  /**
-   * Ends the renewals, as the garbage collector does for what nobody holds; a token that a login
-   * made ends by itself.
-   */
+  /** Ends the renewals. A token that a login made ends by itself. */
   @Override
   public void close() {
     login.close();
