@@ -14,6 +14,7 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.Map;
 import java.util.zip.CRC32C;
 
 /**
@@ -76,10 +77,10 @@ final class GcpKeys implements MasterKeys {
 
   private JsonObject ask(String resource, String verb, JsonObject body, String keyId) {
     URI uri = URI.create(config.endpoint() + "/v1/" + resource + ":" + verb);
-    JsonHttp.Answer answer = http.ask(uri, credentials.headers(uri, keyId), body);
+    JsonHttp.Answer answer = post(uri, credentials.headers(uri, keyId), body, keyId);
     if (answer.status() == 401) {
       // the token was revoked, or expired earlier than it said: once more with a new one
-      answer = http.ask(uri, credentials.renewedHeaders(uri, keyId), body);
+      answer = post(uri, credentials.renewedHeaders(uri, keyId), body, keyId);
     }
 
     if (answer.status() != 200) {
@@ -87,6 +88,18 @@ final class GcpKeys implements MasterKeys {
     }
 
     return answer.body();
+  }
+
+  private JsonHttp.Answer post(
+      URI uri, Map<String, String> headers, JsonObject body, String keyId) {
+    try {
+      return http.ask(uri, headers, body);
+    } catch (KmsUnavailableException e) {
+      throw new KmsUnavailableException(e.problem() + " (for key '" + keyId + "')", e.hint(), e);
+    } catch (InvalidConfigurationException e) {
+      throw new InvalidConfigurationException(
+          e.problem() + " (for key '" + keyId + "')", e.hint(), e);
+    }
   }
 
   private void putAad(JsonObject request, GcpKeyName name) {
