@@ -56,7 +56,10 @@ final class AzureLogin {
   private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
 
-  /** By the kind of failure, the last HTTP status, and what Azure's library says. */
+  private static final Pattern BUSY =
+      Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
+
+  /** By the kind of failure, and what Azure's library says. */
   private static final ErrorTable TABLE =
       ErrorTable.of(
           """
@@ -74,23 +77,8 @@ final class AzureLogin {
           {subject}: the login service's TLS certificate is not trusted: {text}
           Check AZURE_AUTHORITY_HOST and Java's trust store.
 
-          KmsUnavailable <- ^interrupted
-          {subject}: the login was interrupted
-          Check the network between this host and Entra ID, or the machine's identity service; \
-          encryption.kms.call-timeout-ms is the limit of one attempt.
-
-          KmsUnavailable <- ^network
-          {subject}: the login service cannot be reached: {reason}
-          Check the network between this host and Entra ID, or the machine's identity service; \
-          encryption.kms.call-timeout-ms is the limit of one attempt.
-
-          KmsUnavailable <- ^\\w+ (429|5..)\s
-          {subject}: the login service is busy (HTTP {1})
-          Check the network between this host and Entra ID, or the machine's identity service; \
-          encryption.kms.call-timeout-ms is the limit of one attempt.
-
-          KmsUnavailable <- AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])
-          {subject}: the login service is busy
+          KmsUnavailable <- ^(outage|busy)
+          {subject}: {reason}
           Check the network between this host and Entra ID, or the machine's identity service; \
           encryption.kms.call-timeout-ms is the limit of one attempt.
 
@@ -326,10 +314,14 @@ final class AzureLogin {
       Throwable outage = Causes.of(e).filter(AzureLogin::isOutage).findFirst().orElse(null);
       if (outage instanceof InterruptedException) {
         Thread.currentThread().interrupt();
-        kind = "interrupted";
+        kind = "outage";
+        reason = "the login was interrupted";
       } else if (outage != null) {
-        kind = "network";
-        reason = outage.toString();
+        kind = "outage";
+        reason = "the login service cannot be reached: " + outage;
+      } else if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+        kind = "busy";
+        reason = "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")");
       } else {
         boolean byEntra = e instanceof ClientAuthenticationException;
         kind = byEntra || ENTRA_ERROR.matcher(text).find() ? "refused" : "failed";
@@ -337,7 +329,7 @@ final class AzureLogin {
     }
 
     return TABLE.error(
-        kind + " " + status + " " + text,
+        kind + " " + text,
         Map.of("subject", subject(keyId), "text", text, "reason", reason),
         cause);
   }

@@ -64,8 +64,8 @@ public final class SecretSource implements Serializable {
    * @throws InvalidConfigurationException when both are set, or none
    */
   public static SecretSource required(
-      PropertyReader settings, String envProperty, String fileProperty) {
-    return optional(settings, envProperty, fileProperty)
+      PropertyReader reader, String envProperty, String fileProperty) {
+    return optional(reader, envProperty, fileProperty)
         .orElseThrow(
             () ->
                 new InvalidConfigurationException(
@@ -79,9 +79,9 @@ public final class SecretSource implements Serializable {
    * @throws InvalidConfigurationException when both are set
    */
   public static Optional<SecretSource> optional(
-      PropertyReader settings, String envProperty, String fileProperty) {
-    String variable = settings.optional(envProperty);
-    String file = settings.optional(fileProperty);
+      PropertyReader reader, String envProperty, String fileProperty) {
+    String variable = reader.optional(envProperty);
+    String file = reader.optional(fileProperty);
     if (variable != null && file != null) {
       throw new InvalidConfigurationException(
           String.format("Properties %s and %s are both set", envProperty, fileProperty),
