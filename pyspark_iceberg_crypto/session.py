@@ -60,7 +60,7 @@ def configure_spark(
     Args:
         builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
         catalog: the catalog's name in SQL. ``spark_catalog`` is Spark's own.
-        type: what keeps the tables: hive (the default), rest, jdbc, hadoop, glue or nessie.
+        type: the kind of catalog: hive (the default), rest, jdbc, hadoop, glue or nessie.
         catalog_impl: instead of a type, the name of a Catalog class.
         uri: the catalog's address (Iceberg's ``uri``).
         warehouse: where its tables are stored (Iceberg's ``warehouse``).
@@ -143,7 +143,7 @@ def wheel_jar() -> Path:
     """Return the path of the jar that this package carries.
 
     Raises:
-        JarMissingError: it carries none, as a source tree that was never built.
+        JarMissingError: it carries none, like a source tree that was never built.
     """
     jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
     if not jars:
@@ -250,7 +250,7 @@ def _catalog_properties(
 
 
 def _key_id_list(key_ids: Sequence[str]) -> str:
-    """Join key ids, whose commas are their own."""
+    """Join key ids; a comma within one is escaped."""
     is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
     if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
         raise ConfigurationError(
@@ -279,7 +279,7 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's properties without its place: a path needs the KMS and the rules for new tables."""
+    """Return a catalog's properties without its own location: a path needs the KMS and the rules for new tables."""
     place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
     return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
 

@@ -15,7 +15,7 @@ from pyspark_iceberg_crypto.kms._settings import AnyPath
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms.vault import Vault
 
-_SENDABLE = re.compile(r"[\x21-\x7e]+")  # requests' own error for another header shows it
+_SENDABLE = re.compile(r"[\x21-\x7e]+")  # else requests' error would show it
 
 SERVICE_ACCOUNT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 (a path)
 AGENT = (
@@ -81,7 +81,7 @@ def check_login(vault: Vault, scheme: str) -> None:
     """Refuse a Vault object with no login, with two, or with what belongs to another.
 
     Raises:
-        ConfigurationError: that is so.
+        ConfigurationError: it has.
     """
     logins = ["token_env", "token_file", *METHODS]
     given = [name for name in logins if getattr(vault, name)]
@@ -140,14 +140,14 @@ def token_of(vault: Vault, client: Any) -> str:
     token = str(made["auth"]["client_token"])
     if not _SENDABLE.fullmatch(token):
         raise LoginFailedError(
-            f"{vault}: what auth/{mount} makes is no token of Vault's",
+            f"{vault}: what auth/{mount} returned is not a token of Vault's",
             "check the address: is a proxy or another server there?",
         )
     return token
 
 
 def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:
-    """Read the secret from the one place that is given; errors tell the place only."""
+    """Read the secret from the one place that is given; errors name the place only."""
     place = f"environment variable {variable}" if variable else f"file {file}"
     try:
         found = read_text(
@@ -159,6 +159,7 @@ def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool =
         raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
     if not _SENDABLE.fullmatch(found):
         raise ConfigurationError(
-            f"what {place} holds is no secret of Vault's", "it must be the bare text, on one line"
+            f"what {place} holds is not a secret of Vault's",
+            "it must be the bare text, on one line",
         )
     return found

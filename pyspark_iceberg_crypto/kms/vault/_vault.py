@@ -296,15 +296,15 @@ class Vault(Kms):
 
 
 def _key_info(data: dict[str, Any]) -> KeyInfo:
-    """Vault's description of a key as ours.
+    """Turn Vault's description of a key into ours.
 
     Raises:
-        ConfigurationError: it describes no key.
+        ConfigurationError: it is not one.
     """
     try:
         return _described(data)
     except (ArithmeticError, LookupError, OSError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError("Vault describes a key in no known way", _NO_VAULT) from error
+        raise ConfigurationError("Vault describes a key in an unknown way", _NO_VAULT) from error
 
 
 def _described(data: dict[str, Any]) -> KeyInfo:
@@ -328,7 +328,7 @@ def _described(data: dict[str, Any]) -> KeyInfo:
 
 
 def _created(versions: dict[str, Any]) -> str | None:
-    """When the oldest version that Vault tells of was made: seconds since 1970, or a time as text."""
+    """Return when the oldest version was made, which Vault gives as seconds since 1970 or as text."""
     if not versions:
         return None
     first = versions[min(versions, key=int)]

@@ -1,18 +1,17 @@
 """Logins of Spark on Kubernetes at Vault: its service account (TokenReview is a double), a JWT, a TLS certificate."""
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from doubles.faults import FaultProxy
-from doubles.service_accounts import Issuer, TokenReviews
 from harness.jvm import Jvm
 from harness.refused import explained
-from harness.tls import ClientCertificate, TestAuthority, make_authority, make_client_certificate
-from servers.vault import VaultServer, start_vault, write_secret
+from harness.tls import ClientCertificate, TestAuthority, make_client_certificate
+from servers.kubernetes import Cluster
+from servers.vault import VaultServer, write_secret
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
 
@@ -22,66 +21,9 @@ PAGE = "<html>down for maintenance</html>"
 KINDS = ["kubernetes", "jwt"]
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A Vault, and the Kubernetes whose service accounts log in there."""
-
-    vault: VaultServer
-    issuer: Issuer
-    reviews: TokenReviews
-
-    def login(
-        self, kind: str, file: Path, *policies: str, address: str = "", **parameters: object
-    ) -> dict[str, str]:
-        """Properties of a client of this kind; a token of the issuer is put into the file."""
-        write_secret(file, self.issuer.token())
-        make = self.vault.kubernetes_login if kind == "kubernetes" else self.vault.jwt_login
-        return make(file, *policies, address=address, **parameters)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
-    return make_authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def cluster(vault: VaultServer, authority: TestAuthority) -> Iterator[Cluster]:
-    issuer = Issuer()
-    reviews = TokenReviews(issuer, authority.server)
-    vault.enable_kubernetes(reviews, authority.ca_file)
-    vault.enable_jwt(issuer)
-    yield Cluster(vault, issuer, reviews)
-    reviews.stop()
-
-
-@pytest.fixture(scope="module")
-def private(
-    tmp_path_factory: pytest.TempPathFactory, authority: TestAuthority
-) -> Iterator[VaultServer]:
-    """A Vault that speaks TLS."""
-    server = start_vault(tmp_path_factory.mktemp("tls-vault") / "log", authority)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def key(vault: VaultServer) -> str:
-    return vault.make_key()
-
-
-@pytest.fixture
-def policy(vault: VaultServer, key: str) -> str:
-    return vault.driver_policy(key)
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "service-account-token"
-
-
-@pytest.fixture
-def proxy(vault: VaultServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
-    return faults(vault.port)
 
 
 def logins(proxy: FaultProxy) -> int:

@@ -41,11 +41,6 @@ def login(vault: VaultServer, tmp_path: Path) -> Login:
 
 
 @pytest.fixture
-def key(vault: VaultServer) -> str:
-    return vault.make_key()
-
-
-@pytest.fixture
 def client(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> Client:
     """With the least-privilege policy for the key, and no more."""
     return jvm.client(login(vault.driver_policy(key)), raw=True)

@@ -27,16 +27,6 @@ QUICK = {
 
 
 @pytest.fixture
-def key(vault: VaultServer) -> str:
-    return vault.make_key()
-
-
-@pytest.fixture
-def proxy(vault: VaultServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
-    return faults(vault.port)
-
-
-@pytest.fixture
 def login(vault: VaultServer, proxy: FaultProxy, key: str, tmp_path: Path) -> dict[str, str]:
     """Properties of a client that may use the key, through the proxy."""
     policy = vault.driver_policy(key)
@@ -53,21 +43,6 @@ def client(jvm: Jvm, login: dict[str, str]) -> Client:
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VaultServer]:
     """A Vault for those who seal it; it starts as a new one does."""
     server = start_vault(tmp_path_factory.mktemp("own-vault") / "log", ready=False)
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
-    return make_authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def private(
-    tmp_path_factory: pytest.TempPathFactory, authority: TestAuthority
-) -> Iterator[VaultServer]:
-    """A Vault that speaks TLS, with a certificate that only its own authority vouches for."""
-    server = start_vault(tmp_path_factory.mktemp("tls-vault") / "log", authority)
     yield server
     server.stop()
 

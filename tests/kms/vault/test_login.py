@@ -24,27 +24,6 @@ LOGIN = "POST /v1/auth/approle/login"
 RENEWAL = "POST /v1/auth/token/renew-self"
 
 
-@pytest.fixture
-def key(vault: VaultServer) -> str:
-    return vault.make_key()
-
-
-@pytest.fixture
-def policy(vault: VaultServer, key: str) -> str:
-    return vault.driver_policy(key)
-
-
-@pytest.fixture
-def secret(tmp_path: Path) -> Path:
-    """The file that holds the token, or the secret id."""
-    return tmp_path / "secret"
-
-
-@pytest.fixture
-def proxy(vault: VaultServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
-    return faults(vault.port)
-
-
 def refused(
     raised: pytest.ExceptionInfo[IcebergCryptoError], key: str, secret: str, *words: str
 ) -> None:

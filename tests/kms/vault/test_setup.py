@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from doubles.faults import FaultProxy
-from doubles.service_accounts import Issuer, TokenReviews
 from harness.jvm import Jvm
-from harness.tls import make_authority, make_client_certificate
-from servers.vault import VaultServer, start_vault, vault_binary, write_secret
+from harness.tls import TestAuthority, make_client_certificate
+from servers.kubernetes import Cluster
+from servers.vault import VaultServer, vault_binary, write_secret
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -348,67 +348,56 @@ def test_unavailable(
         told(raised, "did not describe key 'k'")
 
 
-def test_private_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority = make_authority(tmp_path)
-    private = start_vault(tmp_path / "log", authority)
-    try:
-        monkeypatch.setenv("T", private.root)
-        trusting = Vault(private.address, token_env="T", ca_file=authority.ca_file)
-        assert trusting.create_key("k") == trusting.describe_key("k")
-        certificate = make_client_certificate(tmp_path)
-        policy = private.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
-        private.certificate_login(certificate, policy)
-        by_certificate = Vault(
-            private.address,
-            cert_file=certificate.file,
-            cert_key_file=certificate.key_file,
-            ca_file=authority.ca_file,
-        )
-        assert by_certificate.describe_key("k").key_id == "k"
-        certificate.key_file.chmod(0o644)
-        with pytest.raises(ConfigurationError, match="private key .* is open to others"):
-            by_certificate.describe_key("k")
-        with pytest.raises(ConfigurationError) as raised:
-            Vault(private.address, token_env="T").list_keys()
-        told(raised, "certificate is not trusted")
-        with pytest.raises(ConfigurationError, match="ca_file"):
-            Vault(private.address, token_env="T", ca_file=tmp_path / "none.pem").list_keys()
-    finally:
-        private.stop()
+def test_private_authority(
+    private: VaultServer, authority: TestAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("T", private.root)
+    trusting = Vault(private.address, token_env="T", ca_file=authority.ca_file)
+    assert trusting.create_key("k") == trusting.describe_key("k")
+    certificate = make_client_certificate(tmp_path)
+    policy = private.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
+    private.certificate_login(certificate, policy)
+    by_certificate = Vault(
+        private.address,
+        cert_file=certificate.file,
+        cert_key_file=certificate.key_file,
+        ca_file=authority.ca_file,
+    )
+    assert by_certificate.describe_key("k").key_id == "k"
+    certificate.key_file.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="private key .* is open to others"):
+        by_certificate.describe_key("k")
+    with pytest.raises(ConfigurationError) as raised:
+        Vault(private.address, token_env="T").list_keys()
+    told(raised, "certificate is not trusted")
+    with pytest.raises(ConfigurationError, match="ca_file"):
+        Vault(private.address, token_env="T", ca_file=tmp_path / "none.pem").list_keys()
 
 
-def test_logins_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logins_of_kubernetes(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The service account's token (reviewed by a double), which others in the pod may read; and a JWT."""
-    issuer = Issuer()
-    authority = make_authority(tmp_path)
-    reviews = TokenReviews(issuer, authority.server)
-    own = start_vault(tmp_path / "log")
-    try:
-        own.enable_kubernetes(reviews, authority.ca_file)
-        own.enable_jwt(issuer)
-        key = own.make_key()
-        policy = own.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
-        file = tmp_path / "token"
-        write_secret(file, issuer.token())
-        role = own.kubernetes_login(file, policy)["encryption.kms.vault.kubernetes-role"]
-        pod = Vault(own.address, kubernetes_role=role, kubernetes_token_file=file)
-        assert pod.describe_key(key).key_id == key
-        file.chmod(0o644)
-        with pytest.raises(ConfigurationError, match="open to others"):
-            pod.describe_key(key)
-        (tmp_path / "..data").symlink_to(tmp_path)
-        assert pod.describe_key(key).key_id == key
-        monkeypatch.setenv("J", issuer.token())
-        role = own.jwt_login(file, policy)["encryption.kms.vault.jwt-role"]
-        by_jwt = Vault(own.address, jwt_role=role, jwt_env="J")
-        assert by_jwt.describe_key(key).key_id == key
-        monkeypatch.setenv("J", issuer.token(audience="others"))
-        with pytest.raises(LoginFailedError) as raised:
-            by_jwt.describe_key(key)
-        told(raised, "login refused at auth/jwt", role)
-    finally:
-        own.stop()
-        reviews.stop()
+    vault, issuer = cluster.vault, cluster.issuer
+    key = vault.make_key()
+    policy = vault.make_policy('path "transit/keys/*" { capabilities = ["read"] }')
+    file = tmp_path / "token"
+    role = cluster.login("kubernetes", file, policy)["encryption.kms.vault.kubernetes-role"]
+    pod = Vault(vault.address, kubernetes_role=role, kubernetes_token_file=file)
+    assert pod.describe_key(key).key_id == key
+    file.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="open to others"):
+        pod.describe_key(key)
+    (tmp_path / "..data").symlink_to(tmp_path)
+    assert pod.describe_key(key).key_id == key
+    monkeypatch.setenv("J", issuer.token())
+    role = vault.jwt_login(file, policy)["encryption.kms.vault.jwt-role"]
+    by_jwt = Vault(vault.address, jwt_role=role, jwt_env="J")
+    assert by_jwt.describe_key(key).key_id == key
+    monkeypatch.setenv("J", issuer.token(audience="others"))
+    with pytest.raises(LoginFailedError) as raised:
+        by_jwt.describe_key(key)
+    told(raised, "login refused at auth/jwt", role)
 
 
 def test_without_hvac(monkeypatch: pytest.MonkeyPatch) -> None:

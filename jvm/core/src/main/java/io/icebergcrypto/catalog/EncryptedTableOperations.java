@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.cleanup.CleanupFileIO;
+import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
 import io.icebergcrypto.commit.CommitGuard;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.commit.TableKeys;
@@ -282,7 +282,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
+        return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;

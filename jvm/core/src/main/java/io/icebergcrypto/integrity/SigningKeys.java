@@ -107,7 +107,7 @@ public final class SigningKeys {
         .max(BY_AGE);
   }
 
-  /** The key of codes of a format, from a KEK; one call of the KMS where that is not in memory. */
+  /** The key of MACs of a format, from a KEK; one call of the KMS where that is not in memory. */
   SecretKeySpec keyOf(MetadataMac.Format format, TableMetadata metadata, EncryptedKey kek) {
     // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
     String name =

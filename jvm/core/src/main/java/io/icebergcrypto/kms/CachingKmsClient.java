@@ -3,6 +3,7 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.Resilience;
@@ -215,11 +216,11 @@ public final class CachingKmsClient
             return KmsCaller.as(application, operation);
           } catch (RuntimeException | LinkageError e) {
             here.metrics().failed();
-            LinkageError library = KmsClients.linkageError(e);
+            LinkageError library = KmsType.linkageError(e);
             IcebergCryptoException typed =
                 library == null
                     ? typed((RuntimeException) e, what, wrappingKeyId)
-                    : KmsClients.missingLibrary(client.getClass().getName(), library);
+                    : KmsType.missingLibrary(client.getClass().getName(), library);
             outcome = typed.getClass().getSimpleName();
             throw typed;
           } finally {
@@ -261,11 +262,9 @@ public final class CachingKmsClient
 
     String problem =
         String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause instanceof IOException || cause instanceof UncheckedIOException) {
-        return new KmsUnavailableException(
-            problem, "Check that the KMS runs and can be reached from this host.", error);
-      }
+    if (Causes.any(error, e -> e instanceof IOException || e instanceof UncheckedIOException)) {
+      return new KmsUnavailableException(
+          problem, "Check that the KMS runs and can be reached from this host.", error);
     }
 
     return new IcebergCryptoException(

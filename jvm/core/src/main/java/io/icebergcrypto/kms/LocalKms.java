@@ -128,7 +128,6 @@ public final class LocalKms {
    * for as long as somebody holds it, and would lose it. Of a user's own class nobody knows.
    */
   private boolean startsAgain() {
-    return client.getClass().getPackageName().equals(LocalKms.class.getPackageName())
-        && !(client instanceof VaultKmsClient);
+    return client instanceof ConfiguredKmsClient ours && ours.mayCloseWhenIdle();
   }
 }

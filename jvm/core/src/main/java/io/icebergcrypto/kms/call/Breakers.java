@@ -2,7 +2,6 @@ package io.icebergcrypto.kms.call;
 
 import dev.failsafe.CircuitBreaker;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.kms.http.LimitedBody;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.time.Duration;
@@ -126,7 +125,7 @@ public final class Breakers {
         }
 
         if (cause instanceof IOException) {
-          return cause instanceof LimitedBody.TooLongException ? ANSWERED : UNREACHED;
+          return UNREACHED;
         }
       }
 

@@ -1,9 +1,8 @@
 package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.TableBinding;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
@@ -13,7 +12,7 @@ import java.util.regex.Pattern;
  * along with the calls of a thread, as Iceberg's KeyManagementClient has no place for it. Names are
  * told and no more: no key is bound to them, so that a table that is renamed, or used by another
  * catalog or application, stays readable. A table's UUID stays: keys are bound to it where the user
- * chose so ({@link TableBinding}), and the cache in memory always takes it into account.
+ * chose so ({@code TableBinding}), and the cache in memory always takes it into account.
  */
 public final class KmsCaller {
   /** What all requests over HTTP say of the program; AWS adds it to the SDK's own words. */
@@ -36,7 +35,7 @@ public final class KmsCaller {
    * @throws InvalidConfigurationException when it cannot stand in a header
    */
   public static String application(Map<String, String> properties) {
-    String id = new Settings(properties).optional(KmsProperties.APPLICATION_ID);
+    String id = new PropertyReader(properties).optional(KmsProperties.APPLICATION_ID);
     if (id != null && !APPLICATION.matcher(id).matches()) {
       throw new InvalidConfigurationException(
           String.format(

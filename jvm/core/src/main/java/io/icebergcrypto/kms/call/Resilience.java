@@ -11,7 +11,7 @@ import dev.failsafe.TimeoutExceededException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -52,7 +52,7 @@ public final class Resilience {
      * @throws InvalidConfigurationException when one is no number, or too small
      */
     public static Limits of(Map<String, String> properties) {
-      Settings settings = new Settings(properties);
+      PropertyReader settings = new PropertyReader(properties);
       long initialDelay = settings.millis(KmsProperties.RETRY_INITIAL_DELAY_MS, 200);
       return new Limits(
           settings.count(

@@ -3,7 +3,7 @@ package io.icebergcrypto.kms.vault;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.SecretSource;
-import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
@@ -85,7 +85,7 @@ record VaultAuth(
    * @return nothing when they name no such login
    * @throws InvalidConfigurationException when they name more than one, or half of one
    */
-  static Optional<VaultAuth> read(Settings settings) {
+  static Optional<VaultAuth> read(PropertyReader settings) {
     settings.refuseSecret(
         "encryption.kms.vault.secret-id", SECRET_ID_ENV + " or " + SECRET_ID_FILE);
     settings.refuseSecret("encryption.kms.vault.jwt", JWT_ENV + " or " + JWT_FILE);
@@ -162,7 +162,7 @@ record VaultAuth(
     };
   }
 
-  private static Optional<VaultAuth> appRole(Settings settings) {
+  private static Optional<VaultAuth> appRole(PropertyReader settings) {
     Optional<SecretSource> secretId =
         SecretSource.optional(settings, SECRET_ID_ENV, SECRET_ID_FILE);
     if (settings.optional(ROLE_ID) == null && secretId.isEmpty()) {
@@ -179,7 +179,7 @@ record VaultAuth(
             null));
   }
 
-  private static Optional<VaultAuth> kubernetes(Settings settings) {
+  private static Optional<VaultAuth> kubernetes(PropertyReader settings) {
     if (settings.optional(KUBERNETES_ROLE) == null
         && settings.optional(KUBERNETES_TOKEN_FILE) == null) {
       return Optional.empty();
@@ -197,7 +197,7 @@ record VaultAuth(
             null));
   }
 
-  private static Optional<VaultAuth> jwt(Settings settings) {
+  private static Optional<VaultAuth> jwt(PropertyReader settings) {
     Optional<SecretSource> jwt = SecretSource.optional(settings, JWT_ENV, JWT_FILE);
     if (settings.optional(JWT_ROLE) == null && jwt.isEmpty()) {
       return Optional.empty();
@@ -212,7 +212,7 @@ record VaultAuth(
             null));
   }
 
-  private static Optional<VaultAuth> certificate(Settings settings) {
+  private static Optional<VaultAuth> certificate(PropertyReader settings) {
     if (settings.optional(CERT_FILE) == null
         && settings.optional(CERT_KEY_FILE) == null
         && settings.optional(CERT_ROLE) == null) {

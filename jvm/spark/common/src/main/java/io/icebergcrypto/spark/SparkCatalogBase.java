@@ -1,7 +1,5 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -14,40 +12,23 @@ import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.iceberg.spark.SparkCatalog;
-import org.apache.iceberg.spark.SparkCatalogProperties;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Iceberg's SparkCatalog with encryption: swap the class and keep every option.
- *
- * <pre>
- * spark.sql.catalog.lake                                     io.icebergcrypto.spark.EncryptedSparkCatalog
- * spark.sql.catalog.lake.type                                hive | rest | jdbc | hadoop | glue | nessie
- * spark.sql.catalog.lake.encryption.kms-type                 keystore
- * spark.sql.catalog.lake.encryption.kms.keystore.path        /etc/spark/keys.p12
- * spark.sql.catalog.lake.encryption.kms.keystore.password-env KEYSTORE_PASSWORD
- * </pre>
- *
- * <p>A table by its path ({@code format("iceberg").load("/path")}) comes to the catalog {@code
- * default_iceberg}. When that is one of this class, such tables are encrypted as all others.
+ * What the catalogs of all Spark versions share: they open the encrypting Iceberg catalog, guard
+ * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
+ * version adds how its Spark makes tables.
  */
-// Spark 4.1 calls the forms with a TableInfo, and so do Iceberg's deprecated ones
-public class EncryptedSparkCatalog extends SparkCatalog {
+abstract class SparkCatalogBase extends SparkCatalog {
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
   private PathTables lazyByPath;
-
-  /** Spark makes one by this constructor and then initializes it. */
-  public EncryptedSparkCatalog() {}
 
   /** The encrypting Iceberg catalog, without Spark's table cache in front. */
   public EncryptedCatalog encryptedCatalog() {
@@ -56,15 +37,6 @@ public class EncryptedSparkCatalog extends SparkCatalog {
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
-    if (options.getBoolean(SparkCatalogProperties.REST_CATALOG_PURGE, false)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
-                  + " cannot read",
-              name, SparkCatalogProperties.REST_CATALOG_PURGE),
-          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
-    }
-
     Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     wrapped.putAll(options.asCaseSensitiveMap());
     String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
@@ -127,47 +99,6 @@ public class EncryptedSparkCatalog extends SparkCatalog {
   }
 
   @Override
-  public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException {
-    return ident instanceof PathIdentifier path
-        ? byPath().createTable(PathTables.identifier(path), info)
-        : super.createTable(ident, info);
-  }
-
-  @Override
-  public StagedTable stageCreate(Identifier ident, TableInfo info)
-      throws TableAlreadyExistsException {
-    if (ident instanceof PathIdentifier path) {
-      return byPath().stageCreate(PathTables.identifier(path), info);
-    }
-
-    try {
-      return super.stageCreate(ident, info);
-    } catch (NotSupportedException e) {
-      return UnstagedTable.create(this, ident, info, e);
-    }
-  }
-
-  @Override
-  public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchTableException {
-    return ident instanceof PathIdentifier path
-        ? byPath().stageReplace(PathTables.identifier(path), info)
-        : super.stageReplace(ident, info);
-  }
-
-  @Override
-  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) {
-    if (ident instanceof PathIdentifier path) {
-      return byPath().stageCreateOrReplace(PathTables.identifier(path), info);
-    }
-
-    try {
-      return super.stageCreateOrReplace(ident, info);
-    } catch (NotSupportedException e) {
-      return UnstagedTable.createOrReplace(this, ident, info, e);
-    }
-  }
-
-  @Override
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     return ident instanceof PathIdentifier path
         ? byPath().alterTable(PathTables.identifier(path), changes)
@@ -196,7 +127,8 @@ public class EncryptedSparkCatalog extends SparkCatalog {
     return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
   }
 
-  private synchronized PathTables byPath() {
+  /** The tables by their paths, which Iceberg would not take to this catalog. */
+  final synchronized PathTables byPath() {
     if (lazyByPath == null) {
       this.lazyByPath = new PathTables(encrypted, name(), options);
     }

@@ -7,17 +7,17 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Reads catalog properties for a KMS client. Every error names the property, and no value of a
- * secret.
+ * Reads the catalog properties of a KMS client. Every error names the property, and none shows the
+ * value of a secret.
  */
-public final class Settings {
+public final class PropertyReader {
   private static final Set<String> SECRETS =
       Set.of(
           "secret", "password", "passphrase", "token", "key", "pin", "credential", "credentials");
 
   private final Map<String, String> properties;
 
-  public Settings(Map<String, String> properties) {
+  public PropertyReader(Map<String, String> properties) {
     this.properties = properties;
   }
 
@@ -147,11 +147,6 @@ public final class Settings {
         "They mean the same: keep one of the two; " + icebergs + " is Iceberg's own name for it.");
   }
 
-  /** Whether a URL's host is this machine. */
-  public static boolean isLoopback(String host) {
-    return host.equals("localhost") || host.equals("[::1]") || host.matches("127(\\.\\d{1,3}){3}");
-  }
-
   /** The properties below a prefix (which ends with a dot), by the rest of their names, sorted. */
   public Map<String, String> withPrefix(String prefix) {
     Map<String, String> found = new TreeMap<>();
@@ -165,13 +160,13 @@ public final class Settings {
   }
 
   /**
-   * Refuses a property that a class of the user's takes, and that is called as a secret: it would
-   * travel.
+   * Refuses a property that a class of the user's takes and whose name is that of a secret: it
+   * would travel.
    *
    * @throws InvalidConfigurationException when it is; the error does not show the value
    */
-  public void refuseIfCalledAsASecret(String property) {
-    if (isCalledAsASecret(property)) {
+  public void refuseIfNamedAsSecret(String property) {
+    if (isNamedAsSecret(property)) {
       refuseSecret(
           property,
           "a property that the credentials provider takes for it (" + property + "-file, say)");
@@ -179,10 +174,10 @@ public final class Settings {
   }
 
   /**
-   * Whether a property's name says that it holds a secret: its last word is one for a secret, as in
-   * {@code x.client-secret} and {@code x.apiToken}, but not in {@code x.token-file}.
+   * Whether a property's name says that it holds a secret: its last word does, as in {@code
+   * x.client-secret} and {@code x.apiToken}, but not in {@code x.token-file}.
    */
-  private static boolean isCalledAsASecret(String property) {
+  private static boolean isNamedAsSecret(String property) {
     String lastWord =
         property
             .substring(property.lastIndexOf('.') + 1)

@@ -2,11 +2,12 @@ package io.icebergcrypto.kms.aws;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.KmsCaller;
-import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
-import java.io.Serializable;
+import io.icebergcrypto.kms.call.TimeLimit;
+import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.net.URI;
-import java.net.URISyntaxException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -22,24 +23,25 @@ import java.util.regex.Pattern;
  * @param algorithm the key's algorithm; SYMMETRIC_DEFAULT but for RSA and SM2 keys
  * @param context the encryption context; empty: none, as Iceberg's own client has none; {@link
  *     #TABLE_UUID} as a value stands for the table's UUID
- * @param timeoutMs how long a call may take
+ * @param timeLimit of one call
  * @param properties Iceberg's, for its AwsClientProperties and AwsProperties
  */
-public record AwsKmsSettings(
+public record AwsConfig(
     String region,
     String endpoint,
     String algorithm,
     Map<String, String> context,
-    long timeoutMs,
+    TimeLimit timeLimit,
     Map<String, String> properties)
-    implements Serializable {
+    implements KmsConfig {
+  private static final long serialVersionUID = 1L;
 
   static final String REGION = "encryption.kms.aws.region";
   static final String ENDPOINT = "encryption.kms.aws.endpoint";
   static final String CONTEXT = "encryption.kms.aws.encryption-context.";
   static final String TABLE_UUID = "{table-uuid}";
   static final String ALGORITHM = "kms.encryption-algorithm-spec";
-  public static final String SYMMETRIC = "SYMMETRIC_DEFAULT";
+  static final String SYMMETRIC = "SYMMETRIC_DEFAULT";
   static final String FACTORY = "client.factory";
 
   private static final Pattern PLACEHOLDER = Pattern.compile("\\{[A-Za-z_-]*}");
@@ -55,15 +57,16 @@ public record AwsKmsSettings(
    *
    * @throws InvalidConfigurationException when one is wrong, unknown, contradicts another, or would
    *     hold a secret
+   * @throws NoClassDefFoundError when the AWS SDK is missing
    */
-  public static AwsKmsSettings of(Map<String, String> properties) {
-    Settings settings = new Settings(properties);
+  public static AwsConfig of(Map<String, String> properties) {
+    PropertyReader settings = new PropertyReader(properties);
     Map<String, String> kept = new TreeMap<>();
     properties.forEach(
         (name, value) -> {
           if (ICEBERGS.stream().anyMatch(name::startsWith)) {
             if (!name.startsWith(ROLE_TAGS)) {
-              settings.refuseIfCalledAsASecret(name);
+              settings.refuseIfNamedAsSecret(name);
             }
 
             kept.put(name, value);
@@ -79,7 +82,7 @@ public record AwsKmsSettings(
 
     if (endpoint != null) {
       String property = settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT;
-      requireEncrypted(property, endpoint, requireUrl(property, endpoint));
+      requirePrivate(property, endpoint, requireUrl(property, endpoint));
       kept.put(ICEBERG_ENDPOINT, endpoint);
     }
 
@@ -88,17 +91,29 @@ public record AwsKmsSettings(
     }
 
     String algorithm = settings.optional(ALGORITHM, SYMMETRIC);
-    return new AwsKmsSettings(
+    AwsKeys.requireAlgorithm(algorithm); // and that the SDK is on the class path
+    return new AwsConfig(
         region,
         endpoint,
         algorithm,
         context(settings, algorithm),
-        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        TimeLimit.of(settings),
         kept);
   }
 
-  /** How errors name the KMS. */
-  public String kms() {
+  @Override
+  public MasterKeys open() {
+    return new AwsKeys(this);
+  }
+
+  /** Whether the key is symmetric: with RSA and SM2 anybody with the public half wraps. */
+  @Override
+  public boolean authenticatesWrapping() {
+    return algorithm.equals(SYMMETRIC);
+  }
+
+  @Override
+  public String toString() {
     if (endpoint != null) {
       return "AWS KMS at " + endpoint;
     }
@@ -107,7 +122,7 @@ public record AwsKmsSettings(
   }
 
   /** Whether another class than the SDK's chain gives the credentials. */
-  public boolean hasCredentialsProvider() {
+  boolean hasCredentialsProvider() {
     return properties.containsKey("client.credentials-provider");
   }
 
@@ -117,6 +132,7 @@ public record AwsKmsSettings(
   }
 
   /** Whether the table's UUID is in the encryption context. */
+  @Override
   public boolean bindsTable() {
     return context.containsValue(TABLE_UUID);
   }
@@ -136,7 +152,7 @@ public record AwsKmsSettings(
     return filled.isEmpty() ? null : filled;
   }
 
-  private static Map<String, String> context(Settings settings, String algorithm) {
+  private static Map<String, String> context(PropertyReader settings, String algorithm) {
     Map<String, String> context = new TreeMap<>(settings.withPrefix(CONTEXT));
     context.forEach(
         (name, value) -> {
@@ -177,7 +193,7 @@ public record AwsKmsSettings(
   }
 
   /** A misspelt name would otherwise take an encryption context away in silence. */
-  private static void refuseUnknown(Settings settings) {
+  private static void refuseUnknown(PropertyReader settings) {
     String useInstead =
         "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
             + " client.credentials-provider";
@@ -198,31 +214,24 @@ public record AwsKmsSettings(
   }
 
   private static URI requireUrl(String property, String value) {
-    URI uri;
-    try {
-      uri = new URI(value);
-    } catch (URISyntaxException e) {
-      uri = URI.create("");
-    }
-
+    URI uri =
+        KmsAddress.parse(value)
+            .orElseThrow(
+                () ->
+                    new InvalidConfigurationException(
+                        String.format("Property %s is not a URL: '%s'", property, value),
+                        "Give one such as https://kms.eu-central-1.amazonaws.com."));
     if (uri.getRawUserInfo() != null) {
       throw new InvalidConfigurationException(
           "Property " + property + " has a login in its URL", "Leave the login out of the URL.");
-    }
-
-    String scheme = uri.getScheme();
-    if (uri.getHost() == null || !("https".equals(scheme) || "http".equals(scheme))) {
-      throw new InvalidConfigurationException(
-          String.format("Property %s is not a URL: '%s'", property, value),
-          "Give one such as https://kms.eu-central-1.amazonaws.com.");
     }
 
     return uri;
   }
 
   /** Keys are in what KMS is sent and answers: they leave this machine by TLS only. */
-  private static void requireEncrypted(String property, String value, URI uri) {
-    if (uri.getScheme().equals("http") && !Settings.isLoopback(uri.getHost())) {
+  private static void requirePrivate(String property, String value, URI uri) {
+    if (!KmsAddress.isPrivate(uri)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send keys in plaintext: %s", property, value),

@@ -1,14 +1,17 @@
 package io.icebergcrypto.kms.aws;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Objects;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.iceberg.aws.AwsClientFactories;
 import org.apache.iceberg.aws.AwsClientProperties;
@@ -27,22 +30,17 @@ import software.amazon.awssdk.services.kms.model.EncryptRequest;
 import software.amazon.awssdk.services.kms.model.EncryptionAlgorithmSpec;
 
 /**
- * AWS KMS's Encrypt and Decrypt, by the AWS SDK. The one class of ours, with its errors, that needs
- * the SDK on the class path.
+ * The master keys of AWS KMS, by the AWS SDK. With {@link AwsErrors} the only class that
+ * needs the SDK on the class path.
  */
-public final class AwsKmsCalls implements AutoCloseable {
-  private final String name;
-  private final KmsClient kms;
+final class AwsKeys implements MasterKeys {
   private final EncryptionAlgorithmSpec algorithm;
-  private final AwsKmsSettings settings;
-  private final Duration timeout;
+  private final AwsConfig config;
+  private KmsClient client; // made by the first call, whose errors name the key
 
-  public AwsKmsCalls(AwsKmsSettings settings) {
-    this.name = settings.kms();
-    this.algorithm = requireAlgorithm(settings.algorithm());
-    this.settings = settings;
-    this.timeout = Duration.ofMillis(settings.timeoutMs());
-    this.kms = settings.hasFactory() ? factorys(settings) : ours(settings);
+  AwsKeys(AwsConfig config) {
+    this.algorithm = requireAlgorithm(config.algorithm());
+    this.config = config;
   }
 
   /**
@@ -50,12 +48,12 @@ public final class AwsKmsCalls implements AutoCloseable {
    *
    * @throws InvalidConfigurationException when KMS has none
    */
-  public static EncryptionAlgorithmSpec requireAlgorithm(String name) {
+  static EncryptionAlgorithmSpec requireAlgorithm(String name) {
     EncryptionAlgorithmSpec known = EncryptionAlgorithmSpec.fromValue(name);
     if (known == EncryptionAlgorithmSpec.UNKNOWN_TO_SDK_VERSION) {
       throw new InvalidConfigurationException(
           String.format(
-              "Property %s is not an algorithm of AWS KMS: '%s'", AwsKmsSettings.ALGORITHM, name),
+              "Property %s is not an algorithm of AWS KMS: '%s'", AwsConfig.ALGORITHM, name),
           EncryptionAlgorithmSpec.knownValues().stream()
               .map(EncryptionAlgorithmSpec::toString)
               .sorted()
@@ -71,7 +69,7 @@ public final class AwsKmsCalls implements AutoCloseable {
    *
    * @throws InvalidConfigurationException when others than its owner may write one of the files
    */
-  public static void requireUnwritableProfiles() {
+  private static void requireUnwritableProfiles() {
     requireUnwritable(ProfileFileLocation.configurationFilePath(), "AWS_CONFIG_FILE");
     requireUnwritable(ProfileFileLocation.credentialsFilePath(), "AWS_SHARED_CREDENTIALS_FILE");
   }
@@ -83,28 +81,55 @@ public final class AwsKmsCalls implements AutoCloseable {
     }
   }
 
-  public ByteBuffer encrypt(ByteBuffer key, String keyId) {
+  @Override
+  public ByteBuffer wrap(byte[] key, String keyId) {
+    return call(() -> encrypt(key, keyId), "wrap", keyId);
+  }
+
+  @Override
+  public ByteBuffer unwrap(ByteBuffer wrapped, String keyId) {
+    WrappedKey.refuseHeader(wrapped, "aws", keyId);
+    return call(() -> decrypt(wrapped, keyId), "unwrap", keyId);
+  }
+
+  private ByteBuffer call(Supplier<ByteBuffer> operation, String what, String keyId) {
+    SecretSource.requireUnwritable("AWS_WEB_IDENTITY_TOKEN_FILE");
+    SecretSource.requireUnwritable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    if (!config.hasCredentialsProvider()) { // whatever that one reads is its own business
+      requireUnwritableProfiles();
+    }
+
+    try {
+      return operation.get();
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw new AwsErrors(config).typed(e, what, keyId);
+    }
+  }
+
+  private ByteBuffer encrypt(byte[] key, String keyId) {
     EncryptRequest request =
         EncryptRequest.builder()
             .keyId(keyId)
             .encryptionAlgorithm(algorithm)
-            .encryptionContext(settings.contextOfCall())
-            .plaintext(SdkBytes.fromByteBuffer(key))
+            .encryptionContext(config.contextOfCall())
+            .plaintext(SdkBytes.fromByteArray(key))
             .overrideConfiguration(limits())
             .build();
-    return present(kms.encrypt(request).ciphertextBlob(), keyId);
+    return present(kms().encrypt(request).ciphertextBlob(), keyId);
   }
 
-  public ByteBuffer decrypt(ByteBuffer wrappedKey, String keyId) {
+  private ByteBuffer decrypt(ByteBuffer wrappedKey, String keyId) {
     DecryptRequest request =
         DecryptRequest.builder()
             .keyId(keyId)
             .encryptionAlgorithm(algorithm)
-            .encryptionContext(settings.contextOfCall())
+            .encryptionContext(config.contextOfCall())
             .ciphertextBlob(SdkBytes.fromByteBuffer(wrappedKey))
             .overrideConfiguration(limits())
             .build();
-    return present(kms.decrypt(request).plaintext(), keyId);
+    return present(kms().decrypt(request).plaintext(), keyId);
   }
 
   /**
@@ -113,7 +138,7 @@ public final class AwsKmsCalls implements AutoCloseable {
   private AwsRequestOverrideConfiguration limits() {
     String application = KmsCaller.application();
     AwsRequestOverrideConfiguration.Builder builder =
-        AwsRequestOverrideConfiguration.builder().apiCallTimeout(timeout);
+        AwsRequestOverrideConfiguration.builder().apiCallTimeout(config.timeLimit().duration());
     builder.addApiName(
         api ->
             api.name(KmsCaller.PROGRAM)
@@ -124,23 +149,33 @@ public final class AwsKmsCalls implements AutoCloseable {
   private ByteBuffer present(SdkBytes bytes, String keyId) {
     if (bytes == null) {
       throw new InvalidConfigurationException(
-          String.format("%s answered for key '%s', but not as AWS KMS does", name, keyId),
-          "Check " + AwsKmsSettings.ENDPOINT + " and any proxy before it.");
+          String.format("%s answered for key '%s', but not as AWS KMS does", config, keyId),
+          "Check " + AwsConfig.ENDPOINT + " and any proxy before it.");
     }
 
     return bytes.asByteBuffer();
   }
 
-  @Override
-  public void close() {
-    kms.close();
+  private synchronized KmsClient kms() {
+    if (client == null) {
+      this.client = config.hasFactory() ? byUsersFactory(config) : byDefault(config);
+    }
+
+    return client;
   }
 
-  /** As Iceberg's default factory makes it, but for retries: those are the decorator's. */
-  private static KmsClient ours(AwsKmsSettings settings) {
-    AwsClientProperties client = new AwsClientProperties(settings.properties());
-    HttpClientProperties http = new HttpClientProperties(settings.properties());
-    AwsProperties aws = new AwsProperties(settings.properties());
+  @Override
+  public synchronized void close() {
+    if (client != null) {
+      client.close();
+    }
+  }
+
+  /** As Iceberg's default factory makes it, except for retries: those are CachingKmsClient's. */
+  private static KmsClient byDefault(AwsConfig config) {
+    AwsClientProperties client = new AwsClientProperties(config.properties());
+    HttpClientProperties http = new HttpClientProperties(config.properties());
+    AwsProperties aws = new AwsProperties(config.properties());
     return KmsClient.builder()
         .applyMutation(client::applyClientRegionConfiguration)
         .applyMutation(http::applyHttpClientConfigurations)
@@ -165,31 +200,31 @@ public final class AwsKmsCalls implements AutoCloseable {
   }
 
   /** The user's factory; its client must be one for the KMS that the properties name. */
-  private static KmsClient factorys(AwsKmsSettings settings) {
-    KmsClient made = AwsClientFactories.from(settings.properties()).kms();
+  private static KmsClient byUsersFactory(AwsConfig config) {
+    KmsClient made = AwsClientFactories.from(config.properties()).kms();
     KmsServiceClientConfiguration actual = made.serviceClientConfiguration();
     URI endpoint = actual.endpointOverride().orElse(null);
-    if (settings.endpoint() != null && !URI.create(settings.endpoint()).equals(endpoint)) {
+    if (config.endpoint() != null && !URI.create(config.endpoint()).equals(endpoint)) {
       made.close();
-      throw ignored(settings, "endpoint " + settings.endpoint(), endpoint, AwsKmsSettings.ENDPOINT);
+      throw ignored(config, "endpoint " + config.endpoint(), endpoint, AwsConfig.ENDPOINT);
     }
 
     String region = actual.region() == null ? null : actual.region().id();
-    if (settings.region() != null && !settings.region().equals(region)) {
+    if (config.region() != null && !config.region().equals(region)) {
       made.close();
-      throw ignored(settings, "region " + settings.region(), region, AwsKmsSettings.REGION);
+      throw ignored(config, "region " + config.region(), region, AwsConfig.REGION);
     }
 
     return made;
   }
 
   private static InvalidConfigurationException ignored(
-      AwsKmsSettings settings, String wanted, Object actual, String property) {
+      AwsConfig config, String wanted, Object actual, String property) {
     return new InvalidConfigurationException(
         String.format(
             "%s=%s makes a client for KMS with %s, and the properties ask for %s",
-            AwsKmsSettings.FACTORY,
-            settings.properties().get(AwsKmsSettings.FACTORY),
+            AwsConfig.FACTORY,
+            config.properties().get(AwsConfig.FACTORY),
             Objects.requireNonNullElse(actual, "no such setting"),
             wanted),
         "Leave "

@@ -14,13 +14,13 @@ import org.apache.iceberg.io.OutputFile;
  * deletes, so that a write which fails for that can take its files back, and neither reads nor
  * writes.
  */
-public final class CleanupFileIO implements FileIO {
+public final class DeleteOnlyFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
   private final FileIO io;
   private final RuntimeException refusal;
 
-  public CleanupFileIO(FileIO io, RuntimeException refusal) {
+  public DeleteOnlyFileIO(FileIO io, RuntimeException refusal) {
     this.io = io;
     this.refusal = refusal;
   }
