@@ -171,13 +171,14 @@ final class Registration {
         throw e.withHint("Nothing was registered: an earlier metadata file may be right.");
       }
     } else if (EncryptionProperties.wasEncrypted(metadata)) {
+      String lost = EncryptionProperties.masterKeyId(metadata);
       throw new TamperedException(
               String.format(
-                  "metadata file %s has keys and no %s (it was '%s'): a client without encryption,"
+                  "metadata file %s has keys and no %s%s: a client without encryption,"
                       + " or somebody with access to the metadata, removed it",
                   metadataFile,
                   EncryptionProperties.KEY_ID,
-                  EncryptionProperties.masterKeyId(metadata)),
+                  lost == null ? "" : " (it was '" + lost + "')"),
               "Nothing was registered. Register an earlier metadata file of the table, which still"
                   + " has it.")
           .inTable(name);

@@ -22,7 +22,7 @@ public final class KeystoreKmsClient extends ConfiguredKmsClient {
   /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
   public KeystoreKmsClient() {}
 
-  /** Reads the keystore, too: whoever starts a catalog without its password is told at once. */
+  /** Reads the keystore, too, so that a catalog without its password does not start. */
   @Override
   public void initialize(Map<String, String> properties) {
     super.initialize(properties);

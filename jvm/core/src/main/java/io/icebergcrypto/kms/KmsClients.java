@@ -57,14 +57,12 @@ public final class KmsClients {
     }
   }
 
-  /**
-   * What the user says of the client's wrapping, which only is heard where the client is silent.
-   */
+  /** What the user says about the client's wrapping, for a client that does not say it itself. */
   private static boolean authenticatedWrapping(
       KeyManagementClient client, Map<String, String> properties) {
-    PropertyReader settings = new PropertyReader(properties);
+    PropertyReader reader = new PropertyReader(properties);
     if (client instanceof AuthenticatedWrapping
-        && settings.optional(KmsProperties.AUTHENTICATED_WRAPPING) != null) {
+        && reader.optional(KmsProperties.AUTHENTICATED_WRAPPING) != null) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is set, and KMS client %s knows by itself",
@@ -72,7 +70,7 @@ public final class KmsClients {
           "Leave it out: it is for KMS clients of your own.");
     }
 
-    return settings.flag(KmsProperties.AUTHENTICATED_WRAPPING, false);
+    return reader.flag(KmsProperties.AUTHENTICATED_WRAPPING, false);
   }
 
   /** Whether the catalog names a KMS at all. */
@@ -81,7 +79,7 @@ public final class KmsClients {
         || properties.get(KmsProperties.KMS_IMPL) != null;
   }
 
-  /** The error of a catalog that needs a KMS and names none. */
+  /** The error of a catalog that needs a KMS and does not name one. */
   public static IcebergCryptoException notConfigured() {
     return new InvalidConfigurationException(
         String.format(

@@ -60,28 +60,28 @@ public record AwsConfig(
    * @throws NoClassDefFoundError when the AWS SDK is missing
    */
   public static AwsConfig of(Map<String, String> properties) {
-    PropertyReader settings = new PropertyReader(properties);
+    PropertyReader reader = new PropertyReader(properties);
     Map<String, String> kept = new TreeMap<>();
     properties.forEach(
         (name, value) -> {
           if (ICEBERGS.stream().anyMatch(name::startsWith)) {
             if (!name.startsWith(ROLE_TAGS)) {
-              settings.refuseIfNamedAsSecret(name);
+              reader.refuseIfNamedAsSecret(name);
             }
 
             kept.put(name, value);
           }
         });
 
-    refuseUnknown(settings);
-    String region = settings.either(REGION, ICEBERG_REGION);
-    String endpoint = settings.either(ENDPOINT, ICEBERG_ENDPOINT);
+    refuseUnknown(reader);
+    String region = reader.either(REGION, ICEBERG_REGION);
+    String endpoint = reader.either(ENDPOINT, ICEBERG_ENDPOINT);
     if (region != null) {
       kept.put(ICEBERG_REGION, region);
     }
 
     if (endpoint != null) {
-      String property = settings.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT;
+      String property = reader.optional(ENDPOINT) == null ? ICEBERG_ENDPOINT : ENDPOINT;
       requirePrivate(property, endpoint, requireUrl(property, endpoint));
       kept.put(ICEBERG_ENDPOINT, endpoint);
     }
@@ -90,15 +90,10 @@ public record AwsConfig(
       requireUrl(PROXY, kept.get(PROXY));
     }
 
-    String algorithm = settings.optional(ALGORITHM, SYMMETRIC);
+    String algorithm = reader.optional(ALGORITHM, SYMMETRIC);
     AwsKeys.requireAlgorithm(algorithm); // and that the SDK is on the class path
     return new AwsConfig(
-        region,
-        endpoint,
-        algorithm,
-        context(settings, algorithm),
-        TimeLimit.of(settings),
-        kept);
+        region, endpoint, algorithm, context(reader, algorithm), TimeLimit.of(reader), kept);
   }
 
   @Override
@@ -140,7 +135,8 @@ public record AwsConfig(
   /**
    * The encryption context of this thread's call; null: none.
    *
-   * @throws InvalidConfigurationException when the table's UUID is in it, and nobody told that
+   * @throws InvalidConfigurationException when the table's UUID is in it, and the caller did not
+   *     give it
    */
   Map<String, String> contextOfCall() {
     Map<String, String> filled = new TreeMap<>(context);
@@ -152,8 +148,8 @@ public record AwsConfig(
     return filled.isEmpty() ? null : filled;
   }
 
-  private static Map<String, String> context(PropertyReader settings, String algorithm) {
-    Map<String, String> context = new TreeMap<>(settings.withPrefix(CONTEXT));
+  private static Map<String, String> context(PropertyReader reader, String algorithm) {
+    Map<String, String> context = new TreeMap<>(reader.withPrefix(CONTEXT));
     context.forEach(
         (name, value) -> {
           if (value.isBlank()) {
@@ -192,16 +188,16 @@ public record AwsConfig(
     }
   }
 
-  /** A misspelt name would otherwise take an encryption context away in silence. */
-  private static void refuseUnknown(PropertyReader settings) {
+  /** Otherwise a misspelt name would silently drop an encryption context. */
+  private static void refuseUnknown(PropertyReader reader) {
     String useInstead =
         "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
             + " client.credentials-provider";
     for (String secret : List.of("access-key-id", "secret-access-key", "session-token")) {
-      settings.refuseSecret(OURS + secret, useInstead);
+      reader.refuseSecret(OURS + secret, useInstead);
     }
 
-    for (String name : settings.withPrefix(OURS).keySet()) {
+    for (String name : reader.withPrefix(OURS).keySet()) {
       String property = OURS + name;
       if (!property.equals(REGION)
           && !property.equals(ENDPOINT)

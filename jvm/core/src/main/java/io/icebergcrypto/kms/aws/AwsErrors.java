@@ -1,14 +1,6 @@
 package io.icebergcrypto.kms.aws;
 
-import io.icebergcrypto.AccessDeniedException;
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
@@ -75,181 +67,149 @@ record AwsErrors(AwsConfig config) {
   private static final String SSO_SESSIONS =
       "/software/amazon/awssdk/services/ssooidc/SsoOidcClient.class";
 
-  private static final String ADD =
-      "Add software.amazon.awssdk:%s:"
-          + VersionInfo.SDK_VERSION
-          + " (the version in iceberg-aws-bundle) to spark.jars.packages.";
-
-  private static final String CHECK_ROLE =
-      "Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, or"
-          + " log in again (aws sso login).";
-
   /** Answers: of whom (login, other, kms), the code without "Exception", and the message. */
   private static final ErrorTable ANSWERS =
-      new ErrorTable()
-          .row(
-              "^login clock ",
-              LoginFailedException::new,
-              "{problem}: login refused{by} ({code}): the time of this host and that of AWS differ"
-                  + " too much",
-              "Set this host's clock (NTP): AWS refuses requests that are more than 5 minutes off.")
-          .row(
-              "^login ExpiredToken",
-              LoginFailedException::new,
-              "{problem}: login refused{by} ({code})",
-              "Get a new session token. Temporary credentials in variables do not renew themselves:"
-                  + " a role of the host or client.credentials-provider does.")
-          .row(
-              "^login ",
-              LoginFailedException::new,
-              "{problem}: login refused{by} ({code})",
-              "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, AWS_PROFILE,"
-                  + " or the role, on the driver and on the executors.")
-          .row(
-              "^other \\S* busy ",
-              KmsUnavailableException::new,
-              "{problem}: AWS's {service} answers {shortly}",
-              "AWS's {service}, which gives the login, is not well: try later.")
-          .row(
-              "^other AccessDenied",
-              LoginFailedException::new,
-              "{said}: login refused by AWS's {service}",
-              CHECK_ROLE)
-          .row(
-              "^other ",
-              LoginFailedException::new,
-              "{problem}: login refused by AWS's {service}, {shortly}",
-              CHECK_ROLE)
-          .row(
-              "^kms (NotFound|InvalidArn|Validation .*keyId(?!.*ciphertextBlob))",
-              KeyNotFoundException::new,
-              "{said}",
-              "{where}")
-          .row(
-              "^kms Disabled ",
-              KeyDisabledException::new,
-              "{said}",
-              "Enable the key: aws kms enable-key --key-id {key}")
-          .row(
-              "^kms KMSInvalidState ",
-              KeyDisabledException::new,
-              "{said}",
-              "Look at the key's state: aws kms describe-key. A key that is pending deletion comes"
-                  + " back with aws kms cancel-key-deletion and enable-key, until its date.")
-          .row(
-              "^kms AccessDenied ",
-              AccessDeniedException::new,
-              "{said}",
-              "Allow this login kms:{permission} on the key, in an IAM policy and in the key's own"
-                  + " policy; AwsKms(...).driver_policy([...]) prints what it needs.")
-          .row(
-              "^kms (InvalidCiphertext |Validation .*ciphertextBlob)",
-              BadWrappedKeyException::new,
-              "{said}",
-              "The wrapped key was changed, another KMS wrapped it, or it was wrapped with"
-                  + " {context}")
-          .row(
-              "^kms IncorrectKey ",
-              BadWrappedKeyException::new,
-              "{said}",
-              "Another key wrapped it: check that encryption.key-id, or the alias, still leads to"
-                  + " the key that the table was written with.")
-          .row(
-              "^kms (InvalidKeyUsage|UnsupportedOperation) ",
-              NotSupportedException::new,
-              "{said}",
-              "Use a symmetric key for encryption (the default of create-key), or name the RSA key's"
-                  + " algorithm with "
-                  + AwsConfig.ALGORITHM
-                  + ".")
-          .row(
-              "^kms Validation ",
-              InvalidConfigurationException::new,
-              "{said}",
-              "Check the catalog's kms.* and encryption.kms.aws.* properties.")
-          .row(
-              "^kms \\S* busy ",
-              KmsUnavailableException::new,
-              "{said}",
-              "AWS KMS is overloaded or not well: the call is made again later.")
-          .row(
-              "",
-              IcebergCryptoException::new,
-              "{said}",
-              "See the error's code in AWS KMS's API reference.");
+      ErrorTable.of(
+          """
+          LoginFailed <- ^login clock\s
+          {problem}: login refused{by} ({code}): the time of this host and that of AWS differ too \
+          much
+          Set this host's clock (NTP): AWS refuses requests that are more than 5 minutes off.
+
+          LoginFailed <- ^login ExpiredToken
+          {problem}: login refused{by} ({code})
+          Get a new session token. Temporary credentials in variables do not renew themselves: a \
+          role of the host or client.credentials-provider does.
+
+          LoginFailed <- ^login\s
+          {problem}: login refused{by} ({code})
+          Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, AWS_PROFILE, or \
+          the role, on the driver and on the executors.
+
+          KmsUnavailable <- ^other \\S* busy\s
+          {problem}: AWS's {service} answers {shortly}
+          AWS's {service}, which gives the login, is not well: try later.
+
+          LoginFailed <- ^other AccessDenied
+          {said}: login refused by AWS's {service}
+          Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, \
+          or log in again (aws sso login).
+
+          LoginFailed <- ^other\s
+          {problem}: login refused by AWS's {service}, {shortly}
+          Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, \
+          or log in again (aws sso login).
+
+          KeyDisabled <- ^kms Disabled\s
+          {said}
+          Enable the key: aws kms enable-key --key-id {key}
+
+          KeyDisabled <- ^kms KMSInvalidState\s
+          {said}
+          Look at the key's state: aws kms describe-key. A key that is pending deletion comes back \
+          with aws kms cancel-key-deletion and enable-key, until its date.
+
+          AccessDenied <- ^kms AccessDenied\s
+          {said}
+          Allow this login kms:{permission} on the key, in an IAM policy and in the key's own \
+          policy; AwsKms(...).driver_policy([...]) prints what it needs.
+
+          BadWrappedKey <- ^kms (InvalidCiphertext |Validation .*ciphertextBlob)
+          {said}
+          The wrapped key was changed, another KMS wrapped it, or it was wrapped with {context}
+
+          KeyNotFound <- ^kms (NotFound|InvalidArn|Validation .*keyId)
+          {said}
+          {where}
+
+          BadWrappedKey <- ^kms IncorrectKey\s
+          {said}
+          Another key wrapped it: check that encryption.key-id, or the alias, still leads to the \
+          key that the table was written with.
+
+          NotSupported <- ^kms (InvalidKeyUsage|UnsupportedOperation)\s
+          {said}
+          Use a symmetric key for encryption (the default of create-key), or name the RSA key's \
+          algorithm with kms.encryption-algorithm-spec.
+
+          InvalidConfiguration <- ^kms Validation\s
+          {said}
+          Check the catalog's kms.* and encryption.kms.aws.* properties.
+
+          KmsUnavailable <- ^kms \\S* busy\s
+          {said}
+          AWS KMS is overloaded or not well: the call is made again later.
+
+          IcebergCrypto <-
+          {said}
+          See the error's code in AWS KMS's API reference.
+          """);
 
   /** Failures without an answer of KMS's: the kind of failure, and the message. */
   private static final ErrorTable FAILURES =
-      new ErrorTable()
-          .row(
-              "^header ",
-              LoginFailedException::new,
-              "{problem}: login refused, as a credential or a token for one cannot be a header's"
-                  + " value",
-              "Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its"
-                  + " file, or in what the credentials provider reads.")
-          .row(
-              "^properties ",
-              InvalidConfigurationException::new,
-              "{problem}: {message}",
-              "Check the properties client.*, http-client.* and kms.* of the catalog.")
-          .row(
-              "^signature ",
-              LoginFailedException::new,
-              "{problem}: login refused, as the signature of a request for credentials is wrong",
-              "Check the secrets of the profile, variables or role that credentials are asked for"
-                  + " with, and this host's clock.")
-          .row(
-              "Unable to load region",
-              InvalidConfigurationException::new,
-              "{problem}: no region is set",
-              "Set " + AwsConfig.REGION + ", or AWS_REGION on the driver and the executors.")
-          .row(
-              "the '(\\w+)' service module must be on the class path",
-              InvalidConfigurationException::new,
-              "{problem}: the profile needs a module of the AWS SDK that is not on the class path",
-              String.format(ADD, "{1}"))
-          .row(
-              "SSO session associated with this profile has expired",
-              LoginFailedException::new,
-              "{problem}: login refused, as the SSO session of the profile has ended{or-no-module}",
-              "Log in again: aws sso login.{add-module}")
-          .row(
-              "^no-login-now ",
-              KmsUnavailableException::new,
-              "{problem}: what gives this host its login did not: {passing}",
-              "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
-                  + " busy, restarts or cannot be reached: the call is made again. If it stays so,"
-                  + " look at it, and whether it refuses this pod.")
-          .row(
-              "Unable to load credentials|credentials provider",
-              LoginFailedException::new,
-              "{problem}: there is no login, as no credentials were found",
-              "Give this host a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and"
-                  + " AWS_SECRET_ACCESS_KEY in its environment, on the executors too.")
-          .row(
-              "^untrusted ",
-              InvalidConfigurationException::new,
-              "{problem}: its TLS certificate is not trusted: {message}",
-              "Check "
-                  + AwsConfig.ENDPOINT
-                  + ", and add a private authority to Java's trust store.")
-          .row(
-              "^unreadable ",
-              KmsUnavailableException::new,
-              "{problem}: its answer was cut off, or is not one of AWS KMS",
-              "Check " + AwsConfig.ENDPOINT + " and any proxy before it.")
-          .row(
-              "^network ",
-              KmsUnavailableException::new,
-              "{problem}: it cannot be reached: {outage}",
-              "Check the region, the endpoint (a VPC endpoint has a name of its own) and the"
-                  + " network.")
-          .row(
-              "",
-              IcebergCryptoException::new,
-              "{problem}: {message}",
-              "Check the catalog's client.* and kms.* properties.");
+      ErrorTable.of(
+          """
+          LoginFailed <- ^header\s
+          {problem}: login refused, as a credential or a token for one cannot be a header's value
+          Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its \
+          file, or in what the credentials provider reads.
+
+          InvalidConfiguration <- ^properties\s
+          {problem}: {message}
+          Check the properties client.*, http-client.* and kms.* of the catalog.
+
+          LoginFailed <- ^signature\s
+          {problem}: login refused, as the signature of a request for credentials is wrong
+          Check the secrets of the profile, variables or role that credentials are asked for with, \
+          and this host's clock.
+
+          InvalidConfiguration <- Unable to load region
+          {problem}: no region is set
+          Set encryption.kms.aws.region, or AWS_REGION on the driver and the executors.
+
+          InvalidConfiguration <- the '(\\w+)' service module must be on the class path
+          {problem}: the profile needs a module of the AWS SDK that is not on the class path
+          Add software.amazon.awssdk:{1}:{version} (the version in iceberg-aws-bundle) to \
+          spark.jars.packages.
+
+          LoginFailed <- ^\\S* no-ssooidc .*SSO session associated with this profile has expired
+          {problem}: login refused, as the SSO session of the profile has ended, or the profile \
+          has an sso_session, and the AWS SDK's module for those is not on the class path
+          Log in again: aws sso login. A profile with an sso_session: Add \
+          software.amazon.awssdk:ssooidc:{version} (the version in iceberg-aws-bundle) to \
+          spark.jars.packages.
+
+          LoginFailed <- SSO session associated with this profile has expired
+          {problem}: login refused, as the SSO session of the profile has ended
+          Log in again: aws sso login.
+
+          KmsUnavailable <- ^no-login-now\s
+          {problem}: what gives this host its login did not: {passing}
+          STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is \
+          busy, restarts or cannot be reached: the call is made again. If it stays so, look at it, \
+          and whether it refuses this pod.
+
+          LoginFailed <- Unable to load credentials|credentials provider
+          {problem}: there is no login, as no credentials were found
+          Give this host a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
+          AWS_SECRET_ACCESS_KEY in its environment, on the executors too.
+
+          InvalidConfiguration <- ^untrusted\s
+          {problem}: its TLS certificate is not trusted: {message}
+          Check encryption.kms.aws.endpoint, and add a private authority to Java's trust store.
+
+          KmsUnavailable <- ^unreadable\s
+          {problem}: its answer was cut off, or is not one of AWS KMS
+          Check encryption.kms.aws.endpoint and any proxy before it.
+
+          KmsUnavailable <- ^network\s
+          {problem}: it cannot be reached: {outage}
+          Check the region, the endpoint (a VPC endpoint has a name of its own) and the network.
+
+          IcebergCrypto <-
+          {problem}: {message}
+          Check the catalog's client.* and kms.* properties.
+          """);
 
   /**
    * The error of ours for one of the SDK's.
@@ -273,8 +233,8 @@ record AwsErrors(AwsConfig config) {
   }
 
   /**
-   * Who refuses a login (KMS, or what credentials come from: STS and SSO) may repeat the request's
-   * headers, a session token among them: its message is not shown, and it is no cause.
+   * A refused login (by KMS, or by STS and SSO, which give credentials) may repeat the request's
+   * headers, a session token among them: its message is not shown, and it is not the cause.
    */
   private IcebergCryptoException answered(
       AwsServiceException answer, String problem, String what, String keyId) {
@@ -344,25 +304,22 @@ record AwsErrors(AwsConfig config) {
       kind = isJackson(outage) ? "unreadable" : "network";
     }
 
-    boolean hasModule = SdkClientException.class.getResource(SSO_SESSIONS) != null;
     boolean mayQuote = Set.of("header", "signature", "no-login-now", "unreadable").contains(kind);
+    // the SDK says the same of an SSO session that has ended and of a module that is missing
+    boolean hasModule = SdkClientException.class.getResource(SSO_SESSIONS) != null;
     return FAILURES.error(
-        kind + " " + message,
+        kind + (hasModule ? " " : " no-ssooidc ") + message,
         Map.of(
-            "problem", problem,
-            "message", message,
-            "outage", String.valueOf(outage),
-            "passing", kind.equals("no-login-now") ? passing.group() : "",
-            // the SDK says the same of a session that has ended and of a module that is missing
-            "or-no-module",
-                hasModule
-                    ? ""
-                    : ", or the profile has an sso_session, and the AWS SDK's module for those is"
-                        + " not on the class path",
-            "add-module",
-                hasModule
-                    ? ""
-                    : " A profile with an sso_session: " + String.format(ADD, "ssooidc")),
+            "problem",
+            problem,
+            "message",
+            message,
+            "outage",
+            String.valueOf(outage),
+            "passing",
+            kind.equals("no-login-now") ? passing.group() : "",
+            "version",
+            VersionInfo.SDK_VERSION),
         mayQuote ? null : failure);
   }
 

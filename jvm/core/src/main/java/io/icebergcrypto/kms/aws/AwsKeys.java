@@ -30,8 +30,8 @@ import software.amazon.awssdk.services.kms.model.EncryptRequest;
 import software.amazon.awssdk.services.kms.model.EncryptionAlgorithmSpec;
 
 /**
- * The master keys of AWS KMS, by the AWS SDK. With {@link AwsErrors} the only class that
- * needs the SDK on the class path.
+ * The master keys of AWS KMS, by the AWS SDK. With {@link AwsErrors} the only class that needs the
+ * SDK on the class path.
  */
 final class AwsKeys implements MasterKeys {
   private final EncryptionAlgorithmSpec algorithm;
@@ -133,7 +133,7 @@ final class AwsKeys implements MasterKeys {
   }
 
   /**
-   * The time-out of one call, and what CloudTrail says of the caller beside the SDK's own words.
+   * The time-out of one call, and what CloudTrail shows of the caller besides the SDK's own name.
    */
   private AwsRequestOverrideConfiguration limits() {
     String application = KmsCaller.application();
@@ -187,7 +187,7 @@ final class AwsKeys implements MasterKeys {
 
   /**
    * When KMS says that this host's clock is wrong, the SDK takes the time from the answer and signs
-   * anew, at once. Every other failure is the caller's.
+   * again, at once. Every other failure is the caller's.
    */
   private static StandardRetryStrategy onlyWithTheRightTime() {
     return StandardRetryStrategy.builder()

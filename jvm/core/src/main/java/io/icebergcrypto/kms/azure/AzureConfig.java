@@ -69,16 +69,20 @@ public record AzureConfig(
    */
   public static AzureConfig of(Map<String, String> properties) {
     AzureLogin.requireLibrary();
-    PropertyReader settings = new PropertyReader(properties);
-    URI vault = vault(settings);
+    return read(properties);
+  }
+
+  static AzureConfig read(Map<String, String> properties) {
+    PropertyReader reader = new PropertyReader(properties);
+    URI vault = vault(reader);
     return new AzureConfig(
         vault,
-        scope(settings, vault),
-        algorithm(settings),
-        settings.flag(STORE_KEY_VERSION, false),
-        settings.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
-        TimeLimit.of(settings),
-        credential(settings, properties));
+        scope(reader, vault),
+        algorithm(reader),
+        reader.flag(STORE_KEY_VERSION, false),
+        reader.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
+        TimeLimit.of(reader),
+        credential(reader, properties));
   }
 
   @Override
@@ -110,16 +114,16 @@ public record AzureConfig(
     return URI.create("https://" + host + (port < 0 || port == 443 ? "" : ":" + port));
   }
 
-  private static URI vault(PropertyReader settings) {
-    String ours = settings.optional(VAULT_URL);
-    String stock = settings.optional(STOCK_VAULT_URL);
+  private static URI vault(PropertyReader reader) {
+    String ours = reader.optional(VAULT_URL);
+    String stock = reader.optional(STOCK_VAULT_URL);
     if (ours == null && stock == null) {
-      settings.required(VAULT_URL, "https://NAME.vault.azure.net"); // throws
+      reader.required(VAULT_URL, "https://NAME.vault.azure.net"); // throws
     }
 
     URI vault = vault(ours == null ? STOCK_VAULT_URL : VAULT_URL, ours == null ? stock : ours);
     if (ours != null && stock != null && !vault.equals(vault(STOCK_VAULT_URL, stock))) {
-      throw settings.contradiction(VAULT_URL, STOCK_VAULT_URL);
+      throw reader.contradiction(VAULT_URL, STOCK_VAULT_URL);
     }
 
     return vault;
@@ -139,8 +143,8 @@ public record AzureConfig(
             + " https://NAME.managedhsm.azure.net.");
   }
 
-  private static String scope(PropertyReader settings, URI vault) {
-    String given = settings.optional(TOKEN_SCOPE);
+  private static String scope(PropertyReader reader, URI vault) {
+    String given = reader.optional(TOKEN_SCOPE);
     if (given != null) {
       return given;
     }
@@ -159,8 +163,8 @@ public record AzureConfig(
             + ", such as https://vault.azure.net/.default.");
   }
 
-  private static String algorithm(PropertyReader settings) {
-    String given = settings.either(ALGORITHM, STOCK_ALGORITHM);
+  private static String algorithm(PropertyReader reader) {
+    String given = reader.either(ALGORITHM, STOCK_ALGORITHM);
     String algorithm = given == null ? DEFAULT_ALGORITHM : given;
     if (RSA_OAEP.contains(algorithm) || AES_KEY_WRAP.contains(algorithm)) {
       return algorithm;
@@ -169,7 +173,7 @@ public record AzureConfig(
     throw new InvalidConfigurationException(
         String.format(
             "Property %s has an algorithm that cannot be used: '%s'",
-            settings.optional(ALGORITHM) != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
+            reader.optional(ALGORITHM) != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
         algorithm.equals("RSA1_5")
             ? "RSA1_5 is unsafe (Bleichenbacher's attack): use RSA-OAEP-256."
             : "Use RSA-OAEP-256 (or, for tables that were written with it, RSA-OAEP) with an RSA"
@@ -177,14 +181,15 @@ public record AzureConfig(
   }
 
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
-  private static Map<String, String> credential(PropertyReader settings, Map<String, String> properties) {
+  private static Map<String, String> credential(
+      PropertyReader reader, Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
     if (properties.containsKey(CREDENTIAL_PROVIDER)) {
       properties.forEach(
           (property, value) -> {
             if (property.equals(CREDENTIAL_PROVIDER)
                 || property.startsWith(CREDENTIAL_PROVIDER + ".")) {
-              settings.refuseIfNamedAsSecret(property);
+              reader.refuseIfNamedAsSecret(property);
               found.put(property, value);
             }
           });

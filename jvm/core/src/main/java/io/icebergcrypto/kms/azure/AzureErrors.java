@@ -1,17 +1,8 @@
 package io.icebergcrypto.kms.azure;
 
 import com.google.gson.JsonObject;
-import io.icebergcrypto.AccessDeniedException;
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.ErrorTable;
-import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -29,89 +20,68 @@ import java.util.stream.Stream;
 record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String... secrets) {
   private static final int LONGEST = 300;
 
-  private static final String ALGORITHM =
-      "^400 \\S.*((?i)incompatible|algorithm|\\balg\\b|key type|\\bkty\\b)";
-
-  private static final String DISABLED =
-      "^403 \\S+ (KeyDisabled |KeyExpired |KeyNotYetValid "
-          + "|.*((?i)disabled key|expired key|not yet valid))";
-
   /** By HTTP's status, Azure's code, its inner code, the operation and the message. */
   private static final ErrorTable TABLE =
-      new ErrorTable()
-          .row(
-              "^429 ",
-              KmsUnavailableException::new,
-              "{kms} is not available for {key}: {said}",
-              "The vault's limit of transactions is reached: keep keys in memory longer with "
-                  + KmsProperties.CACHE_TTL_MS
-                  + ", or use a vault of its own for these tables.")
-          .row(
-              "^(408|5..) ",
-              KmsUnavailableException::new,
-              "{kms} is not available for {key}: {said}",
-              "See Azure's status page.")
-          .row(
-              "^401 ",
-              LoginFailedException::new,
-              "{kms} does not accept the login for {key}: {said}",
-              "The token is refused even when it is new: check that its tenant is the vault's"
-                  + " (AZURE_TENANT_ID), and this host's clock (NTP).")
-          .row(
-              DISABLED,
-              KeyDisabledException::new,
-              "{kms} does not let anyone use {key}: {said}",
-              "Enable the key, or correct its activation or expiration date: `az keyvault key"
-                  + " set-attributes --enabled true` (--not-before, --expires), or rotate it.")
-          .row(
-              "^403 \\S+ KeyOperationForbidden ",
-              NotSupportedException::new,
-              "{kms} does not permit this operation with {key}: {said}",
-              "The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault key"
-                  + " set-attributes --ops wrapKey unwrapKey`, or use another key.")
-          .row(
-              "^403 \\S+ (ForbiddenByFirewall|ForbiddenByConnection|ForbiddenByNsp) ",
-              AccessDeniedException::new,
-              "{kms} may not be used from this network for {key}: {said}",
-              "Allow this host's network in the vault's firewall, or connect by its private"
-                  + " endpoint.")
-          .row(
-              "^403 \\S",
-              AccessDeniedException::new,
-              "{kms} may not be used by this login for {key}: {said}",
-              "Grant this login `{operation}` on the key: the role 'Key Vault Crypto Service"
-                  + " Encryption User' (Managed HSM: 'Managed HSM Crypto Service Encryption User')"
-                  + " has what is needed; AzureKeyVault(...).driver_policy(...) prints how.")
-          .row(
-              "^(404|409) \\S",
-              KeyNotFoundException::new,
-              "{kms} has no {key}: {said}",
-              "Check the name and the vault. A key that was deleted can be recovered while the"
-                  + " vault keeps it: `az keyvault key recover --name {name} ...`. A new one:"
-                  + " AzureKeyVault(...).create_key(...).")
-          .row(
-              ALGORITHM,
-              NotSupportedException::new,
-              "{kms} cannot use {algorithm} with {key}: {said}",
-              "Set "
-                  + AzureConfig.ALGORITHM
-                  + " to one that fits the key: RSA-OAEP-256 for RSA, A256KW for a 256 bit AES key"
-                  + " of a Managed HSM.")
-          .row(
-              "^400 \\S+ \\S* unwrapkey ",
-              BadWrappedKeyException::new,
-              "{kms} cannot unwrap with {key}: {said}",
-              "The wrapped key was changed, or another key, version, algorithm or KMS wrapped it.")
-          .row(
-              "^400 \\S",
-              InvalidConfigurationException::new,
-              "{kms} cannot wrap with {key}: {said}",
-              "Check the key and " + AzureConfig.ALGORITHM + ".")
-          .row(
-              "",
-              InvalidConfigurationException::new,
-              "{kms} answers for {key}: HTTP {http} that is no answer of Key Vault's",
-              "Check " + AzureConfig.VAULT_URL + ", and any proxy on the way there.");
+      ErrorTable.of(
+          """
+          KmsUnavailable <- ^429\s
+          {kms} is not available for {key}: {said}
+          The vault's limit of transactions is reached: keep keys in memory longer with \
+          encryption.kms.cache.ttl-ms, or use a vault of its own for these tables.
+
+          KmsUnavailable <- ^(408|5..)\s
+          {kms} is not available for {key}: {said}
+          See Azure's status page.
+
+          LoginFailed <- ^401\s
+          {kms} does not accept the login for {key}: {said}
+          The token is refused even when it is new: check that its tenant is the vault's \
+          (AZURE_TENANT_ID), and this host's clock (NTP).
+
+          KeyDisabled <- ^403 \\S+ (KeyDisabled |KeyExpired |KeyNotYetValid |.*((?i)disabled \
+          key|expired key|not yet valid))
+          {kms} does not let anyone use {key}: {said}
+          Enable the key, or correct its activation or expiration date: `az keyvault key \
+          set-attributes --enabled true` (--not-before, --expires), or rotate it.
+
+          NotSupported <- ^403 \\S+ KeyOperationForbidden\s
+          {kms} does not permit this operation with {key}: {said}
+          The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault key \
+          set-attributes --ops wrapKey unwrapKey`, or use another key.
+
+          AccessDenied <- ^403 \\S+ (ForbiddenByFirewall|ForbiddenByConnection|ForbiddenByNsp)\s
+          {kms} may not be used from this network for {key}: {said}
+          Allow this host's network in the vault's firewall, or connect by its private endpoint.
+
+          AccessDenied <- ^403 \\S
+          {kms} may not be used by this login for {key}: {said}
+          Grant this login `{operation}` on the key: the role 'Key Vault Crypto Service Encryption \
+          User' (Managed HSM: 'Managed HSM Crypto Service Encryption User') has what is needed; \
+          AzureKeyVault(...).driver_policy(...) prints how.
+
+          KeyNotFound <- ^(404|409) \\S
+          {kms} has no {key}: {said}
+          Check the name and the vault. A key that was deleted can be recovered while the vault \
+          keeps it: `az keyvault key recover --name {name} ...`. A new one: \
+          AzureKeyVault(...).create_key(...).
+
+          NotSupported <- ^400 \\S.*((?i)incompatible|algorithm|\\balg\\b|key type|\\bkty\\b)
+          {kms} cannot use {algorithm} with {key}: {said}
+          Set encryption.kms.azure.algorithm to one that fits the key: RSA-OAEP-256 for RSA, \
+          A256KW for a 256 bit AES key of a Managed HSM.
+
+          BadWrappedKey <- ^400 \\S+ \\S* unwrapkey\s
+          {kms} cannot unwrap with {key}: {said}
+          The wrapped key was changed, or another key, version, algorithm or KMS wrapped it.
+
+          InvalidConfiguration <- ^400 \\S
+          {kms} cannot wrap with {key}: {said}
+          Check the key and encryption.kms.azure.algorithm.
+
+          InvalidConfiguration <-
+          {kms} answers for {key}: HTTP {http} that is no answer of Key Vault's
+          Check encryption.kms.azure.vault-url, and any proxy on the way there.
+          """);
 
   /** The same, with one more secret. */
   AzureErrors hiding(String secret) {
@@ -129,8 +99,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     String inner = JsonHttp.text(JsonHttp.object(error, "innererror"), "code");
     String said =
         said(answer.status(), inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
-    return error(
-        answer.status(), String.join(" ", "", code, inner, operation, "", said), said);
+    return error(answer.status(), String.join(" ", "", code, inner, operation, "", said), said);
   }
 
   /** The error for an answer of 200 that no vault gives. */
@@ -142,16 +111,22 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     return TABLE.error(
         http + told,
         Map.of(
-            "kms", config,
+            "kms",
+            config,
             "key",
-                String.format(
-                    "key '%s'%s",
-                    key.given(), key.isPinned() ? " (version " + key.version() + ")" : ""),
-            "name", key.name(),
-            "algorithm", config.algorithm(),
-            "operation", operation.equals("versions") ? "list" : operation,
-            "http", http,
-            "said", said),
+            String.format(
+                "key '%s'%s",
+                key.given(), key.isPinned() ? " (version " + key.version() + ")" : ""),
+            "name",
+            key.name(),
+            "algorithm",
+            config.algorithm(),
+            "operation",
+            operation.equals("versions") ? "list" : operation,
+            "http",
+            http,
+            "said",
+            said),
         null);
   }
 

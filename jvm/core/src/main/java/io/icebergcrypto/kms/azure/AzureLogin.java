@@ -20,7 +20,6 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.io.IOException;
@@ -54,76 +53,54 @@ final class AzureLogin {
   /** How often a login that is out of order is asked while the old token is good. */
   private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
 
-  private static final String NETWORK =
-      "Check the network between this host and Entra ID, or the machine's identity service; "
-          + KmsProperties.CALL_TIMEOUT_MS
-          + " is the limit of one attempt.";
-
   private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
 
-  /** By the kind of failure, the last HTTP status, and what Azure's library says. */
+  private static final Pattern BUSY =
+      Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
+
+  /** By the kind of failure, and what Azure's library says. */
   private static final ErrorTable TABLE =
-      new ErrorTable()
-          .row(
-              "^header",
-              LoginFailedException::new,
-              "{subject}: login failed: a value for a header of its request cannot be one",
-              "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.")
-          .row(
-              "^none",
-              LoginFailedException::new,
-              "{subject}: login refused: no Azure credential was found on this host",
-              "Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID,"
-                  + " AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in"
-                  + " the environment of driver and executors; the cause lists what was tried.")
-          .row(
-              "^untrusted",
-              InvalidConfigurationException::new,
-              "{subject}: the login service's TLS certificate is not trusted: {text}",
-              "Check AZURE_AUTHORITY_HOST and Java's trust store.")
-          .row(
-              "^interrupted",
-              KmsUnavailableException::new,
-              "{subject}: the login was interrupted",
-              NETWORK)
-          .row(
-              "^network",
-              KmsUnavailableException::new,
-              "{subject}: the login service cannot be reached: {reason}",
-              NETWORK)
-          .row(
-              "^\\w+ (429|5..) ",
-              KmsUnavailableException::new,
-              "{subject}: the login service is busy (HTTP {1})",
-              NETWORK)
-          .row(
-              "AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])",
-              KmsUnavailableException::new,
-              "{subject}: the login service is busy",
-              NETWORK)
-          .row(
-              "^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not yet valid)",
-              LoginFailedException::new,
-              "{subject}: login refused: {reason}",
-              "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.")
-          .row(
-              "^refused .*AADSTS7000222",
-              LoginFailedException::new,
-              "{subject}: login refused: {reason}",
-              "The application's client secret has expired: make a new one and put it into"
-                  + " AZURE_CLIENT_SECRET.")
-          .row(
-              "^refused",
-              LoginFailedException::new,
-              "{subject}: login refused: {reason}",
-              "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token"
-                  + " on this host, and that the application or identity exists in the tenant.")
-          .row(
-              "",
-              LoginFailedException::new,
-              "{subject}: login failed: {reason}",
-              "Check the credential; the cause says more.");
+      ErrorTable.of(
+          """
+          LoginFailed <- ^header
+          {subject}: login failed: a value for a header of its request cannot be one
+          Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.
+
+          LoginFailed <- ^none
+          {subject}: login refused: no Azure credential was found on this host
+          Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID, \
+          AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the \
+          environment of driver and executors; the cause lists what was tried.
+
+          InvalidConfiguration <- ^untrusted
+          {subject}: the login service's TLS certificate is not trusted: {text}
+          Check AZURE_AUTHORITY_HOST and Java's trust store.
+
+          KmsUnavailable <- ^(outage|busy)
+          {subject}: {reason}
+          Check the network between this host and Entra ID, or the machine's identity service; \
+          encryption.kms.call-timeout-ms is the limit of one attempt.
+
+          LoginFailed <- ^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not \
+          yet valid)
+          {subject}: login refused: {reason}
+          Check this host's clock (NTP): what it signs is not valid at Entra ID's time.
+
+          LoginFailed <- ^refused .*AADSTS7000222
+          {subject}: login refused: {reason}
+          The application's client secret has expired: make a new one and put it into \
+          AZURE_CLIENT_SECRET.
+
+          LoginFailed <- ^refused
+          {subject}: login refused: {reason}
+          Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token on \
+          this host, and that the application or identity exists in the tenant.
+
+          LoginFailed <-
+          {subject}: login failed: {reason}
+          Check the credential; the cause says more.
+          """);
 
   private final AzureConfig config;
   private final ReentrantLock turn = new ReentrantLock();
@@ -269,8 +246,7 @@ final class AzureLogin {
             subject(keyId) + ": the credential gave no token", "Check the credential provider.");
       }
 
-      HeaderValues.require(
-          subject(keyId), "Authorization", answer.getToken());
+      HeaderValues.require(subject(keyId), "Authorization", answer.getToken());
       return answer;
     } catch (IcebergCryptoException e) {
       this.credential = null; // Azure's libraries would keep the token that is no good
@@ -338,10 +314,14 @@ final class AzureLogin {
       Throwable outage = Causes.of(e).filter(AzureLogin::isOutage).findFirst().orElse(null);
       if (outage instanceof InterruptedException) {
         Thread.currentThread().interrupt();
-        kind = "interrupted";
+        kind = "outage";
+        reason = "the login was interrupted";
       } else if (outage != null) {
-        kind = "network";
-        reason = outage.toString();
+        kind = "outage";
+        reason = "the login service cannot be reached: " + outage;
+      } else if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+        kind = "busy";
+        reason = "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")");
       } else {
         boolean byEntra = e instanceof ClientAuthenticationException;
         kind = byEntra || ENTRA_ERROR.matcher(text).find() ? "refused" : "failed";
@@ -349,7 +329,7 @@ final class AzureLogin {
     }
 
     return TABLE.error(
-        kind + " " + status + " " + text,
+        kind + " " + text,
         Map.of("subject", subject(keyId), "text", text, "reason", reason),
         cause);
   }

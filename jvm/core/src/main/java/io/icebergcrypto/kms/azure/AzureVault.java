@@ -22,6 +22,12 @@ import java.util.regex.Pattern;
  * A vault's REST API, as far as it is needed: wrapkey, unwrapkey, and the list of a key's versions.
  * One request is one attempt. Also what this JVM learnt of the vault: which version of a key
  * unwrapped last. Nothing here travels.
+ *
+ * <p>Azure's client library for keys could do the first two: its retries, its log of requests and
+ * its cryptography in the process ({@code disableKeyCaching}, since the vault's checks of disabled
+ * and expired keys count) can be turned off. But it is one more library for the user to add, hands
+ * requests and answers, which hold keys, to every pipeline policy that it finds on the class path,
+ * and asks for a token of the scope that the vault names. Only the login uses Azure's library.
  */
 final class AzureVault {
   /** Generally available since 2023, in Key Vault and Managed HSM. */
@@ -30,7 +36,7 @@ final class AzureVault {
   private static final Pattern KID =
       Pattern.compile("https://[^/]+/keys/(?<name>[0-9a-zA-Z-]+)/(?<version>[0-9a-zA-Z]+)");
 
-  /** A key with more versions than 100 pages hold (25 each) is not looked through. */
+  /** Of a key with more versions than 100 pages hold (25 each), the others are not listed. */
   private static final int MOST_PAGES = 100;
 
   private static final int MOST_REMEMBERED = 8;

@@ -1,50 +1,76 @@
 package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
-import java.util.ArrayList;
+import io.icebergcrypto.NotSupportedException;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
- * What the errors of a KMS mean: rows of a pattern, an exception type, and the texts for the user.
- * The first row whose pattern is found in what the KMS told counts. {@code {name}} in a text stands
- * for a value of the call; {@code {1}} for the pattern's first group.
+ * What the errors of a KMS mean: rows of three lines, with an empty line in between.
+ *
+ * <pre>
+ * KeyNotFound &lt;- ^404\b
+ * {kms} has no key '{key}'
+ * Check encryption.key-id.
+ * </pre>
+ *
+ * The first is the exception's type and a regular expression for what the KMS told; the others are
+ * the problem and the hint. The first row that fits counts, and the last one fits always. {@code
+ * {name}} stands for a value of the call, {@code {1}} for the expression's first group.
  */
 public final class ErrorTable {
   /** The constructor of an exception of ours. */
   @FunctionalInterface
-  public interface Type {
+  private interface Type {
     IcebergCryptoException with(String problem, String hint, Throwable cause);
   }
 
   private record Row(Pattern told, Type type, String problem, String hint) {}
 
+  private static final Map<String, Type> TYPES =
+      Map.of(
+          "AccessDenied", AccessDeniedException::new,
+          "BadWrappedKey", BadWrappedKeyException::new,
+          "IcebergCrypto", IcebergCryptoException::new,
+          "InvalidConfiguration", InvalidConfigurationException::new,
+          "KeyDisabled", KeyDisabledException::new,
+          "KeyNotFound", KeyNotFoundException::new,
+          "KmsUnavailable", KmsUnavailableException::new,
+          "LoginFailed", LoginFailedException::new,
+          "NotSupported", NotSupportedException::new);
+
   private static final Pattern PLACE = Pattern.compile("\\{([\\w-]+)}");
 
-  private static final ErrorTable RETOLD =
-      new ErrorTable()
-          .row("^KmsUnavailable", KmsUnavailableException::new, "{problem}", "{hint}")
-          .row("^LoginFailed", LoginFailedException::new, "{problem}", "{hint}")
-          .row("^AccessDenied", AccessDeniedException::new, "{problem}", "{hint}")
-          .row("^InvalidConfig", InvalidConfigurationException::new, "{problem}", "{hint}")
-          .row("", IcebergCryptoException::new, "{problem}", "{hint}");
+  private final List<Row> rows;
 
-  private final List<Row> rows = new ArrayList<>();
+  private ErrorTable(List<Row> rows) {
+    this.rows = rows;
+  }
 
-  /**
-   * Adds a row.
-   *
-   * @param told a regular expression
-   */
-  public ErrorTable row(String told, Type type, String problem, String hint) {
-    rows.add(new Row(Pattern.compile(told, Pattern.DOTALL), type, problem, hint));
-    return this;
+  /** Reads the rows. */
+  public static ErrorTable of(String text) {
+    return new ErrorTable(Stream.of(text.strip().split("\n\n")).map(ErrorTable::row).toList());
+  }
+
+  private static Row row(String text) {
+    String[] lines = text.split("\n");
+    String[] rule = lines[0].split(" <- ?", 2);
+    return new Row(
+        Pattern.compile(rule[1], Pattern.DOTALL),
+        Objects.requireNonNull(TYPES.get(rule[0]), rule[0]),
+        lines[1],
+        lines[2]);
   }
 
   /**
@@ -73,8 +99,8 @@ public final class ErrorTable {
    * @param problem what is wrong, with the error's own problem in it
    */
   public static IcebergCryptoException retold(IcebergCryptoException error, String problem) {
-    return RETOLD.error(
-        error.getClass().getSimpleName(), Map.of("problem", problem, "hint", error.hint()), error);
+    String type = error.getClass().getSimpleName().replaceFirst("Exception$", "");
+    return TYPES.getOrDefault(type, IcebergCryptoException::new).with(problem, error.hint(), error);
   }
 
   private static String fill(String text, Map<String, ?> values, Matcher found) {

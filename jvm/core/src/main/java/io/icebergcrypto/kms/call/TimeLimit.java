@@ -29,8 +29,8 @@ public record TimeLimit(long ms) implements Serializable {
   }
 
   /**
-   * The part of it that a connection may take: with all of it a call that finds none could not be
-   * told from one without an answer.
+   * The part of it that making a connection may take. With all of it, a KMS that cannot be reached
+   * would look like one that does not answer.
    */
   public Duration toConnect() {
     return duration().dividedBy(3);

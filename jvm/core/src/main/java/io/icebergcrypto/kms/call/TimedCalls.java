@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
  * own, and one that hangs is left behind.
  */
 public final class TimedCalls {
-  /** So many calls may hang before none is made any more. */
+  /** When this many calls hang, no more are made. */
   private static final int MAX_THREADS = 64;
 
   private final ExecutorService pool;

@@ -63,8 +63,9 @@ public final class SecretSource implements Serializable {
    * @param fileProperty names a file
    * @throws InvalidConfigurationException when both are set, or none
    */
-  public static SecretSource required(PropertyReader settings, String envProperty, String fileProperty) {
-    return optional(settings, envProperty, fileProperty)
+  public static SecretSource required(
+      PropertyReader reader, String envProperty, String fileProperty) {
+    return optional(reader, envProperty, fileProperty)
         .orElseThrow(
             () ->
                 new InvalidConfigurationException(
@@ -78,9 +79,9 @@ public final class SecretSource implements Serializable {
    * @throws InvalidConfigurationException when both are set
    */
   public static Optional<SecretSource> optional(
-      PropertyReader settings, String envProperty, String fileProperty) {
-    String variable = settings.optional(envProperty);
-    String file = settings.optional(fileProperty);
+      PropertyReader reader, String envProperty, String fileProperty) {
+    String variable = reader.optional(envProperty);
+    String file = reader.optional(fileProperty);
     if (variable != null && file != null) {
       throw new InvalidConfigurationException(
           String.format("Properties %s and %s are both set", envProperty, fileProperty),
@@ -113,7 +114,7 @@ public final class SecretSource implements Serializable {
   }
 
   /**
-   * Reads the secret anew, without white space around it: a password, pin or token.
+   * Reads the secret again, without the white space around it: a password, PIN or token.
    *
    * @throws InvalidConfigurationException when there is none, it has more than one line, or others
    *     than the owner may read or change the file
@@ -159,7 +160,7 @@ public final class SecretSource implements Serializable {
    * system without POSIX permissions has none to check.
    *
    * @throws InvalidConfigurationException when others may read or write it
-   * @throws IOException when the file cannot be looked at
+   * @throws IOException when the file's permissions cannot be read
    */
   public static void requirePrivate(Path file, String property) throws IOException {
     requirePrivate(file, property, System.getProperty("user.name"));

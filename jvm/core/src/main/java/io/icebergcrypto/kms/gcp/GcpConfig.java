@@ -41,15 +41,18 @@ public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLi
    * @throws NoClassDefFoundError when Google's library for logins is missing
    */
   public static GcpConfig of(Map<String, String> properties) {
-    PropertyReader reader = new PropertyReader(properties);
-    GcpConfig config =
-        new GcpConfig(
-            endpoint(reader.optional(ENDPOINT, DEFAULT_ENDPOINT)),
-            reader.optional(CREDENTIALS_FILE),
-            aad(reader.optional(AAD, "none")),
-            TimeLimit.of(reader));
+    GcpConfig config = read(properties);
     GcpCredentials.requireLibrary();
     return config;
+  }
+
+  static GcpConfig read(Map<String, String> properties) {
+    PropertyReader reader = new PropertyReader(properties);
+    return new GcpConfig(
+        endpoint(reader.optional(ENDPOINT, DEFAULT_ENDPOINT)),
+        reader.optional(CREDENTIALS_FILE),
+        aad(reader.optional(AAD, "none")),
+        TimeLimit.of(reader));
   }
 
   @Override

@@ -57,7 +57,9 @@ final class GcpCredentials {
   /** How often a login that is out of order is asked while the old token is good. */
   private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
 
-  /** What makes a credentials file a secret. An external account's may hold none of these. */
+  /**
+   * What makes a credentials file a secret. An external account's may have none of these members.
+   */
   private static final List<String> SECRETS =
       List.of("private_key", "refresh_token", "client_secret");
 
@@ -163,8 +165,8 @@ final class GcpCredentials {
   }
 
   /**
-   * Who replaces the file of a login means another login, now. The old token only bridges one that
-   * fails, as with a file that is half written. A file that is gone for a moment is not replaced.
+   * A file that was replaced means another login, now. The old token only bridges one that fails,
+   * as with a file that is half written. A file that is gone for a moment is not replaced.
    */
   private synchronized void forgetIfReplaced() {
     String now = SecretSource.contentHash(path());
@@ -228,7 +230,8 @@ final class GcpCredentials {
                 Collectors.toMap(
                     Map.Entry::getKey,
                     header ->
-                        HeaderValues.require(config.toString(), header.getKey(), header.getValue().get(0))));
+                        HeaderValues.require(
+                            config.toString(), header.getKey(), header.getValue().get(0))));
     AccessToken token = login.getAccessToken();
     hold(
         login,
@@ -352,7 +355,9 @@ final class GcpCredentials {
 
   /** What names the file, for errors. */
   private String named() {
-    return file == null ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)" : GcpConfig.CREDENTIALS_FILE;
+    return file == null
+        ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)"
+        : GcpConfig.CREDENTIALS_FILE;
   }
 
   private static String first(IOException e) {

@@ -4,18 +4,9 @@ import com.google.api.client.http.HttpResponseException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import io.icebergcrypto.AccessDeniedException;
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
-import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.io.EOFException;
@@ -30,140 +21,111 @@ import javax.net.ssl.SSLException;
  * those of the login before it, which are OAuth's (RFC 6749, section 5.2).
  */
 final class GcpErrors {
-  private static final String PROXY =
-      "If it happens again, look for a proxy between here and Cloud KMS that changes requests.";
-
   /** By HTTP's status, Google's, its reason, what was asked, and the message. */
   private static final ErrorTable TABLE =
-      new ErrorTable()
-          .row(
-              "^429 ",
-              KmsUnavailableException::new,
-              "{kms} is not available for key '{key}': HTTP {http} {status} {message}",
-              "The project's quota of Cloud KMS requests is used up: ask for a larger one, or keep"
-                  + " keys in memory longer with "
-                  + KmsProperties.CACHE_TTL_MS
-                  + ".")
-          .row(
-              "^\\d+ (RESOURCE_EXHAUSTED|UNAVAILABLE|INTERNAL|DEADLINE_EXCEEDED|ABORTED) "
-                  + "|^5(?!01)\\d\\d ",
-              KmsUnavailableException::new,
-              "{kms} is not available for key '{key}': HTTP {http} {status} {message}",
-              "See Google Cloud's status page; for an external key, its key manager.")
-          .row(
-              "^\\d+ NOT_FOUND ",
-              KeyNotFoundException::new,
-              "{kms} has no key '{key}': {message}",
-              "Check project, location, key ring and key; make it with GcpKms(...).create_key(...)"
-                  + " or `gcloud kms keys create`.")
-          .row(
-              "^\\d+ PERMISSION_DENIED SERVICE_DISABLED ",
-              AccessDeniedException::new,
-              "{kms} does not let this login use key '{key}': {message}",
-              "Enable the Cloud KMS API in the project of the login: `gcloud services enable"
-                  + " cloudkms.googleapis.com --project=PROJECT`.")
-          .row(
-              "^\\d+ PERMISSION_DENIED ACCESS_TOKEN_SCOPE_INSUFFICIENT ",
-              AccessDeniedException::new,
-              "{kms} does not let this login use key '{key}': {message}",
-              "The machine's service account lacks the scope"
-                  + " https://www.googleapis.com/auth/cloudkms: give the machine cloud-platform.")
-          .row(
-              "^\\d+ PERMISSION_DENIED USER_PROJECT_DENIED ",
-              AccessDeniedException::new,
-              "{kms} does not let this login use key '{key}': {message}",
-              "The credentials name a quota project that this login may not bill: grant"
-                  + " serviceusage.services.use there, or take quota_project_id out.")
-          .row(
-              "^\\d+ PERMISSION_DENIED SECURITY_POLICY_VIOLATED ",
-              AccessDeniedException::new,
-              "{kms} does not let this login use key '{key}': {message}",
-              "A VPC Service Controls perimeter keeps this host out: ask its owner to let it in.")
-          .row(
-              "^\\d+ PERMISSION_DENIED ",
-              AccessDeniedException::new,
-              "{kms} does not let this login use key '{key}': {message}",
-              "Grant cloudkms.cryptoKeyVersions.{permission} on the key to this login"
-                  + " (GcpKms(...).driver_policy(...) prints how), and check the key's name: Cloud"
-                  + " KMS says the same for a key that does not exist.")
-          .row(
-              "^\\d+ UNAUTHENTICATED ",
-              LoginFailedException::new,
-              "{kms} refuses the login for key '{key}': {message}",
-              "Log in again, or replace the credentials file: the token is refused even when new.")
-          .row(
-              "^\\d+ INVALID_ARGUMENT .*checksum",
-              KmsUnavailableException::new,
-              "{kms} got a damaged request for key '{key}': {message}",
-              PROXY)
-          .row(
-              "^\\d+ (FAILED_PRECONDITION|INVALID_ARGUMENT) .*purpose",
-              NotSupportedException::new,
-              "{kms} cannot wrap with key '{key}': {message}",
-              "Use a key with purpose ENCRYPT_DECRYPT (`gcloud kms keys create"
-                  + " --purpose=encryption`).")
-          .row(
-              "^\\d+ FAILED_PRECONDITION ",
-              KeyDisabledException::new,
-              "{kms} cannot use key '{key}': {message}",
-              "Enable or restore the key version that it names: `gcloud kms keys versions enable` or"
-                  + " `restore`. A destroyed one is gone, with all that it wrapped.")
-          .row(
-              "^\\d+ INVALID_ARGUMENT \\S* decrypt ",
-              BadWrappedKeyException::new,
-              "{kms} cannot unwrap with key '{key}': {message}",
-              "The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped with"
-                  + " {aad}: see "
-                  + GcpConfig.AAD
-                  + ".")
-          .row(
-              "^\\d+ INVALID_ARGUMENT ",
-              InvalidConfigurationException::new,
-              "{kms} cannot wrap with key '{key}': {message}",
-              "Check the key's name and its location, and that "
-                  + GcpConfig.ENDPOINT
-                  + " serves that location.")
-          .row(
-              "^\\d+  ",
-              InvalidConfigurationException::new,
-              "{kms} answers HTTP {http} for key '{key}': that is no answer of Cloud KMS",
-              "Check " + GcpConfig.ENDPOINT + ", and any proxy on the way there.")
-          .row(
-              "",
-              InvalidConfigurationException::new,
-              "{kms} answers HTTP {http} for key '{key}': {status} {message}",
-              "Check " + GcpConfig.ENDPOINT + ", and any proxy on the way there.");
+      ErrorTable.of(
+          """
+          KmsUnavailable <- ^429\s
+          {kms} is not available for key '{key}': HTTP {http} {status} {message}
+          The project's quota of Cloud KMS requests is used up: ask for a larger one, or keep keys \
+          in memory longer with encryption.kms.cache.ttl-ms.
+
+          KmsUnavailable <- ^\\d+ \
+          (RESOURCE_EXHAUSTED|UNAVAILABLE|INTERNAL|DEADLINE_EXCEEDED|ABORTED) |^5(?!01)\\d\\d\s
+          {kms} is not available for key '{key}': HTTP {http} {status} {message}
+          See Google Cloud's status page; for an external key, its key manager.
+
+          KeyNotFound <- ^\\d+ NOT_FOUND\s
+          {kms} has no key '{key}': {message}
+          Check project, location, key ring and key; make it with GcpKms(...).create_key(...) or \
+          `gcloud kms keys create`.
+
+          AccessDenied <- ^\\d+ PERMISSION_DENIED SERVICE_DISABLED\s
+          {kms} does not let this login use key '{key}': {message}
+          Enable the Cloud KMS API in the project of the login: `gcloud services enable \
+          cloudkms.googleapis.com --project=PROJECT`.
+
+          AccessDenied <- ^\\d+ PERMISSION_DENIED ACCESS_TOKEN_SCOPE_INSUFFICIENT\s
+          {kms} does not let this login use key '{key}': {message}
+          The machine's service account lacks the scope https://www.googleapis.com/auth/cloudkms: \
+          give the machine cloud-platform.
+
+          AccessDenied <- ^\\d+ PERMISSION_DENIED USER_PROJECT_DENIED\s
+          {kms} does not let this login use key '{key}': {message}
+          The credentials name a quota project that this login may not bill: grant \
+          serviceusage.services.use there, or take quota_project_id out.
+
+          AccessDenied <- ^\\d+ PERMISSION_DENIED SECURITY_POLICY_VIOLATED\s
+          {kms} does not let this login use key '{key}': {message}
+          A VPC Service Controls perimeter keeps this host out: ask its owner to let it in.
+
+          AccessDenied <- ^\\d+ PERMISSION_DENIED\s
+          {kms} does not let this login use key '{key}': {message}
+          Grant cloudkms.cryptoKeyVersions.{permission} on the key to this login \
+          (GcpKms(...).driver_policy(...) prints how), and check the key's name: Cloud KMS says \
+          the same for a key that does not exist.
+
+          LoginFailed <- ^\\d+ UNAUTHENTICATED\s
+          {kms} refuses the login for key '{key}': {message}
+          Log in again, or replace the credentials file: the token is refused even when new.
+
+          KmsUnavailable <- ^\\d+ INVALID_ARGUMENT .*checksum
+          {kms} got a damaged request for key '{key}': {message}
+          If it happens again, look for a proxy between here and Cloud KMS that changes requests.
+
+          NotSupported <- ^\\d+ (FAILED_PRECONDITION|INVALID_ARGUMENT) .*purpose
+          {kms} cannot wrap with key '{key}': {message}
+          Use a key with purpose ENCRYPT_DECRYPT (`gcloud kms keys create --purpose=encryption`).
+
+          KeyDisabled <- ^\\d+ FAILED_PRECONDITION\s
+          {kms} cannot use key '{key}': {message}
+          Enable or restore the key version that it names: `gcloud kms keys versions enable` or \
+          `restore`. A destroyed one is gone, with all that it wrapped.
+
+          BadWrappedKey <- ^\\d+ INVALID_ARGUMENT \\S* decrypt\s
+          {kms} cannot unwrap with key '{key}': {message}
+          The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped with \
+          {aad}: see encryption.kms.gcp.additional-authenticated-data.
+
+          InvalidConfiguration <- ^\\d+ INVALID_ARGUMENT\s
+          {kms} cannot wrap with key '{key}': {message}
+          Check the key's name and its location, and that encryption.kms.gcp.endpoint serves that \
+          location.
+
+          InvalidConfiguration <- ^\\d+ \s
+          {kms} answers HTTP {http} for key '{key}': that is no answer of Cloud KMS
+          Check encryption.kms.gcp.endpoint, and any proxy on the way there.
+
+          InvalidConfiguration <-
+          {kms} answers HTTP {http} for key '{key}': {status} {message}
+          Check encryption.kms.gcp.endpoint, and any proxy on the way there.
+          """);
 
   /** Of a login: by the kind of failure, and OAuth's answer. */
   private static final ErrorTable LOGIN =
-      new ErrorTable()
-          .row(
-              "^untrusted",
-              InvalidConfigurationException::new,
-              "{kms}: Google's login for key '{key}': its TLS certificate is not trusted: {said}",
-              "Check the token_uri of {source}, and Java's trust store.")
-          .row(
-              "^network",
-              KmsUnavailableException::new,
-              "{kms}: Google's login for key '{key}' cannot be reached: {said}",
-              "Check the network between this host and the token_uri of {source}.")
-          .row(
-              "^HTTP (429|408|5..) ",
-              KmsUnavailableException::new,
-              "{kms}: Google's login for key '{key}' answers HTTP {1}",
-              "Try again; see Google Cloud's status page.")
-          .row(
-              "iat.*exp|exp.*iat|timeframe",
-              LoginFailedException::new,
-              "{kms}: Google refuses the login for key '{key}' with {source}: {said}",
-              "Check this host's clock (NTP): Google accepts a login only minutes around its own"
-                  + " time.")
-          .row(
-              "",
-              LoginFailedException::new,
-              "{kms}: Google refuses the login for key '{key}' with {source}: {said}",
-              "Check that the account exists and its key was not deleted or replaced; log in again"
-                  + " or make a new credentials file.");
+      ErrorTable.of(
+          """
+          InvalidConfiguration <- ^untrusted
+          {kms}: Google's login for key '{key}': its TLS certificate is not trusted: {said}
+          Check the token_uri of {source}, and Java's trust store.
+
+          KmsUnavailable <- ^network
+          {kms}: Google's login for key '{key}' cannot be reached: {said}
+          Check the network between this host and the token_uri of {source}.
+
+          KmsUnavailable <- ^HTTP (429|408|5..)\s
+          {kms}: Google's login for key '{key}' answers HTTP {1}
+          Try again; see Google Cloud's status page.
+
+          LoginFailed <- iat.*exp|exp.*iat|timeframe
+          {kms}: Google refuses the login for key '{key}' with {source}: {said}
+          Check this host's clock (NTP): Google accepts a login only minutes around its own time.
+
+          LoginFailed <-
+          {kms}: Google refuses the login for key '{key}' with {source}: {said}
+          Check that the account exists and its key was not deleted or replaced; log in again or \
+          make a new credentials file.
+          """);
 
   private GcpErrors() {}
 
@@ -178,8 +140,7 @@ final class GcpErrors {
     String status = JsonHttp.text(error, "status");
     String message = oneLine(JsonHttp.text(error, "message"));
     return TABLE.error(
-        String.join(
-            " ", String.valueOf(answer.status()), status, reason(error), verb, message),
+        String.join(" ", String.valueOf(answer.status()), status, reason(error), verb, message),
         Map.of(
             "kms", config,
             "key", keyId,

@@ -28,7 +28,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.stream.Collectors;
 import javax.crypto.SecretKey;
 
-/** A PKCS12 file of AES keys as it was when it was read. */
+/** A PKCS12 file of AES keys, as last read. */
 final class KeystoreFile {
   private final Path path;
   private final Stamp stamp;
@@ -36,7 +36,7 @@ final class KeystoreFile {
   private final char[] password;
   private final List<String> entries;
 
-  // each look into the PKCS12 store derives a key from the password anew, which is slow by design
+  // each access to the PKCS12 store derives a key from the password, which is slow by design
   private final ConcurrentMap<String, SecretKey> opened = new ConcurrentHashMap<>();
 
   /**

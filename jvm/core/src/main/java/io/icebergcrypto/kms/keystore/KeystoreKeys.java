@@ -15,9 +15,9 @@ import javax.crypto.Cipher;
  * The master keys of a PKCS12 file. A wrapped key is a {@link WrappedKey} with the body nonce (12
  * bytes) | ciphertext | tag (16); its header and the master key's id are authenticated.
  *
- * <p>A master key has versions (see {@link KeyVersions}). The newest wraps: each wrap checks whether
- * the file has changed. The version that the header names unwraps; the file is read again when it
- * lacks that version.
+ * <p>A master key has versions (see {@link KeyVersions}). The newest wraps: each wrap checks
+ * whether the file has changed. The version that the header names unwraps; the file is read again
+ * when it lacks that version.
  */
 final class KeystoreKeys implements MasterKeys {
   private static final String KMS = "keystore";

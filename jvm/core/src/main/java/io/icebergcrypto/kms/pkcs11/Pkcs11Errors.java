@@ -1,11 +1,6 @@
 package io.icebergcrypto.kms.pkcs11;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.pkcs11.Pkcs11Session.SessionEndedException;
@@ -54,78 +49,63 @@ final class Pkcs11Errors {
 
   /** By the kind of failure or the token's answer, and the messages of the error's causes. */
   private static final ErrorTable TABLE =
-      new ErrorTable()
-          .row(
-              "^(CKR_PIN_INCORRECT|CKR_PIN_INVALID|CKR_PIN_LEN_RANGE) ",
-              LoginFailedException::new,
-              "{task}: login refused, the pin is wrong ({1})",
-              "Check the pin. It is not tried again by this process: a token locks itself after a"
-                  + " few wrong ones.")
-          .row(
-              "^CKR_PIN_EXPIRED ",
-              LoginFailedException::new,
-              "{task}: login refused, the pin has expired",
-              "Set a new pin: pkcs11-tool --login --change-pin.")
-          .row(
-              "^CKR_PIN_LOCKED ",
-              LoginFailedException::new,
-              "{task}: login refused, the token has locked the pin",
-              "The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.")
-          .row(
-              "^CKR_USER_PIN_NOT_INITIALIZED ",
-              LoginFailedException::new,
-              "{task}: login refused, the token's user has no pin yet",
-              "The token's security officer sets it: pkcs11-tool --login-type so --init-pin.")
-          .row(
-              "^CKR_KEY_FUNCTION_NOT_PERMITTED ",
-              KeyDisabledException::new,
-              "{task}: {reason}",
-              "The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.")
-          .row(
-              "^CKR_SLOT_ID_INVALID ",
-              InvalidConfigurationException::new,
-              "{task}: {reason}",
-              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A token"
-                  + " is better named by its label: "
-                  + Pkcs11Config.TOKEN_LABEL
-                  + ".")
-          .row(
-              "^CKR_TOKEN_NOT_RECOGNIZED ",
-              InvalidConfigurationException::new,
-              "{task}: {reason}",
-              "The token in this slot has not been initialized: choose another slot, or initialize"
-                  + " it.")
-          .row(
-              "^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD) ",
-              NotSupportedException::new,
-              "{task}: {reason}",
-              "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
-                  + " pkcs11-tool --list-mechanisms shows what it does.")
-          .row(
-              "sharing same CKA_LABEL",
-              InvalidConfigurationException::new,
-              "{task}: {reason}",
-              "Two secret keys of the token have one label, and Java then reads none: give one of"
-                  + " them another label.")
-          .row(
-              "^bad-library | does not exist",
-              InvalidConfigurationException::new,
-              "{task}: {reason}",
-              "Set "
-                  + Pkcs11Config.LIBRARY
-                  + " to the HSM's PKCS#11 library, for this machine's architecture; executors need"
-                  + " it too.")
-          .row(
-              "^(CKR_|0x)|" + REMOVED + "|PKCS11 not",
-              KmsUnavailableException::new,
-              "{task}: {reason}",
-              "Check that the HSM is up and reachable; the log of its library says more. Libraries"
-                  + " that never reconnect need a new Spark process.")
-          .row(
-              "",
-              IcebergCryptoException::new,
-              "{task}: {reason}",
-              "See the cause, and the log of the HSM's library.");
+      ErrorTable.of(
+          """
+          LoginFailed <- ^(CKR_PIN_INCORRECT|CKR_PIN_INVALID|CKR_PIN_LEN_RANGE)\s
+          {task}: login refused, the pin is wrong ({1})
+          Check the pin. It is not tried again by this process: a token locks itself after a few \
+          wrong ones.
+
+          LoginFailed <- ^CKR_PIN_EXPIRED\s
+          {task}: login refused, the pin has expired
+          Set a new pin: pkcs11-tool --login --change-pin.
+
+          LoginFailed <- ^CKR_PIN_LOCKED\s
+          {task}: login refused, the token has locked the pin
+          The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.
+
+          LoginFailed <- ^CKR_USER_PIN_NOT_INITIALIZED\s
+          {task}: login refused, the token's user has no pin yet
+          The token's security officer sets it: pkcs11-tool --login-type so --init-pin.
+
+          KeyDisabled <- ^CKR_KEY_FUNCTION_NOT_PERMITTED\s
+          {task}: {reason}
+          The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.
+
+          InvalidConfiguration <- ^CKR_SLOT_ID_INVALID\s
+          {task}: {reason}
+          The library has no such slot; pkcs11-tool --list-slots shows those there are. A token is \
+          better named by its label: encryption.kms.pkcs11.token-label.
+
+          InvalidConfiguration <- ^CKR_TOKEN_NOT_RECOGNIZED\s
+          {task}: {reason}
+          The token in this slot has not been initialized: choose another slot, or initialize it.
+
+          NotSupported <- \
+          ^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD)\s
+          {task}: {reason}
+          The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives; pkcs11-tool \
+          --list-mechanisms shows what it does.
+
+          InvalidConfiguration <- sharing same CKA_LABEL
+          {task}: {reason}
+          Two secret keys of the token have one label, and Java then reads none: give one of them \
+          another label.
+
+          InvalidConfiguration <- ^bad-library | does not exist
+          {task}: {reason}
+          Set encryption.kms.pkcs11.library to the HSM's PKCS#11 library, for this machine's \
+          architecture; executors need it too.
+
+          KmsUnavailable <- ^(CKR_|0x)|Token has been removed|PKCS11 not
+          {task}: {reason}
+          Check that the HSM is up and reachable; the log of its library says more. Libraries that \
+          never reconnect need a new Spark process.
+
+          IcebergCrypto <-
+          {task}: {reason}
+          See the cause, and the log of the HSM's library.
+          """);
 
   private Pkcs11Errors() {}
 
@@ -184,7 +164,9 @@ final class Pkcs11Errors {
     }
 
     String told =
-        Causes.of(error).map(Throwable::getMessage).collect(Collectors.joining(" ", kind + " ", ""));
+        Causes.of(error)
+            .map(Throwable::getMessage)
+            .collect(Collectors.joining(" ", kind + " ", ""));
     return TABLE.error(
         told,
         Map.of(

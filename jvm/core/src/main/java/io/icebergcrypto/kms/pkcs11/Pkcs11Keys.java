@@ -68,9 +68,7 @@ final class Pkcs11Keys implements MasterKeys {
     WrappedKey wrapped = GcmBody.parse(blob, KMS, keyId, place.toString());
     return ByteBuffer.wrap(
         onToken(
-            "unwrap with",
-            keyId,
-            (session, renewed) -> unwrap(session, renewed, wrapped, keyId)));
+            "unwrap with", keyId, (session, renewed) -> unwrap(session, renewed, wrapped, keyId)));
   }
 
   private WrappedKey wrap(Pkcs11Session session, boolean renewed, byte[] plaintext, String keyId)

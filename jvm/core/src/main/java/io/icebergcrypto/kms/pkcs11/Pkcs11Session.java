@@ -19,9 +19,9 @@ import javax.crypto.spec.GCMParameterSpec;
 
 /**
  * A token after login: its keys by label, as they were when they were listed, and AES-GCM with
- * them. Keys are handles, and those that the token shows in plaintext are refused. SunPKCS11
- * does not tell whether a sensitive key can be taken out wrapped (CKA_EXTRACTABLE). A session that
- * the token has ended stays ended: {@link Pkcs11Token} makes another.
+ * them. Keys are handles, and those that the token shows in plaintext are refused. SunPKCS11 does
+ * not tell whether a sensitive key can be taken out wrapped (CKA_EXTRACTABLE). A session that the
+ * token has ended stays ended: {@link Pkcs11Token} makes another.
  */
 final class Pkcs11Session {
   private static final String MECHANISM = "AES/GCM/NoPadding";

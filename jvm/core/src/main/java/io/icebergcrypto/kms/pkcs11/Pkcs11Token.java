@@ -62,7 +62,7 @@ final class Pkcs11Token {
    * take it now.
    *
    * @param doing what it is for, for an error
-   * @throws IcebergCryptoException typed, when it is refused or the token cannot be used
+   * @throws IcebergCryptoException when the PIN is refused or the token cannot be used
    */
   synchronized Pkcs11Session join(SecretSource source, String doing) {
     String pin = source.read();
@@ -87,7 +87,7 @@ final class Pkcs11Token {
    * A session instead of one that has ended. Whoever comes first makes it, the others get it.
    *
    * @param doing what it is for, for an error
-   * @throws IcebergCryptoException typed, when there is none to be had
+   * @throws IcebergCryptoException when the token cannot be used
    */
   synchronized Pkcs11Session renew(Pkcs11Session ended, SecretSource source, String doing) {
     if (session == ended) {

@@ -5,8 +5,8 @@ import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
-import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
 import java.util.Map;
 import java.util.Optional;
@@ -58,10 +58,11 @@ public record VaultConfig(
    * @throws InvalidConfigurationException when one is missing, wrong, or would hold a secret
    */
   public static VaultConfig of(Map<String, String> properties) {
-    PropertyReader settings = new PropertyReader(properties);
-    settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
-    Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE).map(found -> found.advising(AGENT));
-    Optional<VaultAuth> auth = VaultAuth.read(settings);
+    PropertyReader reader = new PropertyReader(properties);
+    reader.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
+    Optional<SecretSource> token =
+        SecretSource.optional(reader, TOKEN_ENV, TOKEN_FILE).map(found -> found.advising(AGENT));
+    Optional<VaultAuth> auth = VaultAuth.read(reader);
     if (token.isPresent() == auth.isPresent()) {
       throw new InvalidConfigurationException(
           auth.map(login -> "Vault is given a token and a login: " + login)
@@ -80,12 +81,12 @@ public record VaultConfig(
     }
 
     return new VaultConfig(
-        address(settings),
-        settings.flag(ALLOW_HTTP, false),
-        path(settings, NAMESPACE, null),
-        path(settings, TRANSIT_MOUNT, "transit"),
-        settings.optional(CA_FILE),
-        TimeLimit.of(settings),
+        address(reader),
+        reader.flag(ALLOW_HTTP, false),
+        path(reader, NAMESPACE, null),
+        path(reader, TRANSIT_MOUNT, "transit"),
+        reader.optional(CA_FILE),
+        TimeLimit.of(reader),
         token.orElse(null),
         auth.orElse(null));
   }
@@ -117,21 +118,21 @@ public record VaultConfig(
         + ")";
   }
 
-  private static String address(PropertyReader settings) {
-    String value = settings.required(ADDRESS, "https://vault.example.com:8200");
+  private static String address(PropertyReader reader) {
+    String value = reader.required(ADDRESS, "https://vault.example.com:8200");
     String problem = KmsAddress.problem(value);
     if (problem != null) {
       throw badAddress(problem);
     }
 
     URI uri = URI.create(value);
-    if (!KmsAddress.isHttps(uri) && settings.optional(VaultAuth.CERT_FILE) != null) {
+    if (!KmsAddress.isHttps(uri) && reader.optional(VaultAuth.CERT_FILE) != null) {
       throw new InvalidConfigurationException(
           String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
           "Use https: there is no certificate without TLS.");
     }
 
-    if (!KmsAddress.isPrivate(uri) && !settings.flag(ALLOW_HTTP, false)) {
+    if (!KmsAddress.isPrivate(uri) && !reader.flag(ALLOW_HTTP, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send tokens and keys to %s in plaintext",
@@ -150,8 +151,8 @@ public record VaultConfig(
   }
 
   /** A path in Vault, without the slashes that people write around it. */
-  static String path(PropertyReader settings, String property, String defaultValue) {
-    String value = settings.optional(property, defaultValue);
+  static String path(PropertyReader reader, String property, String defaultValue) {
+    String value = reader.optional(property, defaultValue);
     if (value == null) {
       return null;
     }

@@ -30,37 +30,32 @@ final class VaultHttp {
 
   /** By status and message. */
   private static final ErrorTable UNAVAILABLE =
-      new ErrorTable()
-          .row(
-              "^429 ",
-              KmsUnavailableException::new,
-              "{kms} has too many requests {told}",
-              "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.")
-          .row(
-              "^501 ",
-              KmsUnavailableException::new,
-              "{kms} is not initialised {told}",
-              "Initialise and unseal it: vault operator init, vault operator unseal.")
-          .row(
-              "^503 .*sealed",
-              KmsUnavailableException::new,
-              "{kms} is sealed {told}",
-              "Unseal it (vault operator unseal), or initialise it if it is new.")
-          .row(
-              "^503 ",
-              KmsUnavailableException::new,
-              "{kms} has no active server {told}",
-              "Look at vault status on its servers, and at the load balancer before them.")
-          .row(
-              "^(412|472|473) ",
-              KmsUnavailableException::new,
-              "{kms} answers from a standby that cannot serve the request {told}",
-              "Try again; if it stays so, give the address of the active cluster.")
-          .row(
-              "",
-              KmsUnavailableException::new,
-              "{kms} failed {told}",
-              "Look at Vault's log, and at the proxy or load balancer before it.");
+      ErrorTable.of(
+          """
+          KmsUnavailable <- ^429\s
+          {kms} has too many requests {told}
+          Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.
+
+          KmsUnavailable <- ^501\s
+          {kms} is not initialised {told}
+          Initialise and unseal it: vault operator init, vault operator unseal.
+
+          KmsUnavailable <- ^503 .*sealed
+          {kms} is sealed {told}
+          Unseal it (vault operator unseal), or initialise it if it is new.
+
+          KmsUnavailable <- ^503\s
+          {kms} has no active server {told}
+          Look at vault status on its servers, and at the load balancer before them.
+
+          KmsUnavailable <- ^(412|472|473)\s
+          {kms} answers from a standby that cannot serve the request {told}
+          Try again; if it stays so, give the address of the active cluster.
+
+          KmsUnavailable <-
+          {kms} failed {told}
+          Look at Vault's log, and at the proxy or load balancer before it.
+          """);
 
   private final VaultConfig config;
   private final AtomicReference<Connections> connections = new AtomicReference<>();
@@ -117,7 +112,9 @@ final class VaultHttp {
     }
 
     String message = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
-    return message.length() <= LONGEST_MESSAGE ? message : message.substring(0, LONGEST_MESSAGE) + "...";
+    return message.length() <= LONGEST_MESSAGE
+        ? message
+        : message.substring(0, LONGEST_MESSAGE) + "...";
   }
 
   /** {@link #message} in brackets after the status, for the end of a sentence. */

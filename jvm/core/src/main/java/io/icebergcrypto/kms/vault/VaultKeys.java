@@ -5,8 +5,6 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
@@ -56,14 +54,7 @@ final class VaultKeys implements MasterKeys {
     this.login = new VaultLogin(config, http);
   }
 
-  /**
-   * Wraps a key under the newest version of a transit key.
-   *
-   * @throws KeyNotFoundException when Vault has no such key; none is made
-   * @throws NotSupportedException when the key is derived, or of a type without associated data
-   * @throws AccessDeniedException when the login is refused, or its policies do not allow it
-   * @throws KmsUnavailableException when Vault does not answer, is sealed or busy
-   */
+  /** Wraps a key under the newest version of a transit key. */
   @Override
   public ByteBuffer wrap(byte[] key, String keyId) {
     checkKeyId(keyId);
@@ -95,15 +86,7 @@ final class VaultKeys implements MasterKeys {
     return new WrappedKey(KMS, Integer.parseInt(parsed.group(1)), body).encode();
   }
 
-  /**
-   * Unwraps a key, whichever version of the transit key wrapped it.
-   *
-   * @throws BadWrappedKeyException when it was changed, or another key or KMS wrapped it
-   * @throws KeyNotFoundException when Vault has no such key
-   * @throws KeyDisabledException when the version that wrapped it may no longer decrypt
-   * @throws AccessDeniedException when the login is refused, or its policies do not allow it
-   * @throws KmsUnavailableException when Vault does not answer, is sealed or busy
-   */
+  /** Unwraps a key, whichever version of the transit key wrapped it. */
   @Override
   public ByteBuffer unwrap(ByteBuffer wrapped, String keyId) {
     checkKeyId(keyId);
@@ -121,10 +104,7 @@ final class VaultKeys implements MasterKeys {
         });
   }
 
-  /**
-   * Ends the renewals, as the garbage collector does for what nobody holds; a token that a login
-   * made ends by itself.
-   */
+  /** Ends the renewals. A token that a login made ends by itself. */
   @Override
   public void close() {
     login.close();
@@ -144,8 +124,7 @@ final class VaultKeys implements MasterKeys {
   private JsonHttp.Answer ask(String operation, String keyId, JsonObject request) {
     String token = login.token();
     JsonHttp.Answer answer = http.post(path(operation, keyId), token, request);
-    if (answer.status() == 403
-        && login.replaced(token, VaultErrors.isInvalidToken(answer))) {
+    if (answer.status() == 403 && login.replaced(token, VaultErrors.isInvalidToken(answer))) {
       token = login.token();
       answer = http.post(path(operation, keyId), token, request);
     }

@@ -19,10 +19,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The token of one Vault client in one JVM: read from its place each time, so that one that rotates
- * is taken up, or made by a login. A renewable token is renewed in the background after two thirds
- * of its life, for a job may be silent for longer than its token lives. One that cannot be renewed
- * any more is replaced then, so that a login that fails is tried again while the old token lives.
+ * The token of one Vault client in one JVM: read from its file or variable each time, so that a
+ * rotated one is used, or made by a login. A renewable token is renewed in the background after two
+ * thirds of its life, for a job may be silent for longer than its token lives. One that cannot be
+ * renewed any more is replaced then, so that a login that fails is tried again while the old token
+ * lives.
  *
  * <p>Times are counted from Vault's answers by this JVM's monotonic clock; no two clocks need to
  * agree.
@@ -176,7 +177,7 @@ final class VaultLogin {
     return http.get(LOOKUP, token).status() == 200 || now != null && now.isFresh();
   }
 
-  /** Stops the renewals, and makes none any more. The token ends by itself. */
+  /** Stops the renewals. The token ends by itself. */
   void close() {
     this.closed = true;
     held.set(null);
@@ -186,7 +187,7 @@ final class VaultLogin {
     String token();
   }
 
-  /** One caller at a time, and none waits longer than a call may take: Vault may be down. */
+  /** One caller at a time; the others wait no longer than a call may take, as Vault may be down. */
   private String locked(Step step) {
     try {
       if (!lock.tryLock(config.timeLimit().ms(), TimeUnit.MILLISECONDS)) {
@@ -292,7 +293,7 @@ final class VaultLogin {
 
     Duration delay = token.left().multipliedBy(2).dividedBy(3);
     if (delay.compareTo(SHORTEST_RENEWAL) >= 0) {
-      // the timer must not keep alive what nobody else holds, nor a token in memory
+      // the timer must not keep this login, or a token, in memory
       WeakReference<VaultLogin> self = new WeakReference<>(this);
       WeakReference<Held> due = new WeakReference<>(token);
       Renewals.TIMER.schedule(

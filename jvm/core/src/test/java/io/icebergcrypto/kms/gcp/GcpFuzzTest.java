@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 /** Hostile key ids, and answers in Google's name. */
 class GcpFuzzTest {
   private static final GcpConfig CONFIG =
-      GcpConfig.of(Map.of(GcpConfig.ENDPOINT, "http://localhost:1", GcpConfig.AAD, "key-id"));
+      GcpConfig.read(Map.of(GcpConfig.ENDPOINT, "http://localhost:1", GcpConfig.AAD, "key-id"));
 
   @Test
   void keyNames() {

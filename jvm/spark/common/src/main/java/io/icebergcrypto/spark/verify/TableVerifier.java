@@ -40,7 +40,7 @@ import org.apache.spark.storage.StorageLevel;
 
 /**
  * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each.
- * The driver holds the paths of manifest lists only; manifests are read on the executors.
+ * The driver holds only the paths of manifest lists; manifests are read on the executors.
  */
 public final class TableVerifier {
   private static final StructType FILE =
@@ -72,7 +72,7 @@ public final class TableVerifier {
    * @param tableName the table as in SQL: {@code lake.db.t}
    * @param allSnapshots false: what the current snapshot reaches
    * @return the result, which keeps its DataFrame of files until it is closed
-   * @throws NotSupportedException when this is no Iceberg table
+   * @throws NotSupportedException when it is not an Iceberg table
    */
   public static VerifyResult verify(SparkSession spark, String tableName, boolean allSnapshots) {
     Table table;
@@ -140,7 +140,7 @@ public final class TableVerifier {
   }
 
   /**
-   * Adds a level of the tree, or the problem that it cannot be read: what is above may be forged.
+   * Adds a level of the tree, or the problem that it cannot be read: the level above may be forged.
    *
    * @throws IcebergCryptoException when the check itself failed
    */
