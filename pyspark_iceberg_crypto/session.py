@@ -67,11 +67,11 @@ def configure_spark(
         kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
             ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
-        path_access: have tables that are read and written by their paths, as in
-            ``spark.read.format("iceberg").load("/path")``, encrypted with the same KMS. Iceberg takes paths to
-            a catalog called default_iceberg, which is set up for it unless the session or builder has one;
-            the first catalog with a KMS counts. Otherwise Iceberg's own reads no encrypted table there, and
-            leaves plaintext files of writes that it fails to commit.
+        path_access: use the same KMS for tables that are read and written by their paths, as in
+            ``spark.read.format("iceberg").load("/path")``. Iceberg takes paths to a catalog called
+            default_iceberg, which is set up for this unless the session or builder has one; the first catalog
+            with a KMS counts. Without it, Iceberg's own catalog reads no encrypted table there, and leaves
+            plaintext files behind when it fails to commit a write.
         required: refuse to create a table without ``encryption.key-id``.
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.

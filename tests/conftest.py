@@ -42,10 +42,12 @@ def leave_to_the_night(item: pytest.Item) -> None:
 def group(item: pytest.Item) -> str:
     """Tests that share a server, which one of pytest-xdist's workers runs, so that there is one server.
 
-    They are all that use the Spark session, those of a folder (a KMS), or those of a module.
+    They are all that use the Spark session, those that start another in the same world, those of a folder
+    (a KMS), or those of a module.
     """
-    if "spark" in getattr(item, "fixturenames", ()):
-        return "spark"
+    for shared in ("spark", "world"):
+        if shared in getattr(item, "fixturenames", ()):
+            return shared
     module = item.path.relative_to(Path(__file__).parent)
     return str(module.parent if len(module.parts) > 2 else module)
 

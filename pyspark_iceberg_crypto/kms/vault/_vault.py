@@ -176,7 +176,7 @@ class Vault(Kms):
                 f"http would send tokens and keys to {url.hostname} in plaintext",
                 "use https, or allow_http=True if something else encrypts the connection",
             )
-        check_login(self, url.scheme)
+        check_login(vars(self), url.scheme)
 
     def create_key(self, name: str, *, key_type: str = KEY_TYPES[0]) -> KeyInfo:
         """Make a transit key that can neither be exported nor deleted. One that exists is left alone.
@@ -254,7 +254,7 @@ class Vault(Kms):
             )
             client.session.hooks["response"].append(self._refuse_redirect)
             try:
-                client.token = token_of(self, client)
+                client.token = token_of(vars(self), client, str(self))
                 yield client.secrets.transit
             finally:
                 client.adapter.close()

@@ -13,7 +13,7 @@ from harness.files import files_below, plaintext_problem
 from pyspark.sql import SparkSession
 from vectors.write_tables import HERE, TABLES, catalog_conf, catalog_name, copy_keys, rows
 
-from pyspark_iceberg_crypto import IcebergCryptoError, typed_errors, verify_table
+from pyspark_iceberg_crypto import TamperedError, typed_errors, verify_table
 
 BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
 MAC = "encryption.metadata-mac"
@@ -132,13 +132,10 @@ def assert_changes_are_refused(golden: Golden) -> None:
     checksum.unlink(missing_ok=True)
     file.write_bytes(changed(genuine))
     try:
-        with pytest.raises(IcebergCryptoError) as raised, typed_errors():
-            golden.sql("REFRESH TABLE {t}")
+        with pytest.raises(TamperedError), typed_errors():
             golden.rows()
-        assert type(raised.value).__name__ == "TamperedError", raised.value
     finally:
         file.write_bytes(genuine)
-    golden.sql("REFRESH TABLE {t}")
 
 
 def changed(content: bytes) -> bytes:

@@ -33,6 +33,7 @@ def test_rest_refs_mode(spark: SparkSession, world: World) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.catalogs("hive", "jdbc")
 def test_concurrent_writers_lose_nothing(lake: Lake) -> None:
     """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list."""
     table = lake.create(commit_retry_num__retries="50", commit_retry_min__wait__ms="10")

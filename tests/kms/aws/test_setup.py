@@ -41,15 +41,6 @@ def test_key_works_under_its_name(kms: AwsKms, jvm: Jvm) -> None:
     client.check(made.detail["arn"])
 
 
-def test_name_that_is_taken(moto: AwsServer) -> None:
-    kms = AwsKms(region="eu-west-3", endpoint=moto.url)  # one that no other test uses
-    first = kms.create_key("alias/setup-taken")
-    with pytest.raises(errors.ConfigurationError, match="'alias/setup-taken' already"):
-        kms.create_key("setup-taken")
-    assert kms.describe_key("alias/setup-taken").detail["arn"] == first.detail["arn"]
-    assert len(moto.boto("kms", "eu-west-3").list_keys()["Keys"]) == 1
-
-
 @pytest.mark.parametrize("name", ["", "two words", "alias/aws/s3", "alias/", "a" * 251])
 def test_names_that_cannot_be(kms: AwsKms, name: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="cannot be an alias"):

@@ -30,10 +30,12 @@ def test_rotated(kms: Subject) -> None:
 
 def test_a_key_is_never_made_over_another(kms: Subject) -> None:
     name = f"{kms.backend.key}-{uuid.uuid4().hex[:8]}"
-    made = kms.admin.create_key(name)
+    made = kms.admin.describe_key(kms.admin.create_key(name).key_id)
     client = kms.client()
     blob = client.wrap(b"0123456789abcdef", made.key_id)
+    before = len(kms.admin.list_keys())
     refused(ConfigurationError, lambda: kms.admin.create_key(name), name, "already")
+    assert len(kms.admin.list_keys()) == before
     assert kms.admin.describe_key(made.key_id) == made
     assert client.unwrap(blob, made.key_id) == b"0123456789abcdef"
 

@@ -118,15 +118,6 @@ def test_create_describe_list_rotate(kms: GcpKms, double: GcpKmsDouble, jvm: Jvm
     ], "all pages, and no key that cannot wrap"
 
 
-def test_a_key_is_never_overwritten(kms: GcpKms, double: GcpKmsDouble) -> None:
-    kms.create_key("k1")
-    before = double.keys[KEY]
-    with pytest.raises(ConfigurationError, match="already exists"):
-        kms.create_key("k1")
-    assert double.keys[KEY] is before
-    assert len(before.versions) == 1
-
-
 def test_a_key_ring_is_made_only_when_asked_for(kms: GcpKms, double: GcpKmsDouble) -> None:
     key = KEY.replace("/lake/", "/sea/")
     with pytest.raises(ConfigurationError, match="has no key ring") as raised:

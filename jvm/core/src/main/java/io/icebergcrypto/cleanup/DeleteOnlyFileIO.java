@@ -10,9 +10,8 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 
 /**
- * The FileIO of a table that was in use and is refused, gone or out of reach since then: it
- * deletes, so that a write which fails for that can take its files back, and neither reads nor
- * writes.
+ * The FileIO of a table that was in use, and is now refused, dropped or out of reach. It deletes,
+ * so that a write which fails for that reason can remove its files; it neither reads nor writes.
  */
 public final class DeleteOnlyFileIO implements FileIO {
   private static final long serialVersionUID = 1L;

@@ -33,13 +33,13 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
   /** Bytes that encryption adds to every block: a nonce of 12 and a tag of 16. */
   static final int BLOCK_OVERHEAD = 28;
 
-  /** Length in bytes of the shortest file there is, that of the empty plaintext. */
+  /** Length in bytes of the shortest file, that of the empty plaintext. */
   static final int MIN_FILE_LENGTH = HEADER_LENGTH + BLOCK_OVERHEAD;
 
   /** The block size in bytes that Iceberg's writers use. */
   public static final int ICEBERG_BLOCK_SIZE = 1 << 20;
 
-  /** The largest block size in bytes taken for real; a reader holds one block in memory. */
+  /** The largest block size in bytes that is accepted; a reader holds one block in memory. */
   static final int MAX_BLOCK_SIZE = 64 << 20;
 
   /**
@@ -47,7 +47,7 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
    *
    * @param header the file's first {@value #HEADER_LENGTH} bytes, or more; fewer only if the file
    *     has no more
-   * @param fileLength the file's length in bytes; for a safe reading the one in its key metadata
+   * @param fileLength the file's length in bytes; preferably the one in its key metadata
    * @param path the file's location, for the error
    * @throws TamperedException if the header is not an AES GCM stream's, or no sequence of blocks
    *     has this length

@@ -38,9 +38,9 @@ import org.apache.iceberg.TableMetadataParser;
  * @param mac 32 bytes
  * @param kekId the key id, in {@code encryption-keys}, of the KEK that the MAC's key comes from
  */
-public record MetadataMac(Format format, int version, byte[] mac, String kekId) {
+record MetadataMac(Format format, int version, byte[] mac, String kekId) {
   /** Table property: the MAC. Only commits of this catalog set it. */
-  public static final String PROPERTY = EncryptionProperties.METADATA_MAC;
+  static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
   private static final String ALGORITHM = "HmacSHA256";
   private static final String PROPERTIES = "properties";
@@ -48,7 +48,7 @@ public record MetadataMac(Format format, int version, byte[] mac, String kekId) 
       Pattern.compile("(v1|v2\\.hmac-sha256)\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
 
   /** Ways to make a MAC. The last one is for new ones; all are checked. */
-  public enum Format {
+  enum Format {
     /** Over {@link TableMetadataParser#toJson}; empty top-level members are left out. */
     V1("v1", "io.icebergcrypto table metadata authentication v1"),
 
@@ -65,7 +65,7 @@ public record MetadataMac(Format format, int version, byte[] mac, String kekId) 
   }
 
   /** Reads the property's value; null when it is not one. */
-  public static MetadataMac parse(String value) {
+  static MetadataMac parse(String value) {
     Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
         ? new MetadataMac(
@@ -77,7 +77,7 @@ public record MetadataMac(Format format, int version, byte[] mac, String kekId) 
   }
 
   /** The property's value. */
-  public String value() {
+  String value() {
     return format.tag + "." + version + "." + HexFormat.of().formatHex(mac) + "." + kekId;
   }
 

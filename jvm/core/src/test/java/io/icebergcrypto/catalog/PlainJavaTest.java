@@ -18,17 +18,15 @@ class PlainJavaTest {
 
     String printed = run(folder);
 
-    assertThat(printed.lines())
+    assertThat(printed.lines().filter(line -> line.endsWith("]")))
         .as(printed)
-        .filteredOn(line -> line.startsWith("avro") || line.startsWith("parquet"))
         .containsExactly("avro [1, 2, 3]", "parquet [1, 2, 3]");
     // each table: 2 data files, 2 manifests, 2 manifest lists
-    assertThat(printed.lines()).filteredOn("PARE"::equals).hasSize(2);
-    assertThat(printed.lines()).filteredOn("AGS1"::equals).hasSize(10);
-    assertThat(printed.lines())
+    assertThat(printed.lines().filter(line -> line.startsWith("file")))
         .as(printed)
-        .filteredOn(line -> line.matches("[A-Z0-9]+"))
-        .hasSize(12);
+        .hasSize(12)
+        .containsOnly("file AGS1", "file PARE AES_GCM_V1");
+    assertThat(printed.lines()).filteredOn("file PARE AES_GCM_V1"::equals).hasSize(2);
   }
 
   private static String run(Path folder) throws IOException, InterruptedException {

@@ -1,7 +1,10 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.format.FileInspection;
+import io.icebergcrypto.format.FileInspector;
 import java.nio.file.Path;
 import java.util.Map;
+import org.apache.iceberg.Files;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -33,7 +36,9 @@ public final class PlainJava {
       TestLake.append(table, 3);
       System.out.println(format + " " + TestLake.ids(lake.open(Map.of()).loadTable(id(format))));
       for (Path file : TestLake.files(table)) {
-        System.out.println(TestLake.magic(file));
+        FileInspection found = FileInspector.inspect(Files.localInput(file.toFile()));
+        String algorithm = found.pare() == null ? "" : " " + found.pare().algorithm();
+        System.out.println("file " + found.magic() + algorithm);
       }
     }
   }

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -14,8 +14,8 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /**
- * An encrypted table of CREATE ... AS SELECT where the catalog's server stages none: it is there,
- * empty and with its first KEK, before the rows are. A statement that fails drops it.
+ * An encrypted table of CREATE ... AS SELECT where the catalog's server does not stage tables: it
+ * is created first, empty and with its first KEK. A statement that fails drops it.
  */
 final class UnstagedTable extends StagedSparkTable {
   /** How a Spark version makes a table without staging it. */
@@ -35,12 +35,12 @@ final class UnstagedTable extends StagedSparkTable {
    * Makes the table.
    *
    * @param creation makes it without staging
-   * @param refusal why it was not staged; thrown again when that is not the server's doing
+   * @param refusal why it was not staged; thrown again unless the server refused it
    */
   static StagedTable create(
       SparkCatalogBase catalog, Identifier ident, Creation creation, NotSupportedException refusal)
       throws TableAlreadyExistsException {
-    if (!EncryptedCatalog.isRefusedTransaction(refusal)) {
+    if (!ServerRefusal.isOfStagedCreate(refusal)) {
       throw refusal;
     }
 

@@ -13,11 +13,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A metadata table as a SQL user gets it: with every row and column, but {@code key_metadata} is
- * null. It has the data key of a file in the clear, and the key with the storage is the data.
+ * A metadata table as SQL users get it: with every row and column, but {@code key_metadata} is
+ * null. That column has the data keys of files in the clear: with read access to the storage, they
+ * are as good as the data.
  *
- * <p>Iceberg's own scan never reads the column, so that no filter can tell it either. Iceberg's
- * actions are not concerned: they make their metadata tables past the catalog.
+ * <p>Iceberg's own scan never reads the column, so no filter can reveal it. Iceberg's actions do
+ * not get such tables: they make their metadata tables without the catalog.
  */
 // Spark deprecates schema(), and columns() has no StructType to offer
 @SuppressWarnings("deprecation")
@@ -83,7 +84,7 @@ public final class HiddenKeysTable extends SparkTable {
     return delegate.hashCode();
   }
 
-  /** Has Iceberg's builder forget the column first, and adds it to the scan if Spark wants it. */
+  /** Prunes the column from Iceberg's scan, and adds nulls if Spark wants it. */
   private static final class Builder
       implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final ScanBuilder delegate;
@@ -103,7 +104,7 @@ public final class HiddenKeysTable extends SparkTable {
 
     @Override
     public Predicate[] pushPredicates(Predicate[] predicates) {
-      // one on a column that Iceberg's scan does not have is left to Spark, which finds nulls
+      // a predicate on the pruned column is left to Spark, which finds nulls
       return ((SupportsPushDownV2Filters) delegate).pushPredicates(predicates);
     }
 

@@ -1,4 +1,4 @@
-package io.icebergcrypto.catalog;
+package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
@@ -14,7 +14,7 @@ import org.apache.iceberg.rest.RESTCatalog;
  * was done. An answer that leaves open whether it was (5xx but 501, a time-out), and one about a
  * login, a permission or a conflict, are none.
  */
-final class ServerRefusal {
+public final class ServerRefusal {
   // Iceberg's error names the statuses that it has no exception for
   private static final Pattern CODE = Pattern.compile("\\(code: (405|406|422), ");
 
@@ -25,7 +25,7 @@ final class ServerRefusal {
    *
    * @param client the catalog or the operations that threw it
    */
-  static boolean is(RuntimeException e, Object client) {
+  public static boolean is(RuntimeException e, Object client) {
     return client.getClass().getPackage() == RESTCatalog.class.getPackage() && is(e);
   }
 
@@ -39,7 +39,7 @@ final class ServerRefusal {
   }
 
   /** What to say where a table would be created in a transaction. */
-  static IcebergCryptoException ofStagedCreate(RuntimeException e) {
+  public static IcebergCryptoException ofStagedCreate(RuntimeException e) {
     return new OfStagedCreate(
         "the catalog's server does not create it in a transaction (stage-create): "
             + e.getMessage(),
@@ -49,7 +49,7 @@ final class ServerRefusal {
   }
 
   /** Whether an error is of {@link #ofStagedCreate}. */
-  static boolean isOfStagedCreate(RuntimeException e) {
+  public static boolean isOfStagedCreate(RuntimeException e) {
     return e instanceof OfStagedCreate;
   }
 
@@ -62,7 +62,7 @@ final class ServerRefusal {
   }
 
   /** What to say where the server does not take a table's keys. */
-  static IcebergCryptoException ofKeys(RuntimeException e) {
+  public static IcebergCryptoException ofKeys(RuntimeException e) {
     return new NotSupportedException(
         "the catalog's server refused a commit that adds a key: " + e.getMessage(),
         "Nothing was committed. If the server does not know the update add-encryption-key of"

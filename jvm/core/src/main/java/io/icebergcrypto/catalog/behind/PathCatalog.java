@@ -1,4 +1,4 @@
-package io.icebergcrypto.catalog;
+package io.icebergcrypto.catalog.behind;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -22,7 +22,7 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * Hadoop catalog whose warehouse is the folder above. A table's identifier is its location, without
  * a namespace. It may be the location of a metadata file, too: such a table can only be read.
  */
-final class PathCatalog extends HadoopCatalog {
+public final class PathCatalog extends HadoopCatalog {
   /** Any will do: no table's place depends on it. */
   private static final String WAREHOUSE = "file:///";
 
@@ -32,7 +32,7 @@ final class PathCatalog extends HadoopCatalog {
    * @param catalogProperties of which those count here that give new tables their properties
    * @param reporter the metrics reporter
    */
-  static PathCatalog of(
+  public static PathCatalog of(
       String name,
       Map<String, String> catalogProperties,
       MetricsReporter reporter,

@@ -1,4 +1,4 @@
-package io.icebergcrypto.catalog;
+package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.nio.ByteBuffer;
@@ -19,7 +19,7 @@ public final class SharedKmsClient implements KeyManagementClient {
   public SharedKmsClient() {}
 
   /** What to set on the catalog behind, in place of its own KMS properties. */
-  static Map<String, String> propertiesFor(KeyManagementClient client) {
+  public static Map<String, String> propertiesFor(KeyManagementClient client) {
     return Map.of(
         KmsProperties.KMS_IMPL, SharedKmsClient.class.getName(), ID, Handover.offer(client));
   }

@@ -1,4 +1,4 @@
-package io.icebergcrypto.catalog;
+package io.icebergcrypto.catalog.behind;
 
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -36,12 +36,12 @@ public final class SharedMetricsReporter implements MetricsReporter {
   }
 
   /** Makes the reporter that a catalog's properties name, or Iceberg's default one. */
-  static MetricsReporter load(Map<String, String> catalogProperties) {
+  public static MetricsReporter load(Map<String, String> catalogProperties) {
     return new Owned(CatalogUtil.loadMetricsReporter(catalogProperties), new AtomicBoolean(false));
   }
 
   /** What to set on the catalog behind. */
-  static Map<String, String> propertiesFor(MetricsReporter reporter) {
+  public static Map<String, String> propertiesFor(MetricsReporter reporter) {
     return Map.of(
         CatalogProperties.METRICS_REPORTER_IMPL,
         SharedMetricsReporter.class.getName(),

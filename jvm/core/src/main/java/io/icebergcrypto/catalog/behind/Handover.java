@@ -1,4 +1,4 @@
-package io.icebergcrypto.catalog;
+package io.icebergcrypto.catalog.behind;
 
 import java.lang.ref.WeakReference;
 import java.util.Map;
