@@ -38,7 +38,7 @@ _PYTHON_TYPES = {
 }
 # What a call raises when no error of ours is behind it.
 UNTYPED = (Py4JError, CapturedException)
-# Others' exceptions that a wrong argument leads to.
+# Exceptions of Spark, Iceberg and Java that a wrong argument causes.
 _BAD_ARGUMENT = {
     "org.apache.iceberg.exceptions.NotFoundException": "check the path",
     "java.io.FileNotFoundException": "check the path",
@@ -128,7 +128,7 @@ def _find_class(jvm: Any, name: str) -> Any:
     found = jvm
     for part in name.split("."):
         found = getattr(found, part)
-    if isinstance(found, JavaPackage):  # Py4J takes every name that is no class for a package
+    if isinstance(found, JavaPackage):  # Py4J takes any name that is not a class for a package
         jar = "iceberg-crypto" if name == API_CLASS else "Iceberg"
         raise errors.JarMissingError(
             f"the {jar} jar is not on Spark's class path (no class {name})",

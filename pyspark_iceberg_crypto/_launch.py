@@ -1,9 +1,9 @@
 """What Spark's JVM will be started with, and how to add to it without losing what others set.
 
 A setting can stand in the session builder, in PYSPARK_SUBMIT_ARGS (as ``--packages``, ``--jars`` or
-``--conf``) and in spark-defaults.conf. For jars Spark lets the arguments win over the builder, and both
-over the file. Here the builder's and the arguments' are put together, and the file's counts, as it does
-for Spark, only when neither names any.
+``--conf``) and in spark-defaults.conf. For jars, Spark lets the arguments win over the builder, and both
+over the file. Here those of the builder and the arguments are combined; the file's count, as for Spark,
+only if neither names any.
 """
 
 from __future__ import annotations

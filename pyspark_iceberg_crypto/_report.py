@@ -57,7 +57,7 @@ class TableReport:
         format_version: Iceberg's format version of the table.
         metadata_authenticated: whether each load of the table checks that nobody changed its metadata in the
             storage. ``ok`` does not say that: it is about the files that the metadata names.
-        metadata_authentication: by what it is authenticated, or why it is not.
+        metadata_authentication: what authenticates it, or why nothing does.
         all_snapshots: whether files of all snapshots were checked, or the current one's.
         snapshots: how many snapshots were checked.
         file_count: how many files were checked.

@@ -37,11 +37,11 @@ class KmsUnavailableError(IcebergCryptoError):
 
 
 class AccessDeniedError(IcebergCryptoError):
-    """The KMS refused: the login may not do this, or the KMS does not say whether it is that or the login."""
+    """The KMS refused: the login may not do this, or the KMS does not say whether the login is at fault."""
 
 
 class LoginFailedError(AccessDeniedError):
-    """The KMS does not take the login: a password, token, pin or credential is wrong, missing or expired."""
+    """The KMS does not accept the login: a password, token, pin or credential is wrong, missing or expired."""
 
 
 class TamperedError(IcebergCryptoError):

@@ -60,18 +60,18 @@ def configure_spark(
     Args:
         builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
         catalog: the catalog's name in SQL. ``spark_catalog`` is Spark's own.
-        type: what keeps the tables: hive (the default), rest, jdbc, hadoop, glue or nessie.
+        type: the kind of catalog: hive (the default), rest, jdbc, hadoop, glue or nessie.
         catalog_impl: instead of a type, the name of a Catalog class.
         uri: the catalog's address (Iceberg's ``uri``).
         warehouse: where its tables are stored (Iceberg's ``warehouse``).
         kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
             ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
-        path_access: have tables that are read and written by their paths, as in
-            ``spark.read.format("iceberg").load("/path")``, encrypted with the same KMS. Iceberg takes paths to
-            a catalog called default_iceberg, which is set up for it unless the session or builder has one;
-            the first catalog with a KMS counts. Otherwise Iceberg's own reads no encrypted table there, and
-            leaves plaintext files of writes that it fails to commit.
+        path_access: use the same KMS for tables that are read and written by their paths, as in
+            ``spark.read.format("iceberg").load("/path")``. Iceberg takes paths to a catalog called
+            default_iceberg, which is set up for this unless the session or builder has one; the first catalog
+            with a KMS counts. Without it, Iceberg's own catalog reads no encrypted table there, and leaves
+            plaintext files behind when it fails to commit a write.
         required: refuse to create a table without ``encryption.key-id``.
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
@@ -143,7 +143,7 @@ def wheel_jar() -> Path:
     """Return the path of the jar that this package carries.
 
     Raises:
-        JarMissingError: it carries none, as a source tree that was never built.
+        JarMissingError: it carries none, like a source tree that was never built.
     """
     jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
     if not jars:
@@ -250,7 +250,7 @@ def _catalog_properties(
 
 
 def _key_id_list(key_ids: Sequence[str]) -> str:
-    """Join key ids, whose commas are their own."""
+    """Join key ids; a comma within one is escaped."""
     is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
     if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
         raise ConfigurationError(
@@ -279,7 +279,7 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's properties without its place: a path needs the KMS and the rules for new tables."""
+    """Return a catalog's properties without its own location: a path needs the KMS and the rules for new tables."""
     place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
     return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
 

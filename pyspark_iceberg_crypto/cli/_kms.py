@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto.kms import KeyInfo, Kms
 def kms() -> None:
     """Create, list, describe and rotate master keys, in any KMS.
 
-    These call the KMS directly, with your own login; Spark needs fewer rights, which `policy` tells.
+    These call the KMS directly, with your own login; Spark needs fewer rights, see `policy`.
 
     \b
       iceberg-crypto kms create-key --kms keystore --path keys.p12 --password-env KEYSTORE_PASSWORD sales
@@ -34,7 +34,7 @@ def kms() -> None:
 def create_key(name: str, output: str, **options: Any) -> None:
     """Make a new master key called NAME.
 
-    Tells Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
+    Prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
     is never overwritten.
     """
     with _shared.errors_told():
@@ -109,7 +109,7 @@ def _show_key(found: KeyInfo, output: str) -> None:
 
 
 def _policy_or_why_not(store: Kms, made: KeyInfo) -> str:
-    """Return the policy for a new key. The key is there, so what fails now must not hide it."""
+    """Return the policy for a new key. The key exists, so an error here must not hide it."""
     try:
         return store.driver_policy([made.key_id])
     except IcebergCryptoError as error:

@@ -1,4 +1,4 @@
-"""The options that follow ``--kms``: a KMS's own settings, and what there is to choose for a new key or version."""
+"""The options that follow ``--kms``: a KMS's own settings, and the choices for a new key or version."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
             click.Option(
                 ["--rotation-days"],
                 type=int,
-                help="Rotate the key by itself each so many days, 90 to 2560.",
+                help="Have AWS rotate the key every so many days, 90 to 2560.",
             ),
         ],
         "azure": [
@@ -53,7 +53,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
             click.Option(
                 ["--key-bits"],
                 type=int,
-                help="2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.",
+                help="2048, 3072 (the default) or 4096 for RSA; for AES the algorithm determines it.",
             ),
         ],
         "gcp": [

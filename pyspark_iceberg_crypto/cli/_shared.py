@@ -41,7 +41,7 @@ def show(shown: RenderableType, wrap: bool = True) -> None:
 
     Args:
         shown: what to print.
-        wrap: whether a terminal may break lines. What is no terminal gets them as long as they are.
+        wrap: whether a terminal may break lines. Elsewhere they stay whole.
     """
     is_terminal = sys.stdout.isatty()
     width = None if is_terminal else _render.WIDTH
@@ -55,7 +55,7 @@ def show_json(found: Any) -> None:
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """End with code 2 and two lines instead of a stack trace."""
+    """On an error, end with code 2 and two lines instead of a stack trace."""
     try:
         yield
     except IcebergCryptoError as error:

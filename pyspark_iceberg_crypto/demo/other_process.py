@@ -34,18 +34,13 @@ def attempt(what: str, action: Callable[[], Any]) -> dict[str, Any]:
         with _jvm.typed_errors():
             return {"what": what, "answer": action()}
     except IcebergCryptoError as error:
-        told = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
-        return {"what": what, **told}
-    except Exception as error:  # noqa: BLE001 (whatever stock Spark throws is what is shown)
-        return {"what": what, **_stock(str(error)), "hint": ""}
-
-
-def _stock(text: str) -> dict[str, str]:
-    """Pick the innermost cause out of a Java stack trace."""
-    causes = [line.strip() for line in text.splitlines() if line.strip().startswith("Caused by: ")]
-    first = (causes or text.strip().splitlines() or [""])[-1 if causes else 0]
-    kind, _, message = first.removeprefix("Caused by: ").partition(": ")
-    return {"error": kind.rpartition(".")[2], "message": message}
+        kind, message, hint = type(error).__name__, error.message, error.hint
+    except Exception as error:  # noqa: BLE001 (whatever stock Spark raises is what is shown)
+        # The innermost cause of a Java stack trace.
+        last = str(error).strip().rpartition("Caused by: ")[2].partition("\n")[0]
+        name, _, message = last.partition(": ")
+        kind, hint = name.rpartition(".")[2], ""
+    return {"what": what, "error": kind, "message": message, "hint": hint}
 
 
 def main(folder: str, keystore: str, data_file: str = "") -> None:

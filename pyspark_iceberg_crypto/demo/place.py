@@ -16,7 +16,7 @@ CATALOG = "lake"
 ENCRYPTED = f"{CATALOG}.demo.flights"
 PLAIN = f"{CATALOG}.demo.flights_plain"
 
-# Three short-lived JVMs: what the optimising compiler and the parallel collector cost, they never earn back.
+# For three short-lived JVMs the optimizing compiler and the parallel collector cost more than they save.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
@@ -73,34 +73,30 @@ class _Story:
         csv = flights.unpack(self.place.folder)
         self.step("Make a keystore with one AES-256 master key", self.make_keys)
         spark = self.step(
-            "Start Spark with an embedded Hive metastore", lambda: self.place.session("owner")
+            "Start Spark with an embedded Hive metastore", self.place.session, "owner"
         )
         try:
-            self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", lambda: self.create(spark))
-            rows = self.step("Load the flights of 2013", lambda: self.load(spark, csv))
-            self.step("Update and delete rows (deletion vectors)", lambda: self.change(spark))
-            report = self.step("Verify every file", lambda: self.verify(spark))
-            data_file = self.step(
-                "Compare with a plaintext table", lambda: self.show_bytes(spark, report)
-            )
+            self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", self.create, spark)
+            rows = self.step("Load the flights of 2013", self.load, spark, csv)
+            self.step("Update and delete rows (deletion vectors)", self.change, spark)
+            report = self.step("Verify every file", self.verify, spark)
+            data_file = self.step("Compare with a plaintext table", self.show_bytes, spark, report)
             known = answer(spark)
             report.close()
         finally:
             _jvm.shut_down(spark)
-        self.step("Read it again in a second process", lambda: self.read_again(known))
-        refusals = self.step(
-            "Try without the key, in a third process", lambda: self.refused(data_file)
-        )
+        self.step("Read it again in a second process", self.read_again, known)
+        refusals = self.step("Try without the key, in a third process", self.refused, data_file)
         self.summary(rows, sum(row[1] for row in known), report, refusals)
 
-    def step(self, title: str, action: Callable[[], Result]) -> Result:
+    def step(self, title: str, action: Callable[..., Result], *arguments: Any) -> Result:
         """Run a step under a spinner; then say how long it took, and print what it has to show."""
         self.steps += 1
         start = time.monotonic()
         line = Text.assemble(("✓ ", "green"), (f"{self.steps}/{STEPS} ", "dim"), (title, "bold"))
         try:
             with self.console.status(Text(f"{self.steps}/{STEPS} {title}")):
-                result = action()
+                result = action(*arguments)
         except BaseException:
             line = Text(f"✗ {self.steps}/{STEPS} {title}", "bold red")
             raise
@@ -113,10 +109,9 @@ class _Story:
 
     def show(self, detail: RenderableType) -> None:
         """Keep something to print once the running step is done."""
-        self.details.append(detail)
+        self.details.append(Text(detail) if isinstance(detail, str) else detail)
 
     def require(self, holds: bool, otherwise: str) -> None:
-        """Stop the demo when what it shows is not so."""
         if not holds:
             raise IcebergCryptoError(
                 f"the demo found what must not be: {otherwise}",
@@ -127,36 +122,30 @@ class _Story:
         """Make the owner's keystore, and a stranger's with another key of the same name."""
         store = self.place.make_keystore("owner")
         self.place.make_keystore("stranger")
-        self.show(Text(f"{store.path}, keys {[key.key_id for key in store.list_keys()]}"))
+        self.show(f"{store.path}, keys {[key.key_id for key in store.list_keys()]}")
 
     def create(self, spark: SparkSession) -> None:
-        """Create the encrypted table."""
         with _jvm.typed_errors():
             spark.sql(f"CREATE NAMESPACE {CATALOG}.demo")
             spark.sql(CREATE)
 
     def load(self, spark: SparkSession, csv: Path) -> int:
-        """Load the real data, and check that all of it is there."""
         with _jvm.typed_errors():
             flights.read(spark, csv).writeTo(ENCRYPTED).append()
             rows = spark.table(ENCRYPTED).count()
-        self.show(Text(f"{rows:,} rows"))
+        self.show(f"{rows:,} rows")
         self.require(rows == flights.ROWS, f"{flights.ROWS:,} rows were loaded, {rows:,} are there")
         return rows
 
     def change(self, spark: SparkSession) -> None:
-        """Change rows the way tables change: some updated, some deleted."""
         with _jvm.typed_errors():
             early = spark.table(ENCRYPTED).where("dep_delay < -15").count()
             spark.sql(f"UPDATE {ENCRYPTED} SET dep_delay = -15 WHERE dep_delay < -15")  # noqa: S608
             cancelled = spark.table(ENCRYPTED).where("dep_time IS NULL").count()
             spark.sql(f"DELETE FROM {ENCRYPTED} WHERE dep_time IS NULL")  # noqa: S608
-        self.show(
-            Text(f"{early:,} early departures updated, {cancelled:,} cancelled flights deleted")
-        )
+        self.show(f"{early:,} early departures updated, {cancelled:,} cancelled flights deleted")
 
     def verify(self, spark: SparkSession) -> VerifyReport:
-        """Check every file of the encrypted table."""
         report = verify_table(spark, ENCRYPTED)
         self.show(report)
         self.require(report.ok, "a file of the encrypted table is not encrypted")
@@ -168,28 +157,29 @@ class _Story:
         with verify_table(spark, PLAIN) as plain:
             self.require(not plain.ok, "a table without a key passed as encrypted")
             for kind in ("data", "manifest"):
-                for label, found in (("encrypted", report), ("plaintext", plain)):
-                    path = _first(found, kind)
-                    self.show(_hex(f"{label} {kind}", path))
+                self.show(_hex(f"encrypted {kind}", _first(report, kind), "green"))
+                self.show(_hex(f"plaintext {kind}", _first(plain, kind), "red"))
         return _first(report, "data")
 
     def read_again(self, known: list[list[Any]]) -> None:
-        """Have another process, with the key, answer the same question."""
         (told,) = self.ask("owner")
         self.require(told.get("answer") == known, f"the second process answered {told}")
         rows = sum(row[1] for row in known)
-        self.show(Text(f"{rows:,} rows, and the same answer for each of {len(known)} carriers"))
+        self.show(f"{rows:,} rows, and the same answer for each of {len(known)} carriers")
 
-    def refused(self, data_file: str) -> list[dict[str, Any]]:
+    def refused(self, data_file: str) -> int:
         """Have a process with a stranger's key try the table, and then a data file itself."""
         attempts = self.ask("stranger", data_file)
         for told in attempts:
             self.require("error" in told, f"it was read without the key: {told}")
-            self.show(_refusal(told))
-        return attempts
+            said = Text(told["message"])
+            if told["hint"]:
+                said.append("\nhint: ", "yellow").append(told["hint"])
+            self.show(Text.assemble((told["what"], "bold"), ": ", (told["error"], "red")))
+            self.show(Padding(said, (0, 0, 0, 2)))
+        return len(attempts)
 
     def ask(self, keystore: str, *arguments: str) -> list[dict[str, Any]]:
-        """Run another Python process on the table, and return what it says."""
         module = "pyspark_iceberg_crypto.demo.other_process"
         command = [sys.executable, "-m", module, str(self.place.folder), keystore, *arguments]
         with self.place.log.open("ab") as log:
@@ -198,22 +188,15 @@ class _Story:
         told: list[dict[str, Any]] = json.loads(done.stdout)
         return told
 
-    def summary(
-        self, loaded: int, left: int, report: VerifyReport, refusals: list[dict[str, Any]]
-    ) -> None:
-        """Say what was shown."""
+    def summary(self, loaded: int, left: int, report: VerifyReport, refusals: int) -> None:
         table = Table.grid(padding=(0, 2))
-        seconds = time.monotonic() - self.began
-        for name, value in (
-            ("Loaded", f"{loaded:,} flights; {left:,} left after updates and deletes"),
-            (
-                "Verified",
-                f"{report.file_count} files, all encrypted; metadata.json is not (by design)",
-            ),
-            ("With the key", "a second process read every row, with the same answers"),
-            ("Without it", f"{len(refusals)} ways tried, none gave a row"),
-            ("Took", f"{seconds:.0f} s"),
-        ):
+        for name, value in {
+            "Loaded": f"{loaded:,} flights; {left:,} left after updates and deletes",
+            "Verified": f"{report.file_count} files, all encrypted; metadata.json is not (by design)",
+            "With the key": "a second process read every row, with the same answers",
+            "Without it": f"{refusals} ways tried, none gave a row",
+            "Took": f"{time.monotonic() - self.began:.0f} s",
+        }.items():
             table.add_row(Text(name, "bold"), Text(value))
         self.console.print(
             Panel(table, title="iceberg-crypto demo", border_style="green", expand=False)
@@ -227,22 +210,13 @@ def _first(report: VerifyReport, kind: str) -> str:
     return str(row["path"])
 
 
-def _hex(label: str, path: str) -> Text:
+def _hex(label: str, path: str, style: str) -> Text:
     """Dump a file's first bytes: hexadecimal, and what of them is text."""
     with Path(unquote(urlsplit(path).path)).open("rb") as file:
         head = file.read(SHOWN_BYTES)
-    style = "green" if label.startswith("encrypted") else "red"
     lines = Text(label, f"bold {style}")
     for start in range(0, len(head), 16):
         row = head[start : start + 16]
         shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         lines.append(f"\n  {row.hex(' '):<48} ").append(shown, style)
     return lines
-
-
-def _refusal(told: dict[str, Any]) -> RenderableType:
-    said = Text(told["message"])
-    if told["hint"]:
-        said.append("\nhint: ", "yellow").append(told["hint"])
-    heading = Text.assemble((told["what"], "bold"), ": ", (told["error"], "red"))
-    return Group(heading, Padding(said, (0, 0, 0, 2)))

@@ -1,4 +1,4 @@
-"""Where master keys are kept, told to a catalog; and what a catalog did with its KMS.
+"""The key management systems (KMSs) that can hold a catalog's master keys, and counters of their use.
 
 Importing this needs no KMS's client library: each is loaded when a method first needs it.
 """

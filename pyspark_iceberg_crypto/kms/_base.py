@@ -1,4 +1,4 @@
-"""What every KMS has in common: its properties for Spark, its keys, and a trial of them."""
+"""What all KMSs have in common: catalog properties, management of keys, and a check that Spark can use them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class KeyInfo:
 
     Attributes:
         key_id: what to write into a table's ``encryption.key-id``.
-        state: "enabled", "disabled", "pending deletion", or the KMS's own word for another state.
-        algorithm: the kind of key, in the KMS's words, such as "aes256-gcm96".
+        state: "enabled", "disabled", "pending deletion", or whatever else the KMS calls it.
+        algorithm: the kind of key, as the KMS calls it, such as "aes256-gcm96".
         version: the version that wraps now.
-        versions: how many versions the key has; None when the KMS does not tell.
-        created: when the key was made, in ISO 8601; None when the KMS does not tell.
+        versions: how many versions the key has; None if the KMS does not say.
+        created: when the key was made, in ISO 8601; None if the KMS does not say.
         detail: further facts by their names, such as the key's ARN or path.
     """
 
@@ -59,9 +59,10 @@ class Kms(ABC):
     """A place where master keys are kept.
 
     ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
-    need the KMS's own client library, and credentials that may manage keys, which Spark's need not.
+    need the KMS's own client library, and credentials that may manage keys, which Spark's need not do.
 
-    A KMS is a dataclass whose fields are its settings, see `kms._settings`.
+    A KMS is a dataclass whose fields are its settings, see `kms._settings`. Its methods raise the errors that
+    are listed here, where a program that it runs counts as a client library.
 
     Attributes:
         kms_type: its ``encryption.kms-type``.
@@ -74,9 +75,9 @@ class Kms(ABC):
     extra: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **more: Any) -> None:
         """Add the settings to the class's docstring."""
-        super().__init_subclass__()
+        super().__init_subclass__(**more)
         told = [
             f"    {name}: {value.metadata['setting'].help}"
             for name, value in vars(cls).items()

@@ -27,7 +27,7 @@ def load(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or module
         if missing != module and not module.startswith(f"{missing}."):
-            raise  # it is there, and lacks something of its own: its own error says more
+            raise  # it is installed but lacks a dependency, which its own error names
         raise MissingExtraError(
             f"the Python module {module!r} is not installed",
             f"pip install 'pyspark-iceberg-crypto[{extra}]'",

@@ -24,7 +24,7 @@ def read_text(
     Raises:
         ConfigurationError: others may read the file.
         OSError: it cannot be read.
-        UnicodeDecodeError: it is no text.
+        UnicodeDecodeError: it is not text.
     """
     if env is not None:
         return os.environ.get(env, "")
@@ -69,13 +69,13 @@ def missing(owner: str, name: str, where: str) -> ConfigurationError:
 def require_private(path: Path, what: str, *, projected: bool = False, hint: str = "") -> None:
     """Refuse a file that others may read or change, as ssh does and as the JVM's side will.
 
-    Group may read a file that another user owns: Kubernetes mounts secrets so, and in no other way.
+    The group may read a file that another user owns, because that is how Kubernetes mounts secrets.
 
     Args:
         path: the file; a link counts as what it leads to.
         what: what the file is, for the error.
-        projected: others may read it in a folder that kubelet writes, which has a link ``..data`` in it: it
-            makes a service account's token readable to all of a pod, and nobody else can reach it.
+        projected: others may read it in a folder that kubelet writes, recognized by a link ``..data``: kubelet
+            makes a service account's token readable to everyone in the pod, and nobody else can reach it.
         hint: more for the error's hint.
 
     Raises:

@@ -39,7 +39,7 @@ def check_name(name: object) -> str:
     """Check that this can be a key's id.
 
     Raises:
-        ConfigurationError: it is no text, has blanks around it, or is how a version of a key is called.
+        ConfigurationError: it is not text, has blanks around it, or is the name of a key's version.
     """
     if not isinstance(name, str) or not name.strip() or name != name.strip():
         raise ConfigurationError(
@@ -52,7 +52,7 @@ def check_name(name: object) -> str:
     later = _LATER.fullmatch(name)
     if later is not None:
         raise ConfigurationError(
-            f"{name!r} cannot be a key's name: version {later['version']} of key {later['key']!r} is called so",
+            f"{name!r} cannot be a key's name: it is the name of version {later['version']} of key {later['key']!r}",
             "choose a name that does not end like .v2; rotate_key makes versions",
         )
     return name

@@ -131,7 +131,7 @@ class AwsKms(Kms):
     )
     endpoint: str | None = setting(
         "A URL instead of the region's public one, such as a VPC endpoint's. Plain http is "
-        "for this machine only, as keys are in what is sent.",
+        "for this machine only, because requests contain keys.",
         stock="kms.endpoint",
     )
     encryption_context: Mapping[str, str] = setting(
@@ -149,7 +149,7 @@ class AwsKms(Kms):
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise errors.ConfigurationError(f"AwsKms's {name} is empty", "leave it out")
-        url = _address.split(self.endpoint or "")  # what is no URL is left to boto3 and Spark
+        url = _address.split(self.endpoint or "")  # anything but a URL is left to boto3 and Spark
         if url.scheme == "http" and not _address.is_encrypted(url):
             raise errors.ConfigurationError(
                 f"AwsKms's endpoint is http, which would send keys to {url.hostname} in plaintext",
@@ -165,12 +165,12 @@ class AwsKms(Kms):
     def create_key(
         self, name: str, *, multi_region: bool = False, rotation_days: int | None = None
     ) -> KeyInfo:
-        """Make a symmetric key and an alias for it. An alias that exists is never led to another key.
+        """Make a symmetric key and an alias for it. An alias that exists is never pointed at another key.
 
         Args:
             name: the alias, with or without "alias/" before it.
             multi_region: make a multi-Region key, which can be replicated to other regions later.
-            rotation_days: rotate the key by itself each so many days, 90 to 2560.
+            rotation_days: have AWS rotate the key every so many days, 90 to 2560.
         """
         alias = name if name.startswith("alias/") else f"alias/{name}"
         if not _ALIAS.fullmatch(alias) or alias.startswith("alias/aws/"):
@@ -199,7 +199,7 @@ class AwsKms(Kms):
                     once.create_alias(AliasName=alias, TargetKeyId=made["KeyId"])
                 except Exception:
                     if not _leads_to(client, alias, made["KeyId"]):
-                        # Nobody knows this key yet. AWS deletes none before seven days have passed.
+                        # Nobody knows of this key yet. Seven days is the shortest time that AWS allows.
                         with suppress(Exception):
                             client.schedule_key_deletion(KeyId=made["KeyId"], PendingWindowInDays=7)
                         raise
@@ -244,10 +244,10 @@ class AwsKms(Kms):
     def rotate_key(self, key_id: str) -> KeyInfo:
         """Give a key new material, under the same id. What older material wrapped still unwraps.
 
-        AWS does it in the background: the version told may still be the old one.
+        AWS does it in the background: the version in the answer may still be the old one.
         """
         with self._client(f"rotate key {key_id!r}") as client:
-            # It takes no alias.
+            # RotateKeyOnDemand takes no alias.
             metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
             with self._client(
                 f"rotate key {key_id!r}",
@@ -316,14 +316,14 @@ def _exists(client: Any, alias: str) -> bool:
 
 
 def _leads_to(client: Any, alias: str, key_id: str) -> bool:
-    """Whether an alias is that of a key: an answer that got lost may have made it."""
+    """Tell whether an alias points at a key: the call may have been carried out although its answer was lost."""
     with suppress(Exception):
         return bool(client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"] == key_id)
     return False
 
 
 def _described(client: Any, key_id: str) -> dict[str, Any] | None:
-    """What KMS tells of a key; None when this login may not know."""
+    """Describe a key; None if this login may not."""
     try:
         return dict(client.describe_key(KeyId=key_id)["KeyMetadata"])
     except client.exceptions.ClientError as error:
@@ -333,7 +333,7 @@ def _described(client: Any, key_id: str) -> dict[str, Any] | None:
 
 
 def _aliases(client: Any, key_id: str) -> list[str]:
-    """A key's aliases; none when this login may not know, or the key is another account's."""
+    """List a key's aliases; none if this login may not, or if the key is another account's."""
     try:
         return sorted(alias["AliasName"] for alias in client.list_aliases(KeyId=key_id)["Aliases"])
     except client.exceptions.ClientError:
@@ -341,7 +341,7 @@ def _aliases(client: Any, key_id: str) -> list[str]:
 
 
 def _rotations(client: Any, key_id: str) -> int | None:
-    """How often a key was rotated; None when this login or server does not tell."""
+    """Count a key's rotations; None if this login may not, or if the server cannot."""
     try:
         pages = client.get_paginator("list_key_rotations").paginate(KeyId=key_id)
         return sum(len(page.get("Rotations", [])) for page in pages)
@@ -384,7 +384,7 @@ def _hidden(key: Mapping[str, str], aliases: Sequence[str]) -> KeyInfo:
 
 
 def _condition(context: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """A policy's condition for an encryption context; a table's UUID has to be there, whichever it is."""
+    """Make a policy's condition for an encryption context; any table's UUID will do, but there must be one."""
     fixed, present = {}, {}
     for name, value in sorted(context.items()):
         key = f"kms:EncryptionContext:{name}"

@@ -160,7 +160,7 @@ class GcpKms(Kms):
         text=absolute,
     )
     endpoint: str | None = setting(
-        "Another address than Google's own, such as https://cloudkms.europe-"
+        "An address other than Google's own, such as https://cloudkms.europe-"
         "west3.rep.googleapis.com.",
         implied=DEFAULT_ENDPOINT,
     )
@@ -170,11 +170,15 @@ class GcpKms(Kms):
         "what Iceberg does.",
         implied="none",
     )
-    project: str | None = setting("Of the keys, for list_keys and for short names.", local=True)
-    location: str | None = setting(
-        "Of the keys, such as europe-west3, for list_keys and for short names.", local=True
+    project: str | None = setting(
+        "The project of the keys; for list_keys and short names.", local=True
     )
-    key_ring: str | None = setting("Of the keys, for list_keys and for short names.", local=True)
+    location: str | None = setting(
+        "The location of the keys, such as europe-west3; for list_keys and short names.", local=True
+    )
+    key_ring: str | None = setting(
+        "The key ring of the keys; for list_keys and short names.", local=True
+    )
 
     def __post_init__(self) -> None:
         if self.additional_authenticated_data not in (None, "none", "key-id", "table-uuid"):
@@ -196,7 +200,7 @@ class GcpKms(Kms):
     def create_key(
         self, name: str, *, create_key_ring: bool = False, protection_level: str = "software"
     ) -> KeyInfo:
-        """Make a new symmetric key. A key that exists is never overwritten, and none can ever be deleted.
+        """Make a new symmetric key. A key that exists is never overwritten, and no key can ever be deleted.
 
         Args:
             name: the key's full name; or its last part, where project, location and key_ring are set.
@@ -256,7 +260,7 @@ class GcpKms(Kms):
     def rotate_key(self, key_id: str) -> KeyInfo:
         """Add a version to a key and make it the primary one. What older versions wrapped still unwraps.
 
-        A version that came to be stays, should making it the primary fail; it can be made so later.
+        If the new version cannot be made primary, it stays, and can be made primary later.
         """
         name = self._key(key_id)["name"]
         purpose = self._ask("get_crypto_key", name, name=name).purpose.name
@@ -326,7 +330,7 @@ class GcpKms(Kms):
             self._ask("create_key_ring", ring, parent=parent, key_ring_id=key["ring"], key_ring={})
 
     def _wait_for(self, version: Any) -> None:
-        """Wait until a hardware key's version has been generated; a software key's is at once."""
+        """Wait until a version of a hardware key has been generated; one of a software key exists at once."""
         until = time.monotonic() + _GENERATION_S
         while version.state.name == "PENDING_GENERATION":
             if time.monotonic() > until:
@@ -338,10 +342,10 @@ class GcpKms(Kms):
             version = self._ask("get_crypto_key_version", version.name, name=version.name)
 
     def _ask(self, method: str, subject: str, *, listed: bool = False, **request: Any) -> Any:
-        """Call a method of Google's client, and answer a list whole."""
+        """Call a method of Google's client; with `listed`, read all pages of the answer."""
         what = f"{self._name} cannot be asked for '{subject}'"
         with ERRORS.typed(what, kms=self._name, subject=subject):
-            # No retry: whoever set up keys is told at once, and rotate_key would add two versions.
+            # No retry: an error is shown at once, and rotate_key cannot add two versions.
             answer = getattr(self._client(), method)(
                 request=request, retry=None, timeout=_TIMEOUT_S
             )
@@ -361,7 +365,7 @@ class GcpKms(Kms):
         auth = load("google.auth", self.extra)
         file = os.fspath(self.credentials_file)
         with FILE_ERRORS.typed(f"file {file} has no credentials"), warnings.catch_warnings():
-            # Deprecated for files from strangers. This one is the user's own, of whatever type.
+            # Deprecated because of files from strangers. This one is the user's own, of any type.
             warnings.simplefilter("ignore", DeprecationWarning)
             return auth.load_credentials_from_file(file, scopes=[_SCOPE])[0]
 

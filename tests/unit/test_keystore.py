@@ -204,8 +204,8 @@ def test_a_failure_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"keys": ["k1", ""]}, "'' cannot be a key's name"),
         ({"keys": [" k1"]}, "' k1' cannot be"),
         ({"keys": ["Orders", "orders"]}, "'Orders' and 'orders' are one name"),
-        ({"keys": ["k1.v2"]}, "version 2 of key 'k1' is called so"),
-        ({"keys": ["Orders.V2"]}, "version 2 of key 'orders' is called so"),
+        ({"keys": ["k1.v2"]}, "the name of version 2 of key 'k1'"),
+        ({"keys": ["Orders.V2"]}, "the name of version 2 of key 'orders'"),
         ({"keys": ["k\n1"]}, "cannot be a key's name"),
         ({"key_bits": 512}, "512 bits"),
         ({"password_env": None}, "one of password_env and password_file"),
@@ -366,7 +366,7 @@ def test_a_missing_key_is_named_beside_those_there_are(store: Keystore, method: 
 
 @pytest.mark.parametrize("method", ["create_key", "describe_key", "rotate_key"])
 def test_the_name_of_a_version_is_no_key_id(store: Keystore, method: str) -> None:
-    with pytest.raises(ConfigurationError, match="version 2 of key 'k1' is called so"):
+    with pytest.raises(ConfigurationError, match="the name of version 2 of key 'k1'"):
         getattr(store, method)("k1.v2")
 
 

@@ -2,6 +2,7 @@
 
 import traceback
 from importlib import import_module
+from string import Formatter
 
 import pytest
 
@@ -57,10 +58,21 @@ def test_no_code_stands_in_a_table_twice_and_every_exception_is_one(name: str) -
             assert found.__module__ == (module or "builtins"), "found by this name"
 
 
+NAMES = {
+    "gcp": {"kms", "subject"},
+    "pkcs11": {"library"},
+    "vault": {"vault", "mount"},
+    "a login to vault": {"mount"},
+}
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_every_rule_has_a_hint(name: str) -> None:
+def test_every_rule_has_a_hint_and_words_that_its_callers_give(name: str) -> None:
+    known = {"what", "said", "code"} | NAMES.get(name, set())
     for rule in TABLES[name].rules:
         assert rule.hint or rule.kind is KmsUnavailableError, rule
+        used = {field for _, field, *_ in Formatter().parse(rule.hint + rule.problem) if field}
+        assert used <= known, rule
 
 
 def test_the_first_code_with_a_rule_counts() -> None:

@@ -61,6 +61,7 @@ def catalog_conf(kind: str, build: str, folder: Path) -> dict[str, str]:
         "encryption.kms.keystore.path": str(folder / "keys.p12"),
         "encryption.kms.keystore.password-file": str(folder / "keys.password"),
         "encryption.statistics": "encrypt",
+        "cache-enabled": "false",
     }
     if kind == "jdbc":
         options |= {"uri": f"jdbc:sqlite:{folder}/jdbc.db", "jdbc.schema-version": "V1"}

@@ -27,7 +27,7 @@ _NO_NETWORK = re.compile(
 
 
 def _read(error: Any) -> tuple[Sequence[str], str]:
-    """Tell apart what the libraries have one class for."""
+    """Tell errors apart that the libraries have one class for."""
     if _UNTRUSTED in str(error):
         return ["untrusted"], ""
     if type(error).__name__ == "ClientAuthenticationError":
@@ -119,10 +119,10 @@ ERRORS = ErrorTable(
 
 @contextmanager
 def headers_unlogged() -> Iterator[None]:
-    """Drop the libraries' log records that show a header: they warn with the whole of an error.
+    """Drop the libraries' log records that show a header: their warnings contain whole errors.
 
-    To be entered when the clients have been made: a filter counts for one logger, and making them loads modules that
-    have loggers of their own.
+    Enter it once the clients exist: a filter applies to one logger, and creating clients loads modules that have
+    loggers of their own.
     """
 
     def unshown(record: logging.LogRecord) -> bool:

@@ -70,7 +70,7 @@ class AzureKeyVault(Kms):
             )
         if self.algorithm not in ALGORITHMS:
             raise ConfigurationError(
-                f"{self.algorithm!r} is no algorithm to wrap keys with",
+                f"the algorithm {self.algorithm!r} cannot wrap keys",
                 f"algorithm is one of {', '.join(ALGORITHMS)}",
             )
 
@@ -82,7 +82,7 @@ class AzureKeyVault(Kms):
         Args:
             name: the key's name: letters, digits and hyphens.
             hardware: keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.
-            key_bits: 2048, 3072 (the default) or 4096 for RSA; the algorithm says it for AES.
+            key_bits: 2048, 3072 (the default) or 4096 for RSA; for AES the algorithm determines it.
         """
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
@@ -104,7 +104,7 @@ class AzureKeyVault(Kms):
     def list_keys(self) -> list[KeyInfo]:
         """List the keys of the vault that the algorithm can wrap with, by their names."""
         with self._client("*") as client:
-            # keys of certificates are "managed": a certificate's renewal replaces them
+            # The keys of certificates are "managed": renewing the certificate replaces them.
             names = [one.name for one in client.list_properties_of_keys() if not one.managed]
             keys = [(name, client.get_key(name)) for name in sorted(names)]
             return [self._info(name, key) for name, key in keys if self._fits(key)]
@@ -130,7 +130,8 @@ class AzureKeyVault(Kms):
         name, version = self._parse(key_id)
         if version:
             raise NotSupportedError(
-                f"{key_id!r} is one version of a key, which stays as it is", f"rotate {name!r}"
+                f"{key_id!r} is one version of a key, and a version never changes",
+                f"rotate {name!r}",
             )
         with self._client(key_id) as client:
             with self._typed(key_id, once=_LOOK):
@@ -177,7 +178,7 @@ class AzureKeyVault(Kms):
             )
         if not self._is_hsm:
             raise ConfigurationError(
-                f"{self.algorithm} needs an AES key, which a Managed HSM has and {self.vault_url} has not",
+                f"{self.algorithm} needs an AES key, which only a Managed HSM can have, not {self.vault_url}",
                 "use RSA-OAEP-256, or a vault https://NAME.managedhsm.azure.net",
             )
         return "oct-HSM", size
@@ -268,7 +269,7 @@ def _state(facts: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """Return Azure's word: the library has enums, and plain text for what it does not know."""
+    """Return a name as Azure has it: the library has enums, and text for what it does not know."""
     return str(getattr(value, "value", value))
 
 

@@ -1,4 +1,4 @@
-"""Files that appear, and change, as a whole or not at all, whenever a process or the machine stops."""
+"""Files that appear and change as a whole or not at all, even if the process or the machine stops half-way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 
 @contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """Name an unfinished file in the target's folder, so that it is moved, not copied, into its place.
+    """Yield the path of an unfinished file on the target's file system, so that finishing it is a move, not a copy.
 
     The file is in a folder of its own that only its owner can enter.
     """
@@ -27,8 +27,8 @@ def beside(target: Path) -> Iterator[Path]:
 def locked(target: Path) -> Iterator[os.stat_result]:
     """Wait for, and hold, the right to replace a file.
 
-    The lock is on the file itself, so that nothing is left behind. Who waited for a file that was replaced
-    meanwhile waits for the new one.
+    The lock is on the file itself, so that nothing is left behind. If the file was replaced in the
+    meantime, the wait goes on for the new one.
 
     Returns:
         The file's attributes.

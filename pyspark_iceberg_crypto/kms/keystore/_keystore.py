@@ -24,8 +24,8 @@ class Keystore(_versions.VersionedKms):
     """A PKCS12 file of AES master keys, opened with one password.
 
     Names of keys are lower-cased, as PKCS12 does. Every machine that Spark runs on needs the file at this
-    path, and the password in the same place. The file, and one that holds the password, must be their
-    owner's alone (``chmod 600``), as ssh wants its keys.
+    path, and the password in the same place. The file, and one that holds the password, must be
+    accessible to their owner only (``chmod 600``), as ssh wants for its keys.
 
     Running Spark sessions see a new version of a key by themselves, once the file is on their hosts. Copy it to every
     host before the first of them writes: a host without the new version cannot read what it wrapped.
@@ -128,8 +128,8 @@ class Keystore(_versions.VersionedKms):
         keystore = shlex.quote(str(self._absolute()))
         lines = [
             f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of a keystore: to read two things.",
-            "# A keystore knows no rights by key: who opens the file has every key in it. Give keys that",
-            "# different people may use a keystore and a password each.",
+            "# A keystore has no rights for single keys: whoever opens the file has every key in it. Keep keys",
+            "# that different people may use in keystores of their own, each with its own password.",
             "# On every host, 'spark' being the user that Spark runs as:",
             f"chown spark: {keystore}",
             f"chmod 400 {keystore}",

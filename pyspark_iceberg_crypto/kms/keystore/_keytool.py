@@ -21,7 +21,7 @@ MIN_PASSWORD = 6  # keytool's own limit
 TIMEOUT = 120  # seconds
 
 # How often a password is hashed to get the key of an entry (PBKDF2 with HMAC-SHA256): NIST SP 800-132, 5.2
-# asks for as much as users bear, OWASP's Password Storage Cheat Sheet for 600,000. Java's own number is 10,000.
+# asks for as many as users can bear, OWASP's Password Storage Cheat Sheet for 600,000. Java's default is 10,000.
 ITERATIONS = 600_000
 # The file's MAC (RFC 7292, appendix B) tells a guess from the password, too, and costs one hash an iteration
 # where PBKDF2 costs two: so it gets twice as many.
@@ -32,13 +32,13 @@ _ENTRY = re.compile(
     rf"^(?P<name>.+?), (?P<month>{'|'.join(_MONTHS)}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}}), SecretKeyEntry,",
     re.MULTILINE,
 )
-# English, to be read here. Java's better compiler stays on: it halves the time that hashing the password takes.
+# In English, because the output is parsed. The optimizing compiler stays on: it halves the time of hashing.
 _JVM = ("-J-Duser.language=en", "-J-Duser.country=US", "-J-XX:+UseSerialGC")
 
 
 @dataclass(frozen=True)
 class Password:
-    """Where a password is, in keytool's words; never the password itself."""
+    """Where a password is, as keytool's options say it; never the password itself."""
 
     option: str
     place: str
@@ -72,8 +72,8 @@ class Password:
             )
         if not re.fullmatch(r"[ -~]+", secret):  # Java's PBE keys take nothing else
             raise ConfigurationError(
-                f"the keystore's password, in {where}, has characters that no PKCS12 keystore of Java's takes",
-                "use letters, digits and signs of ASCII; as many as you like",
+                f"the keystore's password, in {where}, has characters that no PKCS12 keystore of Java accepts",
+                "use ASCII letters, digits and punctuation, as many as you like",
             )
         if secret != secret.strip():
             raise ConfigurationError(

@@ -53,7 +53,7 @@ class Pkcs11(_versions.VersionedKms):
     token_label: str | None = setting("The token's label.")
     slot: int | str | None = setting(
         "Instead, the id of the slot that the token is in, such as 0x1866d758. Slots may be "
-        "numbered anew when tokens come and go; labels stay.",
+        "renumbered when tokens come and go; labels stay the same.",
         text=lambda slot: str(_slot_number(slot)),
     )
     pin_env: str | None = setting(
@@ -84,11 +84,11 @@ class Pkcs11(_versions.VersionedKms):
             )
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:
-        """Return what Spark's user needs of the token: PKCS#11 has no language for rights of its own."""
+        """Return what Spark's user needs of the token: PKCS#11 itself has no language for rights."""
         tool = f"pkcs11-tool --module {shlex.quote(self._library())} {shlex.join(self._where())}"
         lines = [
             f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of {self._name()}.",
-            "# PKCS#11 knows no rights by key: who logs in to a token may use every key on it.",
+            "# PKCS#11 has no rights for single keys: whoever logs in to a token may use every key on it.",
             "# 1. A token (HSM partition) with these keys and no others; Spark's own user and pin (CKU_USER),",
             "#    never the security officer's (CKU_SO).",
             "# 2. Where the HSM has roles of its own, Spark's needs: C_Login, C_FindObjects, C_Encrypt and",
@@ -117,7 +117,7 @@ class Pkcs11(_versions.VersionedKms):
         token.generate(label, bits, ours)
         same = [key for key in token.aes_keys() if key.label == label]
         if len(same) > 1:
-            # Java reads no key at all of a token with two of one label, and nothing was wrapped with ours yet.
+            # Spark uses no key of a token on which two have one label, and nothing was wrapped with ours yet.
             token.delete(ours)
             raise ConfigurationError(
                 f"{self._name()} has a key {label!r} that was made at the same time",

@@ -88,12 +88,12 @@ class Token:
         self._run("--delete-object", "--type", "secrkey", "--id", key_id)
 
     def _run(self, *arguments: str) -> str:
-        """Log in, do one thing, and return what pkcs11-tool says of it.
+        """Log in, do one thing, and return pkcs11-tool's output.
 
         The pin is in the environment of that process, never on its command line.
 
         Raises:
-            IcebergCryptoError: typed, when it did not do it.
+            IcebergCryptoError: it failed; see the error's type.
         """
         command = [_find(), "--module", self.module, *self.where, "--login"]
         try:
@@ -186,7 +186,7 @@ ERRORS = ErrorTable(
 
 
 def _parse(told: str) -> list[TokenKey]:
-    """Read a list of objects. The values of extractable keys, which it shows too, are passed over."""
+    """Read a list of objects. It also shows the values of extractable keys; they are skipped."""
     found: list[TokenKey] = []
     for block in re.split(r"^(?=\S)", told, flags=re.MULTILINE):
         aes = _AES.match(block)

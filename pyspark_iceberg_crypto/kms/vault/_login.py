@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, LoginFailedError
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._secrets import read_text
 from pyspark_iceberg_crypto.kms._settings import AnyPath
 
-if TYPE_CHECKING:
-    from pyspark_iceberg_crypto.kms.vault import Vault
-
-_SENDABLE = re.compile(r"[\x21-\x7e]+")  # requests' own error for another header shows it
+_SENDABLE = re.compile(r"[\x21-\x7e]+")  # else requests' error would show it
 
 SERVICE_ACCOUNT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 (a path)
 AGENT = (
@@ -77,14 +75,14 @@ METHODS = {
 }
 
 
-def check_login(vault: Vault, scheme: str) -> None:
+def check_login(vault: Mapping[str, Any], scheme: str) -> None:
     """Refuse a Vault object with no login, with two, or with what belongs to another.
 
     Raises:
-        ConfigurationError: that is so.
+        ConfigurationError: it has.
     """
     logins = ["token_env", "token_file", *METHODS]
-    given = [name for name in logins if getattr(vault, name)]
+    given = [name for name in logins if vault[name]]
     if len(given) != 1:
         raise ConfigurationError(
             f"Vault needs one of {', '.join(logins)}" + (f"; given: {given}" if given else ""),
@@ -92,7 +90,7 @@ def check_login(vault: Vault, scheme: str) -> None:
         )
     for login, method in METHODS.items():
         places, optional = method.places, method.optional
-        found = [name for name in places if getattr(vault, name)]
+        found = [name for name in places if vault[name]]
         if places and len(found) != (1 if login in given else 0):
             raise ConfigurationError(
                 f"{login} needs one of {' and '.join(places)}, and another login needs none of them"
@@ -100,54 +98,55 @@ def check_login(vault: Vault, scheme: str) -> None:
                 else f"{login} needs {places[0]}, and another login does not",
                 "name where that login's secret is, and nothing of another login",
             )
-        if optional and getattr(vault, optional) and login not in given:
+        if optional and vault[optional] and login not in given:
             raise ConfigurationError(
                 f"{optional} is of no use without {login}", f"set {login}, or leave {optional} out"
             )
-    if vault.cert_file and scheme == "http":
+    if vault["cert_file"] and scheme == "http":
         raise ConfigurationError(
-            f"{vault.address} is http, and a TLS certificate logs in", "use https"
+            f"{vault['address']} is http, and a TLS certificate logs in", "use https"
         )
 
 
-def token_of(vault: Vault, client: Any) -> str:
+def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
     """Return a Vault object's token, or log in for one.
 
     Args:
-        vault: where, and how to log in.
+        vault: the object's fields.
         client: hvac's client.
+        where: the Vault, for errors.
 
     Raises:
         LoginFailedError: Vault refuses.
         ConfigurationError: the secret is not where it should be.
     """
-    method = next((method for name, method in METHODS.items() if getattr(vault, name)), None)
+    method = next((method for name, method in METHODS.items() if vault[name]), None)
     if method is None:
-        return read_secret(vault.token_env, vault.token_file)
-    mount, role = getattr(vault, method.mount), getattr(vault, method.role)
+        return read_secret(vault["token_env"], vault["token_file"])
+    mount, role = vault[method.mount], vault[method.role]
     body = {method.body: role} if role else {}
     named = ", ".join(f"{name} {value}" for name, value in body.items()) or "the certificate"
     if method.secret:
         env, file = (
-            (getattr(vault, place) for place in method.places)
+            (vault[place] for place in method.places)
             if method.places
-            else (None, getattr(vault, method.optional) or SERVICE_ACCOUNT_TOKEN)
+            else (None, vault[method.optional] or SERVICE_ACCOUNT_TOKEN)
         )
         body[method.secret] = read_secret(env, file, projected=method.projected)
-    what = f"{vault}: login refused at auth/{mount} for {named}"
+    what = f"{where}: login refused at auth/{mount} for {named}"
     with ERRORS.typed(what, mount=method.mount):
         made = client.adapter.post(f"/v1/auth/{mount.strip('/')}/login", json=body)
     token = str(made["auth"]["client_token"])
     if not _SENDABLE.fullmatch(token):
         raise LoginFailedError(
-            f"{vault}: what auth/{mount} makes is no token of Vault's",
+            f"{where}: what auth/{mount} returned is not a token of Vault's",
             "check the address: is a proxy or another server there?",
         )
     return token
 
 
 def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:
-    """Read the secret from the one place that is given; errors tell the place only."""
+    """Read the secret from the one place that is given; errors name the place only."""
     place = f"environment variable {variable}" if variable else f"file {file}"
     try:
         found = read_text(
@@ -159,6 +158,7 @@ def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool =
         raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
     if not _SENDABLE.fullmatch(found):
         raise ConfigurationError(
-            f"what {place} holds is no secret of Vault's", "it must be the bare text, on one line"
+            f"what {place} holds is not a secret of Vault's",
+            "it must be the bare text, on one line",
         )
     return found

@@ -176,7 +176,7 @@ class Vault(Kms):
                 f"http would send tokens and keys to {url.hostname} in plaintext",
                 "use https, or allow_http=True if something else encrypts the connection",
             )
-        check_login(self, url.scheme)
+        check_login(vars(self), url.scheme)
 
     def create_key(self, name: str, *, key_type: str = KEY_TYPES[0]) -> KeyInfo:
         """Make a transit key that can neither be exported nor deleted. One that exists is left alone.
@@ -254,7 +254,7 @@ class Vault(Kms):
             )
             client.session.hooks["response"].append(self._refuse_redirect)
             try:
-                client.token = token_of(self, client)
+                client.token = token_of(vars(self), client, str(self))
                 yield client.secrets.transit
             finally:
                 client.adapter.close()
@@ -296,15 +296,15 @@ class Vault(Kms):
 
 
 def _key_info(data: dict[str, Any]) -> KeyInfo:
-    """Vault's description of a key as ours.
+    """Turn Vault's description of a key into ours.
 
     Raises:
-        ConfigurationError: it describes no key.
+        ConfigurationError: it is not one.
     """
     try:
         return _described(data)
     except (ArithmeticError, LookupError, OSError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError("Vault describes a key in no known way", _NO_VAULT) from error
+        raise ConfigurationError("Vault describes a key in an unknown way", _NO_VAULT) from error
 
 
 def _described(data: dict[str, Any]) -> KeyInfo:
@@ -328,7 +328,7 @@ def _described(data: dict[str, Any]) -> KeyInfo:
 
 
 def _created(versions: dict[str, Any]) -> str | None:
-    """When the oldest version that Vault tells of was made: seconds since 1970, or a time as text."""
+    """Return when the oldest version was made, which Vault gives as seconds since 1970 or as text."""
     if not versions:
         return None
     first = versions[min(versions, key=int)]

@@ -13,7 +13,7 @@ from harness.files import files_below, plaintext_problem
 from pyspark.sql import SparkSession
 from vectors.write_tables import HERE, TABLES, catalog_conf, catalog_name, copy_keys, rows
 
-from pyspark_iceberg_crypto import IcebergCryptoError, typed_errors, verify_table
+from pyspark_iceberg_crypto import TamperedError, typed_errors, verify_table
 
 BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
 MAC = "encryption.metadata-mac"
@@ -41,8 +41,8 @@ class Golden:
         return self.spark.sql(statement.format(t=self.table, c=self.catalog)).collect()
 
     def mac(self) -> str:
-        (row,) = self.sql(f"SHOW TBLPROPERTIES {{t}} ('{MAC}')")
-        return str(row.value)
+        metadata = json.loads(plain(self.metadata_file().read_bytes()))
+        return str(metadata["properties"][MAC])
 
     def metadata_file(self) -> Path:
         log = self.sql("SELECT file FROM {t}.metadata_log_entries ORDER BY timestamp")
@@ -116,7 +116,7 @@ def ids(found: list[Any]) -> list[int]:
 
 
 def assert_verified(golden: Golden, statistics: int) -> None:
-    with verify_table(golden.spark, golden.table, deep=True, all_snapshots=True) as report:
+    with verify_table(golden.spark, golden.table, all_snapshots=True) as report:
         assert report.ok, report
         assert report.metadata_authenticated is True
         kinds = [row.kind for row in report.files.collect()]
@@ -132,19 +132,22 @@ def assert_changes_are_refused(golden: Golden) -> None:
     checksum.unlink(missing_ok=True)
     file.write_bytes(changed(genuine))
     try:
-        with pytest.raises(IcebergCryptoError) as raised, typed_errors():
-            golden.sql("REFRESH TABLE {t}")
+        with pytest.raises(TamperedError), typed_errors():
             golden.rows()
-        assert type(raised.value).__name__ == "TamperedError", raised.value
     finally:
         file.write_bytes(genuine)
-    golden.sql("REFRESH TABLE {t}")
 
 
 def changed(content: bytes) -> bytes:
     """With another comment in the table's properties, of a file that may be compressed."""
-    compressed = content.startswith(b"\x1f\x8b")
-    text = (gzip.decompress(content) if compressed else content).decode()
-    edited = text.replace('"properties":{', '"properties":{"comment":"x",', 1).encode()
-    assert edited != text.encode()
-    return gzip.compress(edited) if compressed else edited
+    edited = plain(content).replace(b'"properties":{', b'"properties":{"comment":"x",', 1)
+    assert edited != plain(content)
+    return gzip.compress(edited) if is_compressed(content) else edited
+
+
+def plain(content: bytes) -> bytes:
+    return gzip.decompress(content) if is_compressed(content) else content
+
+
+def is_compressed(content: bytes) -> bool:
+    return content.startswith(b"\x1f\x8b")

@@ -20,6 +20,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     conf = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",  # as anyone with rows so few
         "spark.driver.host": "127.0.0.1",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.jars": ",".join(
@@ -43,6 +44,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         folder,
         {"JAVA_TOOL_OPTIONS": ""},
         given=json.dumps({"conf": conf, "folders": folders}),
+        timeout=1200,
     )
     line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
     outcome: dict[str, Any] = json.loads(line.removeprefix("SEEN "))

@@ -299,7 +299,7 @@ def test_a_login_that_makes_what_is_no_token(
     proxy.mode = ("status", 200, {}, '{"auth": {"client_token": "hvs.a\\n"}}')
     with pytest.raises(LoginFailedError) as raised:
         Vault(proxy.url, role_id="r", secret_id_env="S").list_keys()
-    told(raised, "what auth/approle makes is no token")
+    told(raised, "what auth/approle returned is not a token")
     assert "hvs." not in "".join(traceback.format_exception(raised.value))
 
 

@@ -14,7 +14,7 @@ public enum FileKind {
   STATISTICS,
   PARTITION_STATISTICS;
 
-  /** The name that people read: {@code manifest list}. */
+  /** The name for people: {@code manifest list}. */
   public String label() {
     return name().toLowerCase(Locale.ROOT).replace('_', ' ');
   }

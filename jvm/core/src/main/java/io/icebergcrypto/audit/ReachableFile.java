@@ -19,8 +19,8 @@ import org.apache.iceberg.Table;
  */
 public record ReachableFile(FileKind kind, String path, String format, long length) {
   /**
-   * The files that table metadata itself names: manifest lists and statistics. There are as many as
-   * snapshots; what lies below is read where there are many hands.
+   * The files that table metadata itself names: manifest lists and statistics. There are about as
+   * many as snapshots; what lies below is left to an engine.
    *
    * @param allSnapshots false: the current snapshot only
    */

@@ -27,19 +27,20 @@ public final class EncryptedTable extends BaseTable {
     this.delegate = delegate;
   }
 
-  /** Whether the table has a key id. */
-  public boolean encrypted() {
-    return ops.encrypted();
+  /**
+   * A table as an audit reads it: with the files that are plaintext, whatever the catalog allows.
+   */
+  public static BaseTable forAudit(BaseTable table) {
+    return table instanceof EncryptedTable encrypted
+        ? new EncryptedTable(encrypted.ops.forAudit(), encrypted.delegate)
+        : table;
   }
 
-  /** The same table, whose files without a key can be read. */
-  EncryptedTable withPlaintextFiles() {
-    return new EncryptedTable(ops.withPlaintextFiles(), delegate);
-  }
-
-  /** Whether the table's metadata is authenticated. */
-  MetadataAuthentication metadataAuthentication() {
-    return ops.metadataAuthentication();
+  /** Whether a table's metadata is authenticated, and by what, or why not. */
+  public static MetadataAuthentication metadataAuthentication(BaseTable table) {
+    return table instanceof EncryptedTable encrypted
+        ? encrypted.ops.metadataAuthentication()
+        : new MetadataAuthentication(false, "its catalog is not one of iceberg-crypto");
   }
 
   @Override

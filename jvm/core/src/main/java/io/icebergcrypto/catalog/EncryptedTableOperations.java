@@ -1,29 +1,26 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.cleanup.CleanupFileIO;
-import io.icebergcrypto.commit.CommitGuard;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
+import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
+import io.icebergcrypto.commit.CommitSteps;
 import io.icebergcrypto.commit.TableKeys;
-import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
-import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
-import io.icebergcrypto.metadata.MetadataFile;
-import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -39,47 +36,52 @@ import org.apache.iceberg.util.Tasks;
  * own instance, as some catalogs compare by identity. For a table without a key id all is the
  * delegate's.
  */
-public final class EncryptedTableOperations implements TableOperations {
+final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
   private final TableKeys keys;
-  private final CommitGuard guard;
+  private final CommitSteps steps;
+  private final TableStorage storage;
   private final MetadataAuthenticator authenticator;
-  private final AllowedKeyIds allowedKeyIds;
-  private final boolean plaintextAllowed;
+  private final CatalogSettings settings;
   private final LoadedMetadata loaded;
 
+  /**
+   * Decorates the operations of a table.
+   *
+   * @param delegate the table's operations in the catalog behind
+   * @param kms the catalog's KMS client
+   */
   EncryptedTableOperations(
       TableOperations delegate,
       TableKeys keys,
-      CommitGuard guard,
       MetadataAuthenticator authenticator,
-      AllowedKeyIds allowedKeyIds,
-      boolean plaintextAllowed) {
+      CatalogSettings settings,
+      Supplier<? extends KeyManagementClient> kms) {
     this(
         delegate,
         keys,
-        guard,
+        new CommitSteps(keys, settings, authenticator, kms),
+        new TableStorage(settings.plaintextFiles(), settings.statistics(), false),
         authenticator,
-        allowedKeyIds,
-        plaintextAllowed,
+        settings,
         new LoadedMetadata(delegate, keys.tableName()));
   }
 
   private EncryptedTableOperations(
       TableOperations delegate,
       TableKeys keys,
-      CommitGuard guard,
+      CommitSteps steps,
+      TableStorage storage,
       MetadataAuthenticator authenticator,
-      AllowedKeyIds allowedKeyIds,
-      boolean plaintextAllowed,
+      CatalogSettings settings,
       LoadedMetadata loaded) {
-    this.loaded = loaded;
     this.delegate = delegate;
     this.keys = keys;
-    this.guard = guard;
+    this.steps = steps;
+    this.storage = storage;
     this.authenticator = authenticator;
-    this.allowedKeyIds = allowedKeyIds;
-    this.plaintextAllowed = plaintextAllowed;
+    this.settings = settings;
+    this.loaded = loaded;
   }
 
   /** The metadata that was loaded or committed last, of which nothing is checked. */
@@ -92,16 +94,10 @@ public final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(current().properties()) != null;
   }
 
-  /** The same operations, that read files without a key. */
-  EncryptedTableOperations withPlaintextFiles() {
+  /** The same operations, for an audit: they read files without a key. */
+  EncryptedTableOperations forAudit() {
     return new EncryptedTableOperations(
-        delegate,
-        keys,
-        guard.withPlaintextFiles(),
-        authenticator,
-        allowedKeyIds,
-        plaintextAllowed,
-        loaded);
+        delegate, keys, steps, storage.forAudit(), authenticator, settings, loaded);
   }
 
   @Override
@@ -121,26 +117,28 @@ public final class EncryptedTableOperations implements TableOperations {
       return;
     }
 
-    allowedKeyIds.check(keys.tableName(), metadata);
     authenticator.check(base);
-    guard.check(
-        base,
-        metadata,
-        () -> ioFor(metadata, delegate),
-        path -> keys.managerFor(metadata).statisticsKey(path) != null);
-    TableMetadata complete =
-        EncryptionProperties.keyId(metadata.properties()) == null
-            ? metadata
-            : CommittedKeys.complete(keys.withKek(metadata), () -> keys.managerFor(metadata));
-    TableMetadata signed = authenticator.sign(base, complete);
+    TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
     try {
-      delegate.commit(base, signed);
+      delegate.commit(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
-      guard.checkDataKeyLength(base); // Hive uses it itself, in every commit
-      throw keyRefused(base, signed, e);
+      checkDataKeyLength(base); // Hive uses it itself, in every commit
+      throw keyRefused(base, prepared, e);
     } catch (RESTException | UnsupportedOperationException e) {
-      throw keyRefused(base, signed, e);
+      throw keyRefused(base, prepared, e);
+    }
+  }
+
+  /** What the catalog behind is to commit: see {@link CommitSteps}. */
+  private TableMetadata prepared(TableMetadata base, TableMetadata metadata) {
+    return steps.prepare(base, metadata, manager -> storage.open(delegate, manager));
+  }
+
+  /** A stock client may have set a data key length that no key can have. */
+  private void checkDataKeyLength(TableMetadata base) {
+    if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
+      EncryptionProperties.dataKeyLength(keys.tableName(), base.properties());
     }
   }
 
@@ -174,7 +172,7 @@ public final class EncryptedTableOperations implements TableOperations {
         .run(
             ops -> {
               TableMetadata current = ops.refresh();
-              TableMetadata complete = keys.withKek(current);
+              TableMetadata complete = steps.withFirstKek(current);
               if (complete != current) {
                 ops.commit(current, complete);
               }
@@ -187,87 +185,26 @@ public final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = loaded.current();
-    allowedKeyIds.check(keys.tableName(), current);
+    settings.allowedKeyIds().check(keys.tableName(), current);
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
-      delegate.commit(current, authenticator.sign(current, current));
+      delegate.commit(current, prepared(current, current));
     }
   }
 
   /**
-   * Signs the metadata in force, which failed its check, as it is.
+   * Signs the metadata in force, which failed its check, as it is: see {@link MetadataApproval}.
    *
    * @param metadataFile the file that somebody looked at
    * @param sha256 the SHA-256 of what was in it, in hex; null asks what that is
-   * @throws InvalidConfigurationException when that is not, or no longer, the file in force and its
-   *     content; nothing was signed
    */
-  void authenticate(String tableName, String metadataFile, String sha256) {
+  void authenticate(String metadataFile, String sha256) {
     TableMetadata current = loaded.refresh();
-    if (!metadataFile.equals(current.metadataFileLocation())) {
-      throw new InvalidConfigurationException(
-              String.format(
-                  "metadata_file is '%s', but its metadata is in '%s'",
-                  metadataFile, current.metadataFileLocation()),
-              "Look at the file in force, and name that one if it is right.")
-          .inTable(tableName);
-    }
-
-    MetadataFile file = MetadataFile.read(delegate.io(), metadataFile);
-    if (sha256 == null || !file.sha256().equalsIgnoreCase(sha256.trim())) {
-      throw otherContent(tableName, file, sha256);
-    }
-
-    if (!authenticator.isOf(file, current)) {
-      throw new InvalidConfigurationException(
-              String.format("%s was exchanged while it was read: nothing was signed", metadataFile),
-              "Somebody writes to that file: find out who, and look at it again.")
-          .inTable(tableName);
-    }
-
-    TableMetadata restored = restored(tableName, file.metadata());
-    allowedKeyIds.check(tableName, restored);
-    delegate.commit(current, authenticator.sign(current, restored));
-  }
-
-  private static IcebergCryptoException otherContent(
-      String tableName, MetadataFile file, String sha256) {
-    return new InvalidConfigurationException(
-            sha256 == null
-                ? String.format(
-                    "nothing was signed: metadata_sha256 is missing, and %s could be another file"
-                        + " by now than the one that was looked at",
-                    file.location())
-                : String.format(
-                    "nothing was signed: %s is not the file that was looked at; its SHA-256 is %s,"
-                        + " and metadata_sha256 is %s",
-                    file.location(), file.sha256(), sha256),
-            String.format(
-                "Get a copy of the file, look at the copy, and take its sha256sum. If it is right,"
-                    + " and its hash is this one: %s.",
-                MetadataAuthenticator.callToSign(tableName, file.location(), file.sha256())))
-        .inTable(tableName);
-  }
-
-  /** Metadata with the key id that somebody removed. */
-  private static TableMetadata restored(String tableName, TableMetadata found) {
-    if (EncryptionProperties.keyId(found.properties()) != null) {
-      return found;
-    }
-
-    String lost = EncryptionProperties.masterKeyId(found);
-    if (lost == null) {
-      throw new NotSupportedException(
-              String.format("it has no %s and no keys left", EncryptionProperties.KEY_ID),
-              "Restore the metadata file from a backup or an object version; or drop the table"
-                  + " without PURGE and register its last good metadata file.")
-          .inTable(tableName);
-    }
-
-    return TableMetadata.buildFrom(found)
-        .setProperties(Map.of(EncryptionProperties.KEY_ID, lost))
-        .build();
+    TableMetadata approved =
+        new MetadataApproval(keys.tableName(), delegate.io(), authenticator)
+            .approved(current, metadataFile, sha256);
+    delegate.commit(current, prepared(current, approved));
   }
 
   /** Whether the metadata in force is authenticated. */
@@ -282,7 +219,7 @@ public final class EncryptedTableOperations implements TableOperations {
       return ioFor(existing(), delegate);
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
-        return new CleanupFileIO(FailFastFileIO.below(delegate.io()), e);
+        return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;
@@ -330,10 +267,10 @@ public final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
-    allowedKeyIds.check(keys.tableName(), metadata);
+    settings.allowedKeyIds().check(keys.tableName(), metadata);
     authenticator.check(metadata);
     keys.learn(metadata);
-    if (!plaintextAllowed
+    if (settings.refusesPlaintextTables()
         && metadata != null
         && EncryptionProperties.keyId(metadata.properties()) == null) {
       throw new PlaintextException(
@@ -349,13 +286,7 @@ public final class EncryptedTableOperations implements TableOperations {
   }
 
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
-    TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
-    if (manager == null) {
-      return FailFastFileIO.below(plain.io());
-    }
-
-    FileIO storage = TableFileIO.storageBelow(FailFastFileIO.below(plain.io()));
-    return TableFileIO.combine(storage, guard.guarded(storage, manager), manager);
+    return storage.open(plain, metadata == null ? null : keys.managerFor(metadata));
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {

@@ -13,7 +13,6 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
-import org.apache.iceberg.hadoop.HadoopCatalog;
 
 /**
  * The master keys that namespaces give to new tables: a namespace's property {@code
@@ -22,9 +21,9 @@ import org.apache.iceberg.hadoop.HadoopCatalog;
  * after it.
  */
 public final class NamespaceKeys {
-  private final EncryptedCatalog catalog;
+  private final CatalogContext catalog;
 
-  NamespaceKeys(EncryptedCatalog catalog) {
+  NamespaceKeys(CatalogContext catalog) {
     this.catalog = catalog;
   }
 
@@ -58,7 +57,7 @@ public final class NamespaceKeys {
   }
 
   private Map<String, String> properties(Namespace namespace) {
-    if (!keepsProperties()) {
+    if (!catalog.behind().keepsNamespaceProperties()) {
       return Map.of();
     }
 
@@ -78,11 +77,6 @@ public final class NamespaceKeys {
               e)
           .inNamespace(fullName(namespace));
     }
-  }
-
-  private boolean keepsProperties() {
-    return catalog.delegate() instanceof SupportsNamespaces
-        && !(catalog.delegate() instanceof HadoopCatalog);
   }
 
   /**
@@ -107,7 +101,7 @@ public final class NamespaceKeys {
             "Give the id of a master key in the KMS, or leave the property out.");
       }
 
-      if (!keepsProperties()) {
+      if (!catalog.behind().keepsNamespaceProperties()) {
         throw notKept("was not set: this kind of catalog keeps no properties of namespaces");
       }
 
@@ -150,6 +144,6 @@ public final class NamespaceKeys {
   }
 
   private String fullName(Namespace namespace) {
-    return catalog.catalogName() + "." + namespace;
+    return catalog.name() + "." + namespace;
   }
 }

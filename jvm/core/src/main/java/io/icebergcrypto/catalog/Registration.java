@@ -5,7 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.commit.CommitGuard;
+import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.io.TableFileIO;
@@ -23,11 +23,11 @@ import org.apache.iceberg.io.FileIO;
 
 /** A table that is registered by its metadata file, which may be anybody's. */
 final class Registration {
-  private final EncryptedCatalog catalog;
+  private final CatalogContext catalog;
   private final TableIdentifier identifier;
   private final String metadataFile;
 
-  Registration(EncryptedCatalog catalog, TableIdentifier identifier, String metadataFile) {
+  Registration(CatalogContext catalog, TableIdentifier identifier, String metadataFile) {
     this.catalog = catalog;
     this.identifier = identifier;
     this.metadataFile = metadataFile;
@@ -102,7 +102,7 @@ final class Registration {
   private void check(BaseTable target) {
     boolean required =
         target != null
-            || catalog.encryptionRequired()
+            || catalog.settings().encryptionRequired()
             || catalog.authenticatesMetadata()
             || catalog.allowedKeyIds().limited();
     MetadataFile file;
@@ -132,7 +132,7 @@ final class Registration {
       return MetadataFile.read(TableFileIO.storageBelow(target.io()), metadataFile);
     }
 
-    try (FileIO io = catalog.newFileIO()) {
+    try (FileIO io = catalog.behind().newFileIO()) {
       return MetadataFile.read(io, metadataFile);
     }
   }
@@ -156,7 +156,7 @@ final class Registration {
     String known = keyId != null ? keyId : EncryptionProperties.masterKeyId(target);
     if (known != null) {
       Map<String, String> before = Map.of(EncryptionProperties.KEY_ID, known);
-      CommitGuard.checkKeyId(name, true, before, metadata.properties());
+      KeyIdRule.check(name, true, before, metadata.properties());
     }
   }
 
@@ -171,17 +171,18 @@ final class Registration {
         throw e.withHint("Nothing was registered: an earlier metadata file may be right.");
       }
     } else if (EncryptionProperties.wasEncrypted(metadata)) {
+      String lost = EncryptionProperties.masterKeyId(metadata);
       throw new TamperedException(
               String.format(
-                  "metadata file %s has keys and no %s (it was '%s'): a client without encryption,"
+                  "metadata file %s has keys and no %s%s: a client without encryption,"
                       + " or somebody with access to the metadata, removed it",
                   metadataFile,
                   EncryptionProperties.KEY_ID,
-                  EncryptionProperties.masterKeyId(metadata)),
+                  lost == null ? "" : " (it was '" + lost + "')"),
               "Nothing was registered. Register an earlier metadata file of the table, which still"
                   + " has it.")
           .inTable(name);
-    } else if (catalog.encryptionRequired()) {
+    } else if (catalog.settings().encryptionRequired()) {
       throw EncryptionProperties.required(
               "Register it in a catalog without this property, and make an encrypted copy with"
                   + " CREATE TABLE ... AS SELECT.")

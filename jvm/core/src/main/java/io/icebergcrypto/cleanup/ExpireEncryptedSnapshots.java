@@ -1,24 +1,16 @@
 package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.Collection;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ExpireSnapshots;
-import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
 import org.apache.iceberg.util.ThreadPools;
 import org.slf4j.Logger;
@@ -155,7 +147,7 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     whenCommitted.accept(
         base -> {
           try {
-            cleanUp(before, base.get());
+            files().delete(before, base.get(), level == CleanupLevel.ALL);
           } catch (RuntimeException e) {
             LOG.warn(
                 "Expired snapshots of {}, but could not delete their files: remove_orphan_files"
@@ -169,77 +161,25 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   /** Without the key, or the list, nothing is expired, rather than expired and left behind. */
   private void checkKeys(TableMetadata before) {
     try {
-      manifests(before, before.snapshots());
+      files().manifests(before, before.snapshots());
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName).withHint("No snapshot was expired.");
     }
   }
 
-  private void cleanUp(TableMetadata before, TableMetadata base) {
-    TableMetadata after = ops.refresh();
-    List<Snapshot> expired = expired(before, after);
-    List<Snapshot> since =
-        expired(base, after).stream().filter(s -> before.snapshot(s.snapshotId()) == null).toList();
-    if (expired.isEmpty() && since.isEmpty()) {
-      return;
-    }
-
-    FileIO io = ops.io();
-    Map<String, ManifestFile> remaining = manifests(after, after.snapshots());
-    Map<String, ManifestFile> unreachable = manifests(before, expired);
-    unreachable.putAll(manifests(base, since));
-    unreachable.keySet().removeAll(remaining.keySet());
-
-    Set<String> statistics = new HashSet<>(StatisticsPaths.of(before));
-    statistics.addAll(StatisticsPaths.of(base));
-    statistics.removeAll(StatisticsPaths.of(after));
-    Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
-    specs.putAll(base.specsById());
-    specs.putAll(after.specsById());
-    ReachableFiles reachable = new ReachableFiles(io, specs, planExecutor);
-    boolean data = level == CleanupLevel.ALL && !unreachable.isEmpty();
-    Set<String> live = new HashSet<>(remaining.keySet());
-    live.addAll(lists(after.snapshots()));
-    if (data || !statistics.isEmpty()) { // an entry of statistics may name any file
-      live.addAll(reachable.contentFiles(remaining.values()));
-    }
-
-    if (data) {
-      deleteBut(live, reachable.contentFiles(unreachable.values()), "data", io);
-    }
-
-    deleteBut(live, unreachable.keySet(), "manifest", io);
-    deleteBut(live, lists(expired), "manifest list", io);
-    deleteBut(live, lists(since), "manifest list", io);
-    deleteBut(live, statistics, "statistics", io);
+  private ExpiredFiles files() {
+    return new ExpiredFiles(ops, planExecutor, this::delete);
   }
 
-  private static List<String> lists(Collection<Snapshot> snapshots) {
-    return snapshots.stream().map(Snapshot::manifestListLocation).toList();
-  }
-
-  private void deleteBut(Set<String> live, Collection<String> paths, String type, FileIO io) {
-    delete(paths.stream().filter(path -> !live.contains(path)).toList(), type, io);
-  }
-
-  private static List<Snapshot> expired(TableMetadata from, TableMetadata after) {
-    return from.snapshots().stream().filter(s -> after.snapshot(s.snapshotId()) == null).toList();
-  }
-
-  /** The manifests of a metadata's snapshots, read with the keys of that metadata. */
-  private Map<String, ManifestFile> manifests(TableMetadata of, Collection<Snapshot> snapshots) {
-    return new ReachableFiles(ops.temp(of).io(), of.specsById(), planExecutor).manifests(snapshots);
-  }
-
-  private void delete(Collection<String> paths, String type, FileIO io) {
+  private void delete(Collection<String> paths, String type) {
     if (deleteFunc == null && deleteExecutor == null) {
-      CatalogUtil.deleteFiles(io, paths, type);
+      CatalogUtil.deleteFiles(ops.io(), paths, type);
       return;
     }
 
     Tasks.foreach(paths)
         .executeWith(deleteExecutor)
         .suppressFailureWhenFinished()
-        .run((deleteFunc == null ? (Consumer<String>) io::deleteFile : deleteFunc)::accept);
+        .run((deleteFunc == null ? (Consumer<String>) ops.io()::deleteFile : deleteFunc)::accept);
   }
 }

@@ -18,9 +18,9 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
 
 /**
- * The files that snapshots reach, read with decryption. A file that cannot be read is an error: who
- * deletes must know all. It is an {@link IcebergCryptoException}, of no table yet; of no subclass
- * when it is the storage's.
+ * The files that snapshots reach, read with decryption. A file that cannot be read is an error, as
+ * whoever deletes must know them all: an {@link IcebergCryptoException} that names no table yet,
+ * and of no subclass when the storage failed.
  */
 final class ReachableFiles {
   private final FileIO io;
@@ -76,7 +76,7 @@ final class ReachableFiles {
     return new HashSet<>(paths);
   }
 
-  /** An error of the storage says little; one of ours is left as it is. */
+  /** Errors of the storage say little; our own are left as they are. */
   private static IcebergCryptoException unreadable(String what, String path, Exception e) {
     return e instanceof IcebergCryptoException ours
         ? ours

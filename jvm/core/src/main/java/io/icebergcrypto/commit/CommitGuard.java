@@ -1,21 +1,16 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
-import io.icebergcrypto.io.StatisticsFileIO;
-import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.Predicate;
-import java.util.function.Supplier;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
@@ -28,144 +23,55 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
 
 /**
- * Looks at every commit of a table before its catalog does. Refuses what would change or lose the
- * key id, and what would add a file that is not encrypted to an encrypted table. It reads the
- * commit's changes, never all snapshots: REST catalogs load those lazily.
+ * Refuses commits that would change or lose a table's key id, and those that would add a file to an
+ * encrypted table that is not encrypted. It reads the commit's changes, never all snapshots: REST
+ * catalogs load those lazily.
  */
-public final class CommitGuard {
-  private final String tableName;
+final class CommitGuard {
   private final boolean plaintextFiles;
   private final StatisticsPolicy statistics;
-  private final boolean asStored;
 
   /**
-   * Makes the guard of one table.
+   * Makes a guard.
    *
    * @param plaintextFiles whether data and delete files may be added without a key
    * @param statistics what becomes of statistics files
    */
-  public CommitGuard(String tableName, boolean plaintextFiles, StatisticsPolicy statistics) {
-    this(tableName, plaintextFiles, statistics, false);
-  }
-
-  private CommitGuard(
-      String tableName, boolean plaintextFiles, StatisticsPolicy statistics, boolean asStored) {
-    this.tableName = tableName;
+  CommitGuard(boolean plaintextFiles, StatisticsPolicy statistics) {
     this.plaintextFiles = plaintextFiles;
     this.statistics = statistics;
-    this.asStored = asStored;
   }
 
-  /** The same guard for an audit, which looks at the bytes of all files. */
-  public CommitGuard withPlaintextFiles() {
-    return new CommitGuard(tableName, true, statistics, true);
-  }
-
-  /** A table's storage, from which no plaintext file is read unless that is allowed. */
-  public FileIO guarded(FileIO storage, TableEncryptionManager manager) {
-    return asStored
-        ? storage
-        : StatisticsFileIO.guarded(storage, manager, plaintextFiles, statistics);
-  }
-
-  /**
-   * Checks a commit.
-   *
-   * @param base the metadata in force, null when the commit creates the table
-   * @param metadata the metadata to be
-   * @param io the table's FileIO, which decrypts
-   * @param hasKey whether there is a key for a statistics file
-   * @throws IcebergCryptoException a refusal; nothing has been committed
-   */
-  public void check(
-      TableMetadata base, TableMetadata metadata, Supplier<FileIO> io, Predicate<String> hasKey) {
+  /** Refuses another key id, or none, and properties of encryption that no table may have. */
+  void checkProperties(Commit commit, TableMetadata metadata) {
+    TableMetadata base = commit.base();
     Map<String, String> before = base == null ? Map.of() : base.properties();
-    if (!restoresKeyId(base, metadata)) {
-      checkKeyId(tableName, base != null, before, metadata.properties());
+    if (!KeyIdRule.isRestored(base, metadata)) {
+      KeyIdRule.check(commit.tableName(), base != null, before, metadata.properties());
     }
 
-    PropertyNames.checkTable(tableName, before, metadata.properties());
-    if (EncryptionProperties.keyId(metadata.properties()) == null) {
-      return;
+    PropertyNames.checkTable(commit.tableName(), before, metadata.properties());
+    if (EncryptionProperties.keyId(metadata.properties()) != null) {
+      EncryptionProperties.check(commit.tableName(), before, metadata.properties());
     }
+  }
 
-    EncryptionProperties.check(tableName, before, metadata.properties());
+  /** Refuses files without a key in what is new in an encrypted table's metadata. */
+  void checkFiles(Commit commit, TableMetadata metadata) {
+    TableMetadata base = commit.base();
     for (MetadataUpdate change : metadata.changes()) {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
-        checkSnapshot(added.snapshot(), metadata.specsById(), io.get());
+        checkSnapshot(commit, added.snapshot(), metadata.specsById());
       } else if (change instanceof MetadataUpdate.SetSnapshotRef ref
           && !plaintextFiles
           && isSnapshotWithoutRef(base, ref.snapshotId())) {
-        checkSnapshot(base.snapshot(ref.snapshotId()), metadata.specsById(), io.get());
+        checkSnapshot(commit, base.snapshot(ref.snapshotId()), metadata.specsById());
       } else if (change instanceof MetadataUpdate.SetStatistics set) {
-        checkStatistics(base, set.statisticsFile().path(), hasKey);
+        checkStatistics(commit, set.statisticsFile().path());
       } else if (change instanceof MetadataUpdate.SetPartitionStatistics set) {
-        checkStatistics(base, set.partitionStatisticsFile().path(), hasKey);
+        checkStatistics(commit, set.partitionStatisticsFile().path());
       }
     }
-  }
-
-  /** Checks the data key length in force: a stock client may have set one that no key can have. */
-  public void checkDataKeyLength(TableMetadata base) {
-    if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
-      EncryptionProperties.dataKeyLength(tableName, base.properties());
-    }
-  }
-
-  /** Whether a commit puts back the key id that somebody removed: the one that wrapped the KEKs. */
-  private static boolean restoresKeyId(TableMetadata base, TableMetadata metadata) {
-    return base != null
-        && EncryptionProperties.keyId(base.properties()) == null
-        && EncryptionProperties.keyId(metadata.properties()) != null
-        && EncryptionProperties.keyId(metadata.properties())
-            .equals(EncryptionProperties.masterKeyId(base));
-  }
-
-  /**
-   * Checks that a table's key id stays as it was when the table was created.
-   *
-   * @param exists whether there is a table already
-   */
-  public static void checkKeyId(
-      String tableName, boolean exists, Map<String, String> before, Map<String, String> after) {
-    String old = EncryptionProperties.keyId(before);
-    String wanted = EncryptionProperties.keyId(after);
-    if (!exists || Objects.equals(old, wanted)) {
-      return;
-    }
-
-    if (old == null) {
-      throw new NotSupportedException(
-              String.format(
-                  "%s cannot be set on a table that is not encrypted: its files would stay"
-                      + " plaintext",
-                  EncryptionProperties.KEY_ID),
-              String.format(
-                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                      + " ('%s'='%s') AS SELECT * FROM %s; then drop this table.",
-                  EncryptionProperties.KEY_ID, wanted, tableName))
-          .inTable(tableName);
-    }
-
-    String how =
-        wanted == null
-            ? String.format(
-                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT"
-                    + " * FROM %s, in a catalog without table-default.%s.",
-                tableName, EncryptionProperties.KEY_ID)
-            : String.format(
-                "To rotate the master key, make a new version of '%s' in the KMS. To use another"
-                    + " key, copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                    + " ('%s'='%s') AS SELECT * FROM %s.",
-                old, EncryptionProperties.KEY_ID, wanted, tableName);
-    throw new NotSupportedException(
-            String.format(
-                "%s is '%s' since the table was created and cannot be %s",
-                EncryptionProperties.KEY_ID,
-                old,
-                wanted == null ? "removed" : "changed to '" + wanted + "'"),
-            how)
-        .inTable(tableName);
   }
 
   /** One that somebody staged or left behind, perhaps without this guard. */
@@ -175,33 +81,34 @@ public final class CommitGuard {
         && base.refs().values().stream().noneMatch(ref -> ref.snapshotId() == snapshotId);
   }
 
-  private void checkSnapshot(Snapshot snapshot, Map<Integer, PartitionSpec> specs, FileIO io) {
+  private void checkSnapshot(Commit commit, Snapshot snapshot, Map<Integer, PartitionSpec> specs) {
+    FileIO io = commit.io();
     if (snapshot.keyId() == null) {
-      throw plaintext("manifest list", snapshot.manifestListLocation());
+      throw plaintext(commit, "manifest list", snapshot.manifestListLocation());
     }
 
     for (ManifestFile manifest : snapshot.allManifests(io)) {
       if (Objects.equals(manifest.snapshotId(), snapshot.snapshotId())) {
         if (manifest.keyMetadata() == null) {
-          throw plaintext("manifest", manifest.path());
+          throw plaintext(commit, "manifest", manifest.path());
         }
 
         if (!plaintextFiles && manifest.hasAddedFiles()) {
-          checkAddedFiles(manifest, specs, io);
+          checkAddedFiles(commit, manifest, specs, io);
         }
       }
     }
   }
 
-  private void checkAddedFiles(
-      ManifestFile manifest, Map<Integer, PartitionSpec> specs, FileIO io) {
+  private static void checkAddedFiles(
+      Commit commit, ManifestFile manifest, Map<Integer, PartitionSpec> specs, FileIO io) {
     try (ManifestReader<? extends ContentFile<?>> reader =
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, specs)
             : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
       for (ContentFile<?> file : reader.select(List.of("file_path", "key_metadata"))) {
         if (file.keyMetadata() == null) {
-          throw plaintext("file", file.location());
+          throw plaintext(commit, "file", file.location());
         }
       }
     } catch (IOException e) {
@@ -209,24 +116,24 @@ public final class CommitGuard {
     }
   }
 
-  private IcebergCryptoException plaintext(String what, String path) {
+  private static IcebergCryptoException plaintext(Commit commit, String what, String path) {
     return new PlaintextException(
             String.format("the commit adds a %s without encryption: %s", what, path),
             "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"
                 + " they are. Nothing was committed.")
-        .inTable(tableName);
+        .inTable(commit.tableName());
   }
 
   /**
    * Refuses a statistics file without a key. It stays where it is, whoever wrote it: an entry may
    * name any file, one of data, too. This table's own FileIO writes none in plaintext.
    */
-  private void checkStatistics(TableMetadata base, String path, Predicate<String> hasKey) {
-    if (statistics == StatisticsPolicy.PLAINTEXT || hasKey.test(path)) {
+  private void checkStatistics(Commit commit, String path) {
+    if (statistics == StatisticsPolicy.PLAINTEXT || commit.keys().statisticsKey(path) != null) {
       return;
     }
 
-    boolean isNew = base == null || !StatisticsPaths.of(base).contains(path);
+    boolean isNew = commit.base() == null || !StatisticsPaths.of(commit.base()).contains(path);
     throw new PlaintextException(
             String.format(
                 "statistics file %s has no key: it holds column values in plaintext%s",
@@ -242,6 +149,6 @@ public final class CommitGuard {
                     + " updateStatistics().removeStatistics(<snapshot id>) or"
                     + " updatePartitionStatistics().removePartitionStatistics(<snapshot id>)"
                     + " in Java, or expire the snapshot.")
-        .inTable(tableName);
+        .inTable(commit.tableName());
   }
 }

@@ -30,7 +30,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * <p>All snapshots are at hand: Iceberg's {@link TableMetadata.Builder} has loaded those that a
  * REST catalog loads late.
  */
-public final class CommittedKeys {
+final class CommittedKeys {
   /**
    * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
    * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
@@ -46,24 +46,13 @@ public final class CommittedKeys {
   }
 
   /**
-   * Adds what is missing to metadata that is about to be committed, and removes what nothing needs.
+   * Adds the keys of new snapshots and of statistics files where they are missing, whoever made the
+   * metadata.
    *
    * @param manager the table's; asked for only when a key may be missing
-   * @return the same metadata when its keys are those needed
+   * @return the same metadata when it has them
    */
-  public static TableMetadata complete(
-      TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
-    TableMetadata whole = withMissing(metadata, manager);
-    TableMetadata pruned = pruned(whole, manager, System.currentTimeMillis());
-    if (pruned != whole) {
-      manager.get(); // learns what goes: older metadata is still read, by expire_snapshots for one
-    }
-
-    return pruned;
-  }
-
-  /** The keys of new snapshots and of statistics files are there, whoever made the metadata. */
-  private static TableMetadata withMissing(
+  static TableMetadata withMissing(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
     Map<String, EncryptedKey> present = new CommittedKeys(metadata).keys;
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
@@ -97,11 +86,27 @@ public final class CommittedKeys {
   }
 
   /**
-   * Removes what nothing needs.
+   * Removes the keys that nothing needs.
+   *
+   * @param manager the table's; it keeps what goes for a while, as older metadata is still read, by
+   *     expire_snapshots for one
+   * @return the same metadata when all are needed
+   */
+  static TableMetadata pruned(TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
+    TableMetadata pruned = pruned(metadata, manager, System.currentTimeMillis());
+    if (pruned != metadata) {
+      manager.get();
+    }
+
+    return pruned;
+  }
+
+  /**
+   * The same, at a time.
    *
    * @param now the time in milliseconds since the epoch, which tells how old a KEK is
    */
-  public static TableMetadata pruned(
+  static TableMetadata pruned(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
     CommittedKeys all = new CommittedKeys(metadata);
     Set<String> needed = all.needed(metadata, manager, now);

@@ -5,10 +5,8 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.metadata.Kek;
 import java.util.Map;
 import java.util.function.Supplier;
-import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
@@ -62,7 +60,7 @@ public final class TableKeys {
     Map<String, String> properties = metadata.properties();
     String keyId = EncryptionProperties.keyId(properties);
     if (keyId == null) {
-      refuseLostKeyId(tableName, metadata, manager == null ? null : manager.tableKeyId());
+      KeyIdRule.refuseLost(tableName, metadata, manager == null ? null : manager.tableKeyId());
       return null;
     }
 
@@ -79,57 +77,5 @@ public final class TableKeys {
     }
 
     return manager;
-  }
-
-  /**
-   * Refuses metadata without a key id of a table that had one.
-   *
-   * @param known the key id that it is known to have had, or null
-   * @throws TamperedException when it is known, or the KEKs or the snapshot in force tell
-   */
-  public static void refuseLostKeyId(String tableName, TableMetadata metadata, String known) {
-    String lost = known != null ? known : EncryptionProperties.masterKeyId(metadata);
-    if (lost != null) {
-      throw new TamperedException(
-              String.format(
-                  "%s is gone from the table's metadata (it was '%s'): a client without"
-                      + " encryption, or somebody with access to the metadata, removed it",
-                  EncryptionProperties.KEY_ID, lost),
-              String.format(
-                  "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
-                      + " then verify the table. Nothing was read or written.",
-                  tableName, EncryptionProperties.KEY_ID, lost))
-          .inTable(tableName);
-    }
-
-    Snapshot current = metadata.currentSnapshot();
-    if (current != null && current.keyId() != null) {
-      throw new TamperedException(
-              String.format(
-                  "%s and the table's keys are gone from its metadata: manifest list %s was written"
-                      + " encrypted",
-                  EncryptionProperties.KEY_ID, current.manifestListLocation()),
-              "A client without encryption, or somebody with access to the metadata, removed them:"
-                  + " find out who. Restore the metadata from a backup or an object version."
-                  + " Nothing was read or written.")
-          .inTable(tableName);
-    }
-  }
-
-  /**
-   * A new table's metadata with a KEK in it, which tells that the table is encrypted even when
-   * somebody removes the key id before the first snapshot.
-   *
-   * @return the same metadata when it has one
-   */
-  public TableMetadata withKek(TableMetadata metadata) {
-    if (EncryptionProperties.masterKeyId(metadata) != null) {
-      return metadata;
-    }
-
-    String keyId = EncryptionProperties.keyId(metadata.properties());
-    return TableMetadata.buildFrom(metadata)
-        .addEncryptionKey(Kek.make(tableName, metadata, keyId, kms.get()))
-        .build();
   }
 }

@@ -9,8 +9,8 @@ import org.apache.iceberg.TableMetadata;
 
 /**
  * The master keys that tables of a catalog may name: the catalog property {@code
- * encryption.allowed-key-ids}. Who can write a table's metadata could otherwise have data encrypted
- * with a key of his own.
+ * encryption.allowed-key-ids}. Otherwise, whoever can write a table's metadata could have data
+ * encrypted with a key of their own.
  *
  * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
  * id, in which {@code *} stands for any characters or none (slashes, colons and dots, too) and
@@ -96,7 +96,7 @@ public final class AllowedKeyIds {
             + " leave the property out, which allows every key.");
   }
 
-  /** Whether there is a key that is not allowed, perhaps. */
+  /** Whether the catalog limits the keys. */
   public boolean limited() {
     return list != null;
   }
@@ -148,7 +148,7 @@ public final class AllowedKeyIds {
   }
 
   /**
-   * Checks the key id of a table that exists, before anybody asks the KMS for that key.
+   * Checks the key id of a table that exists, before the KMS is asked for that key.
    *
    * @param metadata null: there is no table
    * @throws AccessDeniedException when it is not allowed

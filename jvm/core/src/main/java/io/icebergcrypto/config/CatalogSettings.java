@@ -10,7 +10,7 @@ import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 
-/** What the properties of a catalog say. What is not understood is refused, not guessed. */
+/** What the properties of a catalog say. Values that are not understood are refused. */
 public final class CatalogSettings {
   private final Map<String, String> properties;
   private final boolean encryptionRequired;

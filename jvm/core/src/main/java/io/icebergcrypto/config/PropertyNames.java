@@ -1,6 +1,5 @@
 package io.icebergcrypto.config;
 
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.Comparator;
@@ -8,6 +7,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Stream;
+import org.apache.commons.text.similarity.LevenshteinDistance;
 import org.apache.iceberg.CatalogProperties;
 
 /**
@@ -38,6 +39,29 @@ public final class PropertyNames {
 
   private PropertyNames() {}
 
+  /** What properties are set on, and which. */
+  private enum Owner {
+    CATALOG(OF_CATALOGS),
+    TABLE(EncryptionProperties.OF_TABLES),
+    NAMESPACE(List.of(EncryptionProperties.KEY_ID));
+
+    private final List<String> names;
+
+    Owner(List<String> names) {
+      this.names = names;
+    }
+
+    private boolean owns(String name) {
+      return names.contains(name)
+          || this == CATALOG && name.startsWith(KMS_PREFIX)
+          || this == TABLE && name.equals(EncryptionProperties.METADATA_MAC);
+    }
+
+    private String word() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
   /**
    * Checks the names of a catalog's properties, and of those that it gives to new tables.
    *
@@ -46,20 +70,15 @@ public final class PropertyNames {
   static void checkCatalog(Map<String, String> properties) {
     for (String name : properties.keySet()) {
       String lower = name.toLowerCase(Locale.ROOT); // catalog options have no case in Spark
-      if (lower.startsWith(CatalogProperties.TABLE_DEFAULT_PREFIX)) {
-        checkTableName(name, name.substring(CatalogProperties.TABLE_DEFAULT_PREFIX.length()));
-      } else if (lower.startsWith(CatalogProperties.TABLE_OVERRIDE_PREFIX)) {
-        checkTableName(name, name.substring(CatalogProperties.TABLE_OVERRIDE_PREFIX.length()));
-      } else if (ofTable(lower)) {
-        throw new InvalidConfigurationException(
-            String.format("Property %s is a table's, not a catalog's", name),
-            String.format(
-                "To have every new table get it, set %s%s.",
-                CatalogProperties.TABLE_DEFAULT_PREFIX, lower));
-      } else if (concernsEncryption(name, OF_CATALOGS)
-          && !OF_CATALOGS.contains(lower)
-          && !lower.startsWith(KMS_PREFIX)) {
-        throw unknown("catalog property", name, OF_CATALOGS);
+      String prefix =
+          Stream.of(CatalogProperties.TABLE_DEFAULT_PREFIX, CatalogProperties.TABLE_OVERRIDE_PREFIX)
+              .filter(lower::startsWith)
+              .findFirst()
+              .orElse(null);
+      if (prefix == null) {
+        check(Owner.CATALOG, name, lower);
+      } else {
+        check(Owner.TABLE, name, name.substring(prefix.length()));
       }
     }
   }
@@ -71,16 +90,16 @@ public final class PropertyNames {
    */
   public static void checkTable(
       String tableName, Map<String, String> before, Map<String, String> after) {
-    after.forEach(
-        (name, value) -> {
-          if (!Objects.equals(value, before.get(name))) {
-            try {
-              checkTableName(name, name);
-            } catch (InvalidConfigurationException e) {
-              throw e.inTable(tableName);
+    try {
+      after.forEach(
+          (name, value) -> {
+            if (!Objects.equals(value, before.get(name))) {
+              check(Owner.TABLE, name, name);
             }
-          }
-        });
+          });
+    } catch (InvalidConfigurationException e) {
+      throw e.inTable(tableName);
+    }
   }
 
   /**
@@ -89,48 +108,50 @@ public final class PropertyNames {
    * @throws InvalidConfigurationException when one means nothing
    */
   public static void checkNamespace(String namespace, Map<String, String> properties) {
-    List<String> known = List.of(EncryptionProperties.KEY_ID);
-    for (String name : properties.keySet()) {
-      if (known.contains(name) || !concernsEncryption(name, known)) {
-        continue;
-      }
-
-      String whose =
-          ofTable(name) || name.equals(EncryptionProperties.METADATA_MAC)
-              ? "table's"
-              : OF_CATALOGS.contains(name) || name.startsWith(KMS_PREFIX) ? "catalog's" : null;
-      IcebergCryptoException refusal =
-          whose == null
-              ? unknown("namespace property", name, known)
-              : new InvalidConfigurationException(
-                  String.format("Property %s is a %s, not a namespace's", name, whose),
-                  "A namespace's is " + EncryptionProperties.KEY_ID + ".");
-      throw refusal.inNamespace(namespace);
+    try {
+      properties.keySet().forEach(name -> check(Owner.NAMESPACE, name, name));
+    } catch (InvalidConfigurationException e) {
+      throw e.inNamespace(namespace);
     }
   }
 
-  private static void checkTableName(String shown, String name) {
-    if (ofTable(name) || name.equals(EncryptionProperties.METADATA_MAC)) {
+  /** Checks one name; an error has it as the user wrote it. */
+  private static void check(Owner owner, String written, String name) {
+    if (owner.owns(name)) {
       return;
     }
 
-    if (OF_CATALOGS.contains(name) || name.startsWith(KMS_PREFIX)) {
+    for (Owner other : List.of(Owner.TABLE, Owner.CATALOG)) {
+      if (other.owns(name)) {
+        throw new InvalidConfigurationException(
+            String.format("Property %s is a %s's, not a %s's", written, other.word(), owner.word()),
+            whatInstead(owner, name));
+      }
+    }
+
+    if (concernsEncryption(name, owner.names)) {
       throw new InvalidConfigurationException(
-          String.format("Property %s is a catalog's, not a table's", name),
-          "Set it where the catalog is configured; a table's are " + ofTables() + ".");
-    }
-
-    if (concernsEncryption(name, EncryptionProperties.OF_TABLES)) {
-      throw unknown("table property", shown, EncryptionProperties.OF_TABLES);
+          String.format("There is no %s property %s", owner.word(), written),
+          String.format(
+              "Did you mean %s? Known are %s. A misspelt one would do nothing.",
+              nearest(name, owner.names), String.join(", ", owner.names)));
     }
   }
 
-  private static boolean ofTable(String name) {
-    return EncryptionProperties.OF_TABLES.contains(name);
-  }
-
-  private static String ofTables() {
-    return String.join(", ", EncryptionProperties.OF_TABLES);
+  private static String whatInstead(Owner owner, String name) {
+    return switch (owner) {
+      case CATALOG ->
+          name.equals(EncryptionProperties.METADATA_MAC)
+              ? "Leave it out: commits set it."
+              : String.format(
+                  "To have every new table get it, set %s%s.",
+                  CatalogProperties.TABLE_DEFAULT_PREFIX, name);
+      case TABLE ->
+          String.format(
+              "Set it where the catalog is configured; a table's are %s.",
+              String.join(", ", owner.names));
+      case NAMESPACE -> "A namespace's is " + EncryptionProperties.KEY_ID + ".";
+    };
   }
 
   /** Below the prefix in any case, or a known name with other dots and dashes. */
@@ -139,37 +160,13 @@ public final class PropertyNames {
         || known.stream().anyMatch(other -> letters(other).equals(letters(name)));
   }
 
-  private static InvalidConfigurationException unknown(
-      String what, String name, List<String> known) {
-    String nearest =
-        known.stream().min(Comparator.comparingInt(other -> distance(name, other))).orElseThrow();
-    return new InvalidConfigurationException(
-        String.format("There is no %s %s", what, name),
-        String.format(
-            "Did you mean %s? Known are %s. A misspelt one would do nothing.",
-            nearest, String.join(", ", known)));
-  }
-
-  /** How many letters must be put in, taken out or exchanged (Levenshtein), dots and case aside. */
-  private static int distance(String one, String other) {
-    String a = letters(one);
-    String b = letters(other);
-    int[] row = new int[b.length() + 1];
-    for (int j = 0; j <= b.length(); j++) {
-      row[j] = j;
-    }
-
-    for (int i = 1; i <= a.length(); i++) {
-      int diagonal = row[0];
-      row[0] = i;
-      for (int j = 1; j <= b.length(); j++) {
-        int exchanged = diagonal + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
-        diagonal = row[j];
-        row[j] = Math.min(exchanged, 1 + Math.min(row[j], row[j - 1]));
-      }
-    }
-
-    return row[b.length()];
+  private static String nearest(String name, List<String> known) {
+    return known.stream()
+        .min(
+            Comparator.comparingInt(
+                other ->
+                    LevenshteinDistance.getDefaultInstance().apply(letters(name), letters(other))))
+        .orElseThrow();
   }
 
   private static String letters(String name) {

@@ -1,8 +1,8 @@
 package io.icebergcrypto.config;
 
 /**
- * What becomes of new statistics files of encrypted tables. One that was written encrypted can be
- * read under each of these.
+ * What happens to new statistics files of encrypted tables. Encrypted ones are readable under every
+ * policy.
  */
 public enum StatisticsPolicy {
   /** None are written. */

@@ -28,31 +28,31 @@ import java.nio.ByteOrder;
  */
 public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
   /** Bytes in front of the first block: the magic and the block length. */
-  public static final int HEADER_LENGTH = 8;
+  static final int HEADER_LENGTH = 8;
 
   /** Bytes that encryption adds to every block: a nonce of 12 and a tag of 16. */
-  public static final int BLOCK_OVERHEAD = 28;
+  static final int BLOCK_OVERHEAD = 28;
 
-  /** Length in bytes of the shortest file there is, that of the empty plaintext. */
-  public static final int MIN_FILE_LENGTH = HEADER_LENGTH + BLOCK_OVERHEAD;
+  /** Length in bytes of the shortest file, that of the empty plaintext. */
+  static final int MIN_FILE_LENGTH = HEADER_LENGTH + BLOCK_OVERHEAD;
 
   /** The block size in bytes that Iceberg's writers use. */
   public static final int ICEBERG_BLOCK_SIZE = 1 << 20;
 
-  /** The largest block size in bytes taken for real; a reader holds one block in memory. */
-  public static final int MAX_BLOCK_SIZE = 64 << 20;
+  /** The largest block size in bytes that is accepted; a reader holds one block in memory. */
+  static final int MAX_BLOCK_SIZE = 64 << 20;
 
   /**
    * Computes the layout of a file.
    *
    * @param header the file's first {@value #HEADER_LENGTH} bytes, or more; fewer only if the file
    *     has no more
-   * @param fileLength the file's length in bytes; for a safe reading the one in its key metadata
+   * @param fileLength the file's length in bytes; preferably the one in its key metadata
    * @param path the file's location, for the error
    * @throws TamperedException if the header is not an AES GCM stream's, or no sequence of blocks
    *     has this length
    */
-  public static Ags1Layout parse(byte[] header, long fileLength, String path) {
+  static Ags1Layout parse(byte[] header, long fileLength, String path) {
     if (header.length < HEADER_LENGTH || fileLength < MIN_FILE_LENGTH) {
       throw tampered(
           path,

@@ -8,7 +8,7 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * Tells what a file is, from its bytes and without a key, on any storage that Iceberg reads.
+ * Recognizes files from their bytes, without a key, on any storage that Iceberg reads.
  *
  * <p>Give it the file as it is stored: an {@code InputFile} of the table's plain FileIO. One that
  * decrypts shows the plaintext.

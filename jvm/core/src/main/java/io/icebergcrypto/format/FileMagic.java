@@ -2,7 +2,7 @@ package io.icebergcrypto.format;
 
 import java.nio.charset.StandardCharsets;
 
-/** What a file is, judged by its first bytes alone; a name's extension is never looked at. */
+/** What a file is, by its first bytes alone; its name does not count. */
 public enum FileMagic {
   /** Parquet with an encrypted footer (Parquet modular encryption, section 5.2). */
   PARE("PARE", "parquet", true),

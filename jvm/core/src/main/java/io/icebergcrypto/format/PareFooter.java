@@ -1,10 +1,20 @@
 package io.icebergcrypto.format;
 
 import io.icebergcrypto.TamperedException;
+import java.io.ByteArrayInputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.apache.parquet.format.AesGcmCtrV1;
+import org.apache.parquet.format.AesGcmV1;
+import org.apache.parquet.format.EncryptionAlgorithm;
+import org.apache.parquet.format.FileCryptoMetaData;
+import shaded.parquet.org.apache.thrift.TConfiguration;
+import shaded.parquet.org.apache.thrift.TException;
+import shaded.parquet.org.apache.thrift.protocol.TCompactProtocol;
+import shaded.parquet.org.apache.thrift.protocol.TProtocolUtil;
+import shaded.parquet.org.apache.thrift.transport.TIOStreamTransport;
 
 /**
  * What the footer of an encrypted Parquet file says in plaintext (Parquet modular encryption,
@@ -42,16 +52,23 @@ public record PareFooter(
   }
 
   /** Bytes at the end of the file behind the footer: its length and the magic. */
-  public static final int TAIL_LENGTH = 8;
+  static final int TAIL_LENGTH = 8;
 
   /** How many bytes of a footer {@link #parse} needs, at most. */
-  public static final int MAX_PARSED_LENGTH = 4096;
+  static final int MAX_PARSED_LENGTH = 4096;
 
   private static final int MAGIC_LENGTH = 4;
   private static final byte[] MAGIC = "PARE".getBytes(StandardCharsets.US_ASCII);
 
   /** Length, nonce and tag around the encrypted FileMetaData. */
   private static final int MODULE_OVERHEAD = 4 + 12 + 16;
+
+  private static final int MAX_NESTING = 16;
+
+  static {
+    // Thrift skips unknown fields by recursion. The setting is of the copy in this project's jar.
+    TProtocolUtil.setMaxSkipDepth(MAX_NESTING);
+  }
 
   /**
    * Reads the footer's length from the end of a file.
@@ -63,7 +80,7 @@ public record PareFooter(
    * @throws TamperedException if the tail is not an encrypted Parquet file's, or the footer does
    *     not fit into the file
    */
-  public static int parseLength(byte[] tail, long fileLength, String path) {
+  static int parseLength(byte[] tail, long fileLength, String path) {
     long most = fileLength - MAGIC_LENGTH - TAIL_LENGTH;
     if (tail.length != TAIL_LENGTH || most <= MODULE_OVERHEAD) {
       throw tampered(
@@ -98,141 +115,89 @@ public record PareFooter(
    *     encrypted module that fills the rest of the footer, or if the former takes more than
    *     {@value #MAX_PARSED_LENGTH} bytes
    */
-  public static PareFooter parse(byte[] footer, int footerLength, long fileLength, String path) {
-    return new FileCryptoMetaData(footer, footerLength, fileLength, path).read();
-  }
-
-  private static TamperedException tampered(String path, long fileLength, String what) {
-    return new TamperedException(
-        String.format(
-            "Not a whole encrypted Parquet file: %s, %d bytes long: %s", path, fileLength, what),
-        FileInspector.DAMAGED_HINT);
-  }
-
-  /** The Thrift structure of that name, read field by field. */
-  private static final class FileCryptoMetaData {
-    private final byte[] footer;
-    private final int footerLength;
-    private final long fileLength;
-    private final String path;
-    private final ThriftCompactReader thrift;
-
-    // Null while the field has not come. A field that comes twice is refused: two readers could
-    // each take another one of them.
-    private Algorithm algorithm;
-    private Integer keyMetadata;
-    private Integer aadPrefix;
-    private Integer aadFileUnique;
-    private Boolean supplyAadPrefix;
-
-    FileCryptoMetaData(byte[] footer, int footerLength, long fileLength, String path) {
-      this.footer =
-          footer.length > MAX_PARSED_LENGTH ? Arrays.copyOf(footer, MAX_PARSED_LENGTH) : footer;
-      this.footerLength = footerLength;
-      this.fileLength = fileLength;
-      this.path = path;
-      this.thrift = new ThriftCompactReader(this.footer, this::malformed);
-    }
-
-    PareFooter read() {
-      thrift.readStruct(this::readField);
-      if (algorithm == null) {
-        throw malformed("it names no encryption algorithm");
-      }
-      checkModule(thrift.position());
-      return new PareFooter(
-          footerLength,
-          algorithm,
-          aadPrefix != null,
-          aadFileUnique == null ? 0 : aadFileUnique,
-          supplyAadPrefix != null && supplyAadPrefix,
-          keyMetadata == null ? 0 : keyMetadata);
-    }
-
-    private void readField(int id, int type) {
-      switch (id) {
-        case 1 -> {
-          expect("encryption_algorithm", type == ThriftCompactReader.STRUCT);
-          thrift.readStruct(this::readAlgorithm);
-          if (algorithm == null) {
-            throw malformed("it names no encryption algorithm");
-          }
-        }
-        case 2 -> keyMetadata = readBinary("key_metadata", type, keyMetadata);
-        default -> thrift.skip(type);
-      }
-    }
-
-    private void readAlgorithm(int id, int type) {
-      if (id != 1 && id != 2) {
-        throw malformed(
-            "encryption algorithm number "
-                + id
-                + ", expected 1 (AES_GCM_V1) or 2 (AES_GCM_CTR_V1)");
-      }
-      expect("the encryption algorithm", type == ThriftCompactReader.STRUCT);
-      once("the encryption algorithm", algorithm);
-      algorithm = id == 1 ? Algorithm.AES_GCM_V1 : Algorithm.AES_GCM_CTR_V1;
-      thrift.readStruct(this::readSetting);
-    }
-
-    private void readSetting(int id, int type) {
-      switch (id) {
-        case 1 -> aadPrefix = readBinary("aad_prefix", type, aadPrefix);
-        case 2 -> aadFileUnique = readBinary("aad_file_unique", type, aadFileUnique);
-        case 3 -> {
-          boolean isTrue = type == ThriftCompactReader.TRUE;
-          expect("supply_aad_prefix", isTrue || type == ThriftCompactReader.FALSE);
-          once("supply_aad_prefix", supplyAadPrefix);
-          supplyAadPrefix = isTrue;
-        }
-        default -> thrift.skip(type);
-      }
-    }
-
-    private int readBinary(String field, int type, Integer before) {
-      expect(field, type == ThriftCompactReader.BINARY);
-      once(field, before);
-      return thrift.skipBinary();
-    }
-
-    /** The encrypted FileMetaData has to fill the footer to its last byte. */
-    private void checkModule(int start) {
-      long expected = (long) footerLength - start - 4;
-      if (expected < MODULE_OVERHEAD - 4 || footer.length - start < 4) {
-        throw malformed(
-            "behind its " + start + " bytes there is no room for the encrypted file metadata");
-      }
-      long found =
-          Integer.toUnsignedLong(
-              ByteBuffer.wrap(footer, start, 4).order(ByteOrder.LITTLE_ENDIAN).getInt());
-      if (found != expected) {
-        throw malformed(
-            String.format(
-                "the encrypted file metadata gives its length as %d bytes, expected %d",
-                found, expected));
-      }
-    }
-
-    private void expect(String field, boolean rightType) {
-      if (!rightType) {
-        throw malformed(field + " has the wrong type");
-      }
-    }
-
-    private void once(String field, Object before) {
-      if (before != null) {
-        throw malformed(field + " is there twice");
-      }
-    }
-
-    private TamperedException malformed(String what) {
-      return tampered(
+  static PareFooter parse(byte[] footer, int footerLength, long fileLength, String path) {
+    int parsed = Math.min(footer.length, MAX_PARSED_LENGTH);
+    ByteArrayInputStream bytes = new ByteArrayInputStream(footer, 0, parsed);
+    FileCryptoMetaData crypto = new FileCryptoMetaData();
+    try {
+      // Parquet's own Util lets Thrift allocate up to 100 MiB for a length that the bytes claim
+      TConfiguration limits = new TConfiguration(parsed, parsed, MAX_NESTING);
+      crypto.read(new TCompactProtocol(new TIOStreamTransport(limits, bytes), parsed, parsed));
+    } catch (TException | RuntimeException e) { // Thrift's generated code throws both
+      throw tampered(
           path,
           fileLength,
           String.format(
-              "its footer of %d bytes does not parse as file crypto metadata: %s",
-              footerLength, what));
+              "its footer of %d bytes does not parse as file crypto metadata", footerLength),
+          e);
     }
+
+    int rest = bytes.available();
+    checkModule(ByteBuffer.wrap(footer, parsed - rest, rest), footerLength, fileLength, path);
+    byte[] keyMetadata = crypto.getKey_metadata();
+    EncryptionAlgorithm algorithm = crypto.getEncryption_algorithm();
+    if (algorithm.isSetAES_GCM_V1()) {
+      AesGcmV1 gcm = algorithm.getAES_GCM_V1();
+      return new PareFooter(
+          footerLength,
+          Algorithm.AES_GCM_V1,
+          gcm.isSetAad_prefix(),
+          length(gcm.getAad_file_unique()),
+          gcm.isSupply_aad_prefix(),
+          length(keyMetadata));
+    } else if (algorithm.isSetAES_GCM_CTR_V1()) {
+      AesGcmCtrV1 ctr = algorithm.getAES_GCM_CTR_V1();
+      return new PareFooter(
+          footerLength,
+          Algorithm.AES_GCM_CTR_V1,
+          ctr.isSetAad_prefix(),
+          length(ctr.getAad_file_unique()),
+          ctr.isSupply_aad_prefix(),
+          length(keyMetadata));
+    }
+
+    throw tampered(path, fileLength, "its footer names no known encryption algorithm");
+  }
+
+  /** The encrypted FileMetaData has to fill the footer to its last byte. */
+  private static void checkModule(ByteBuffer rest, int footerLength, long fileLength, String path) {
+    int start = rest.position();
+    long expected = (long) footerLength - start - 4;
+    if (expected < MODULE_OVERHEAD - 4 || rest.remaining() < 4) {
+      throw tampered(
+          path,
+          fileLength,
+          String.format(
+              "behind the first %d bytes of its footer of %d bytes there is no room for the"
+                  + " encrypted file metadata",
+              start, footerLength));
+    }
+
+    int found = rest.order(ByteOrder.LITTLE_ENDIAN).getInt();
+    if (found != expected) {
+      throw tampered(
+          path,
+          fileLength,
+          String.format(
+              "the encrypted file metadata in its footer gives its length as %d bytes, expected %d",
+              Integer.toUnsignedLong(found), expected));
+    }
+  }
+
+  private static int length(byte[] bytes) {
+    return bytes == null ? 0 : bytes.length;
+  }
+
+  private static TamperedException tampered(String path, long fileLength, String what) {
+    return tampered(path, fileLength, what, null);
+  }
+
+  private static TamperedException tampered(
+      String path, long fileLength, String what, Exception cause) {
+    return new TamperedException(
+        String.format(
+            "Not a whole encrypted Parquet file: %s, %d bytes long: %s", path, fileLength, what),
+        FileInspector.DAMAGED_HINT,
+        cause);
   }
 }

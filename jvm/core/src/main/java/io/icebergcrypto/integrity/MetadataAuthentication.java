@@ -1,7 +1,8 @@
 package io.icebergcrypto.integrity;
 
 /**
- * Whether somebody who writes to the storage would be noticed when he changes a table's metadata.
+ * Whether a change to a table's metadata would be noticed that somebody with access to the storage
+ * makes.
  *
  * @param authenticated whether each load checks the metadata
  * @param detail by what, or why not

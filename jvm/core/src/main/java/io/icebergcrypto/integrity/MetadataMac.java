@@ -23,32 +23,32 @@ import org.apache.iceberg.TableMetadataParser;
 
 /**
  * The message authentication code of a table's metadata, as the table property {@code
- * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<code in hex>.<id of the
+ * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<MAC in hex>.<id of the
  * KEK>}.
  *
- * <p>The code is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the
- * place of the metadata file (folder and version) and the file's own JSON, this one property left
- * out. So members that the signer's Iceberg knows and the reader's does not are authenticated, too.
- * Its key is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter
- * mode, one block), with the table's UUID as the context: nobody makes a code without the KMS's
- * consent, and the code of one table is not valid for another.
+ * <p>The MAC is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the place
+ * of the metadata file (folder and version) and the file's own JSON, this one property left out. So
+ * members that the signer's Iceberg knows and the reader's does not are authenticated, too. Its key
+ * is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter mode,
+ * one block), with the table's UUID as the context: nobody makes a MAC without the KMS's consent,
+ * and that of one table is not valid for another.
  *
  * @param format how it was made
- * @param version the number in the name of the metadata file that the code was made for
- * @param code 32 bytes
- * @param kekId the key id, in {@code encryption-keys}, of the KEK that the code's key comes from
+ * @param version the number in the name of the metadata file that the MAC was made for
+ * @param mac 32 bytes
+ * @param kekId the key id, in {@code encryption-keys}, of the KEK that the MAC's key comes from
  */
-public record MetadataMac(Format format, int version, byte[] code, String kekId) {
-  /** Table property: the code. Only commits of this catalog set it. */
-  public static final String PROPERTY = EncryptionProperties.METADATA_MAC;
+record MetadataMac(Format format, int version, byte[] mac, String kekId) {
+  /** Table property: the MAC. Only commits of this catalog set it. */
+  static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
   private static final String ALGORITHM = "HmacSHA256";
   private static final String PROPERTIES = "properties";
   private static final Pattern SYNTAX =
       Pattern.compile("(v1|v2\\.hmac-sha256)\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
 
-  /** Ways to make a code. The last one is for new ones; all are checked. */
-  public enum Format {
+  /** Ways to make a MAC. The last one is for new ones; all are checked. */
+  enum Format {
     /** Over {@link TableMetadataParser#toJson}; empty top-level members are left out. */
     V1("v1", "io.icebergcrypto table metadata authentication v1"),
 
@@ -65,7 +65,7 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
   }
 
   /** Reads the property's value; null when it is not one. */
-  public static MetadataMac parse(String value) {
+  static MetadataMac parse(String value) {
     Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
         ? new MetadataMac(
@@ -77,12 +77,12 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
   }
 
   /** The property's value. */
-  public String value() {
-    return format.tag + "." + version + "." + HexFormat.of().formatHex(code) + "." + kekId;
+  String value() {
+    return format.tag + "." + version + "." + HexFormat.of().formatHex(mac) + "." + kekId;
   }
 
   /**
-   * Derives the key of a table's codes.
+   * Derives the key of a table's MACs.
    *
    * @param format each has keys of its own
    * @param kek the bytes of the KEK; the caller overwrites them
@@ -92,14 +92,14 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
     byte[] bytes = new byte[kek.remaining()];
     kek.duplicate().get(bytes);
     try {
-      Mac mac = Mac.getInstance(ALGORITHM);
-      mac.init(new SecretKeySpec(bytes, ALGORITHM));
-      mac.update(new byte[] {0, 0, 0, 1}); // the block's number
-      mac.update(format.label);
-      mac.update((byte) 0);
-      mac.update(uuid.getBytes(StandardCharsets.UTF_8));
-      mac.update(new byte[] {0, 0, 1, 0}); // 256 bits
-      return new SecretKeySpec(mac.doFinal(), ALGORITHM);
+      Mac hmac = Mac.getInstance(ALGORITHM);
+      hmac.init(new SecretKeySpec(bytes, ALGORITHM));
+      hmac.update(new byte[] {0, 0, 0, 1}); // the block's number
+      hmac.update(format.label);
+      hmac.update((byte) 0);
+      hmac.update(uuid.getBytes(StandardCharsets.UTF_8));
+      hmac.update(new byte[] {0, 0, 1, 0}); // 256 bits
+      return new SecretKeySpec(hmac.doFinal(), ALGORITHM);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
     } finally {
@@ -108,20 +108,20 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
   }
 
   /**
-   * Makes the code of a document at a place.
+   * Makes the MAC of a document at a place.
    *
-   * @param document the metadata file's JSON, with another code or none; it stays as it is
+   * @param document the metadata file's JSON, with another MAC or none; it stays as it is
    */
   static MetadataMac of(
       Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
     try {
-      Mac mac = Mac.getInstance(ALGORITHM);
-      mac.init(key);
-      mac.update(
+      Mac hmac = Mac.getInstance(ALGORITHM);
+      hmac.init(key);
+      hmac.update(
           StandardCharsets.UTF_8
               .newEncoder() // half of a surrogate pair is an error, not a question mark
               .encode(CharBuffer.wrap(authenticated(format, document, place))));
-      return new MetadataMac(format, place.version(), mac.doFinal(), kekId);
+      return new MetadataMac(format, place.version(), hmac.doFinal(), kekId);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it has text that is no Unicode", e);
     } catch (GeneralSecurityException e) {
@@ -129,27 +129,27 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
     }
   }
 
-  /** Whether this is the code of a document at a place. */
+  /** Whether this is the MAC of a document at a place. */
   boolean matches(JsonObject document, MetadataPlace place, SecretKeySpec key) {
     try {
-      return MessageDigest.isEqual(code, of(format, document, place, key, kekId).code());
+      return MessageDigest.isEqual(mac, of(format, document, place, key, kekId).mac());
     } catch (IllegalArgumentException e) {
       return false;
     }
   }
 
-  /** A document's metadata with this code in its properties, as a reader of the file will have. */
+  /** A document's metadata with this MAC in its properties, as a reader of the file will have. */
   TableMetadata addTo(JsonObject document) {
-    JsonObject properties = withoutCode(document).getAsJsonObject(PROPERTIES);
+    JsonObject properties = withoutMac(document).getAsJsonObject(PROPERTIES);
     properties.addProperty(PROPERTY, value());
     JsonObject signed = copy(document);
     signed.add(PROPERTIES, properties);
     return TableMetadataParser.fromJson(signed.toString());
   }
 
-  /** What the code is made over. */
+  /** What the MAC is made over. */
   private static String authenticated(Format format, JsonObject document, MetadataPlace place) {
-    JsonObject metadata = withoutCode(document);
+    JsonObject metadata = withoutMac(document);
     if (format == Format.V1) {
       metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
     }
@@ -161,7 +161,7 @@ public record MetadataMac(Format format, int version, byte[] code, String kekId)
     return CanonicalJson.canonical(all);
   }
 
-  private static JsonObject withoutCode(JsonObject document) {
+  private static JsonObject withoutMac(JsonObject document) {
     JsonObject copy = copy(document);
     if (document.get(PROPERTIES) instanceof JsonObject properties) {
       JsonObject others = copy(properties);

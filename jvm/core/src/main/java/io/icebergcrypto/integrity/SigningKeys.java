@@ -23,8 +23,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * The keys of a table's {@link MetadataMac}s, derived from its KEKs. The newest KEK signs while it
- * lives; an older one, or one past its life, vouches for nothing. All of it rests on the KMS: who
- * may not use the master key must not be able to make a KEK that it unwraps.
+ * lives; an older one, or one past its life, vouches for nothing. All of it rests on the KMS:
+ * nobody without the use of the master key may be able to make a KEK that it unwraps.
  */
 public final class SigningKeys {
   private static final Comparator<EncryptedKey> BY_AGE = Comparator.comparingLong(Kek::madeAt);
@@ -45,11 +45,11 @@ public final class SigningKeys {
    *
    * @throws InvalidConfigurationException before anything is asked of the KMS
    */
-  public void requireAuthenticatedWrapping(String keyId) {
+  void requireAuthenticatedWrapping(String keyId) {
     requireAuthenticatedWrapping(tableName, keyId, kms.get());
   }
 
-  /** The same, of a table that is yet to be. */
+  /** The same for a table that does not exist yet. */
   public static void requireAuthenticatedWrapping(
       String tableName, String keyId, KeyManagementClient kms) {
     if (kms instanceof AuthenticatedWrapping client && client.authenticatesWrapping(keyId)) {
@@ -70,8 +70,8 @@ public final class SigningKeys {
         .inTable(tableName);
   }
 
-  /** The KEK that signs; empty when none lives, and a new one is to be made. */
-  public static Optional<EncryptedKey> live(TableMetadata metadata, String keyId) {
+  /** The KEK that signs; empty when none lives and a new one must be made. */
+  static Optional<EncryptedKey> live(TableMetadata metadata, String keyId) {
     long now = Math.max(System.currentTimeMillis(), metadata.lastUpdatedMillis());
     return newest(metadata, keyId).filter(kek -> Kek.lives(kek, now));
   }
@@ -82,7 +82,7 @@ public final class SigningKeys {
   }
 
   /** The KEK of an id. */
-  public static Optional<EncryptedKey> find(TableMetadata metadata, String keyId, String kekId) {
+  static Optional<EncryptedKey> find(TableMetadata metadata, String keyId, String kekId) {
     return metadata.encryptionKeys().stream()
         .filter(key -> key.keyId().equals(kekId) && Objects.equals(key.encryptedById(), keyId))
         .findFirst();
@@ -107,7 +107,7 @@ public final class SigningKeys {
         .max(BY_AGE);
   }
 
-  /** The key of codes of a format, from a KEK; one call of the KMS where that is not in memory. */
+  /** The key of MACs of a format, from a KEK; one call of the KMS where that is not in memory. */
   SecretKeySpec keyOf(MetadataMac.Format format, TableMetadata metadata, EncryptedKey kek) {
     // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
     String name =

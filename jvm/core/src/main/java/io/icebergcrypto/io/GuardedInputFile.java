@@ -44,7 +44,7 @@ final class GuardedInputFile implements InputFile {
   /**
    * Opens the file.
    *
-   * @throws PlaintextException when it is a file of the table: it should have a key
+   * @throws PlaintextException when it is part of the data, and so should have a key
    */
   @Override
   public SeekableInputStream newStream() {

@@ -38,9 +38,9 @@ final class GuardedOutputFile implements OutputFile {
   }
 
   /**
-   * Makes the file.
+   * Creates the file.
    *
-   * @throws PlaintextException by the stream's first bytes; nothing is in the storage then
+   * @throws PlaintextException once the first bytes are written; nothing is in the storage then
    */
   @Override
   public PositionOutputStream create() {
@@ -83,7 +83,7 @@ final class GuardedOutputFile implements OutputFile {
     @Override
     public void write(int b) throws IOException {
       if (refusal != null) {
-        throw refusal; // as often as a writer tries, which may do so while it closes
+        throw refusal; // at each attempt: a writer may try again while it closes
       }
 
       if (out != null) {

@@ -20,12 +20,12 @@ import org.apache.iceberg.io.SeekableInputStream;
 /**
  * Encrypts and decrypts statistics files, which Iceberg opens by path alone: each is one AES GCM
  * stream, whatever its content. The Iceberg specification keeps the key metadata of such a file in
- * its entry of the table metadata, which Iceberg 1.12 neither reads nor writes. So it is where that
- * of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the path as a
- * property of the entry. Other readers do not look at it.
+ * its entry of the table metadata, which Iceberg 1.12 neither reads nor writes. So it is kept where
+ * that of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the path as a
+ * property of the entry. Other readers ignore it.
  */
 final class StatisticsFiles {
-  /** The property of a key entry that says which file it belongs to. */
+  /** The property of a key entry that names its file. */
   static final String PATH = "statistics-path";
 
   // Iceberg's names: <snapshot id>-<UUID>.stats, partition-stats-<snapshot id>-<UUID>.parquet
@@ -38,12 +38,12 @@ final class StatisticsFiles {
     this.manager = manager;
   }
 
-  /** Whether a file is one of statistics, by its name. */
+  /** Whether a file is a statistics file, by its name. */
   static boolean isNamed(String path) {
     return NAME.matcher(path).matches();
   }
 
-  /** The refusal where the manager, which has the keys, is not at hand. */
+  /** The refusal on executors, where there is no manager, and so no key. */
   static IcebergCryptoException onDriverOnly(String tableName, String path) {
     return new NotSupportedException(
             String.format("statistics file %s is opened on an executor", path),
@@ -51,7 +51,7 @@ final class StatisticsFiles {
         .inTable(tableName);
   }
 
-  /** The refusal to write any. */
+  /** The refusal to write a statistics file. */
   static IcebergCryptoException refused(String tableName, String path) {
     return new NotSupportedException(
             String.format("statistics file %s would hold column values in plaintext", path),
@@ -101,7 +101,7 @@ final class StatisticsFiles {
       return stored.location();
     }
 
-    /** The file as stored: whoever has just written it asks for its size, which is that one. */
+    /** The file as stored: after writing, its size is asked for, and that is the stored one. */
     @Override
     public InputFile toInputFile() {
       return stored.toInputFile();
@@ -150,7 +150,7 @@ final class StatisticsFiles {
 
     @Override
     public void close() throws IOException {
-      if (!closed) { // Parquet closes twice, and a stream's last block is written once
+      if (!closed) { // Parquet closes twice, but the last block is written once
         this.closed = true;
         stream.close();
         manager.registerStatistics(
@@ -161,7 +161,7 @@ final class StatisticsFiles {
 
   /**
    * Not a {@link org.apache.iceberg.encryption.NativeEncryptionInputFile}: Parquet would look for
-   * its own encryption, which is not in there.
+   * its own encryption, and there is none.
    */
   private record Decrypted(TableEncryptionManager manager, InputFile stored, String keyId)
       implements InputFile {
@@ -199,7 +199,7 @@ final class StatisticsFiles {
     }
   }
 
-  /** Iceberg decrypts the entries of manifest lists; one of a statistics file is the same. */
+  /** Iceberg decrypts the entries of manifest lists, and a statistics file's entry is alike. */
   private record KeyEntry(String location, String encryptionKeyID) implements ManifestListFile {
     @Override
     public ByteBuffer decryptKeyMetadata(EncryptionManager em) {

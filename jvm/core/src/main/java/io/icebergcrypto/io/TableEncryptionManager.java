@@ -30,15 +30,15 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 
 /**
- * A table's encryption manager that many threads may use, and that learns the keys of later commits
- * as long as the table's operations live. Iceberg's own is made anew at every refresh: whoever kept
- * an older one, or its FileIO, then meets manifest lists whose keys it does not know.
+ * A thread-safe encryption manager of one table, which learns the keys of later commits as long as
+ * the table's operations live. Iceberg's own is replaced at every refresh: code that kept an older
+ * one, or its FileIO, then meets manifest lists whose keys it does not know.
  *
- * <p>The keys are in a map of the superclass that is not made for threads. Whatever reads it takes
- * the read lock, as {@link TableFileIO} and {@link StatisticsFiles} do by {@link
- * #decryptKeyMetadata}; whatever adds or removes keys takes the write lock. A KEK is asked of the
- * KMS under the lock, when it is first needed: readers do not wait for each other then, and who
- * learns or registers keys waits for a KEK that it needs next.
+ * <p>The keys are in a map of the superclass that is not thread-safe. All that reads it takes the
+ * read lock, as {@link TableFileIO} and {@link StatisticsFiles} do by {@link #decryptKeyMetadata};
+ * all that adds or removes keys takes the write lock. The KMS is asked for a KEK under the lock,
+ * when the KEK is first needed: readers do not wait for each other then, but learning and
+ * registering keys wait for it.
  *
  * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
  * needs the same annotation.
@@ -46,8 +46,8 @@ import org.apache.iceberg.io.OutputFile;
 @DefaultSerializer(JavaSerializer.class)
 public class TableEncryptionManager extends StandardEncryptionManager {
   /**
-   * How long a key is known once the table's metadata has it no more: for who reads or commits on
-   * older metadata, as expire_snapshots does when it looks for the files to delete.
+   * How long a key stays known after it has left the table's metadata. Older metadata is still read
+   * and committed on, as when expire_snapshots looks for the files to delete.
    */
   static final Duration REMEMBERED = Duration.ofHours(1);
 
@@ -95,7 +95,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   /**
    * Learns from newer table metadata, and forgets keys that were in none for an hour.
    *
-   * @param keys all keys of the metadata; those already known stay as they are
+   * @param keys all keys of the metadata; known ones are not replaced
    * @param newDataKeyLength the length of new DEKs and KEKs in bytes: 16, 24 or 32
    */
   public final void learn(Collection<EncryptedKey> keys, int newDataKeyLength) {
@@ -153,9 +153,9 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   }
 
   /**
-   * Decrypts the key metadata of a manifest list, or of what has its key where these have theirs.
+   * Decrypts the key metadata of a manifest list, or of a statistics file, whose entry is alike.
    *
-   * @throws RuntimeException of Iceberg's, when its key is not known or does not decrypt
+   * @throws RuntimeException Iceberg's own, when the key is not known or does not decrypt
    */
   final ByteBuffer decryptKeyMetadata(ManifestListFile list) {
     lock.readLock().lock();
@@ -167,9 +167,9 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   }
 
   /**
-   * The key entry of a statistics file, of one that is not committed yet, too.
+   * The key entry of a statistics file, committed or not.
    *
-   * @return null when the file is not encrypted, or not one of the table
+   * @return null when the file is not encrypted, or not of this table
    */
   public EncryptedKey statisticsKey(String path) {
     return statistics.get(path);
@@ -183,11 +183,11 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   private void learnStatistics(EncryptedKey key) {
     String path = statisticsPath(key);
     if (path != null) {
-      statistics.put(path, key); // newer metadata may have the file written anew
+      statistics.put(path, key); // the file may have been written again
     }
   }
 
-  /** One of the keys that this manager knows, by its id; null when it does not know it. */
+  /** The key of this id; null when it is not known. */
   public EncryptedKey key(String keyId) {
     lock.readLock().lock();
     try {
@@ -197,7 +197,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /** The file is going to be encrypted: it is taken out of {@link PlaintextGuard}'s guard. */
+  /** Encrypts a file. That takes it out of {@link PlaintextGuard}'s guard. */
   @Override
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
     OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
@@ -209,8 +209,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
 
   /**
    * The file as an AES GCM stream or, for Parquet, as it is stored. Reading throws {@link
-   * io.icebergcrypto.TamperedException}, which names table and file, where storage has fewer or
-   * more bytes than the table's metadata says, or others. No request is made for it.
+   * io.icebergcrypto.TamperedException}, which names table and file, where the storage has other
+   * bytes, or fewer or more, than the table's metadata says. That costs no request of its own.
    */
   @Override
   public NativeEncryptionInputFile decrypt(EncryptedInputFile encrypted) {
@@ -264,7 +264,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /** Iceberg's own manager, for the length that the superclass was not made with. */
+  /** Iceberg's own manager, for a key length other than the superclass's. */
   private StandardEncryptionManager ofLength(int length, List<EncryptedKey> keks) {
     return new StandardEncryptionManager(
         keks, tableKeyId, length, new TableKmsClient(tableName, kms));

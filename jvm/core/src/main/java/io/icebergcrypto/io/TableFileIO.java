@@ -21,13 +21,13 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
- * An encrypted table's FileIO: Iceberg's, which decrypts, but for manifest lists. Their keys are in
- * the metadata's {@code encryption-keys}, which the table's manager learns while others read: it
- * decrypts them under its lock. Iceberg meets a key that somebody removed or exchanged with a
+ * An encrypted table's FileIO. Iceberg's decrypts all files but manifest lists: their keys are in
+ * the metadata's {@code encryption-keys}, which the table's manager learns while others read, so it
+ * decrypts them under its lock. Where a key was removed or exchanged, Iceberg throws a
  * NullPointerException or a bare "GCM tag check failed"; here the error says what is wrong.
  *
- * <p>Kryo, where Spark uses it, is told to leave this class to Java's serialization, which it would
- * not know to replace. Without Kryo on the class path the annotation is not there.
+ * <p>Where Spark uses Kryo, the annotation leaves this class to Java's serialization: Kryo does not
+ * know {@code writeReplace}. Without Kryo on the class path the JVM ignores it.
  */
 @DefaultSerializer(JavaSerializer.class)
 public class TableFileIO implements FileIO {
@@ -42,8 +42,8 @@ public class TableFileIO implements FileIO {
   /**
    * Makes the FileIO of a table.
    *
-   * @param storage gives stored bytes; whole folders and many files at once are its business
-   * @param guarded the storage for single files, which may refuse those without a key
+   * @param storage gives stored bytes, and lists and deletes whole folders and many files at once
+   * @param guarded the storage for single files, which may refuse plaintext files
    */
   public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
     EncryptingFileIO io = EncryptingFileIO.combine(guarded, manager);
@@ -66,7 +66,7 @@ public class TableFileIO implements FileIO {
   /**
    * Opens a manifest list.
    *
-   * @throws TamperedException when the metadata has no key for it, or another one
+   * @throws TamperedException when the metadata has no key for it, or a wrong one
    */
   @Override
   public InputFile newInputFile(ManifestListFile list) {
@@ -123,7 +123,7 @@ public class TableFileIO implements FileIO {
     return manager().key(id);
   }
 
-  /** The one that the FileIO has: a field of its own would travel to executors a second time. */
+  /** Iceberg's FileIO has it: in a field here it would travel to executors a second time. */
   private TableEncryptionManager manager() {
     return (TableEncryptionManager) io.encryptionManager();
   }

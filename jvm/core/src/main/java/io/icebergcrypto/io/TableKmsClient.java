@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** The catalog's KMS client as one table uses it: its errors and its log name the table. */
+/** The catalog's KMS client for one table: its errors and its log name the table. */
 final class TableKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 

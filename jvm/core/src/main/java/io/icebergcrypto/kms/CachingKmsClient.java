@@ -3,6 +3,7 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.Resilience;
@@ -54,8 +55,8 @@ public final class CachingKmsClient
   /**
    * Puts the decorator in front of a client.
    *
-   * @param authenticatedWrapping what the user says of a client that does not say it itself
-   * @param application the id that requests tell; null: none
+   * @param authenticatedWrapping what the user says about a client that does not say it itself
+   * @param application the id that requests carry; null: none
    */
   CachingKmsClient(
       KeyManagementClient client,
@@ -91,7 +92,7 @@ public final class CachingKmsClient
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
   }
 
-  /** The client's own word; else the user's, and without that no. */
+  /** What the client says; else what the user says, or no. */
   @Override
   public boolean authenticatesWrapping(String wrappingKeyId) {
     return client instanceof AuthenticatedWrapping knows
@@ -99,7 +100,7 @@ public final class CachingKmsClient
         : authenticatedWrapping;
   }
 
-  /** The client's own word; one that says nothing does not. */
+  /** What the client says; one that says nothing does not. */
   @Override
   public boolean bindsTable() {
     return client instanceof TableBinding binding && binding.bindsTable();
@@ -176,7 +177,7 @@ public final class CachingKmsClient
     return client.toString();
   }
 
-  public LocalKms local() {
+  LocalKms local() {
     LocalKms here = local;
     if (here == null || here.isClosed()) {
       KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();
@@ -215,11 +216,11 @@ public final class CachingKmsClient
             return KmsCaller.as(application, operation);
           } catch (RuntimeException | LinkageError e) {
             here.metrics().failed();
-            LinkageError library = KmsClients.linkageError(e);
+            LinkageError library = KmsType.linkageError(e);
             IcebergCryptoException typed =
                 library == null
                     ? typed((RuntimeException) e, what, wrappingKeyId)
-                    : KmsClients.missingLibrary(client.getClass().getName(), library);
+                    : KmsType.missingLibrary(client.getClass().getName(), library);
             outcome = typed.getClass().getSimpleName();
             throw typed;
           } finally {
@@ -231,7 +232,7 @@ public final class CachingKmsClient
     return here.resilience().call(attempt, toString(), wrappingKeyId);
   }
 
-  /** One line a call, without what went over. Key ids and names may be anybody's text. */
+  /** One line a call, without keys. Key ids and names may be any text. */
   private void log(String what, String wrappingKeyId, long nanos, String outcome) {
     if (LOG.isDebugEnabled()) {
       LOG.debug(
@@ -261,11 +262,9 @@ public final class CachingKmsClient
 
     String problem =
         String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause instanceof IOException || cause instanceof UncheckedIOException) {
-        return new KmsUnavailableException(
-            problem, "Check that the KMS runs and can be reached from this host.", error);
-      }
+    if (Causes.any(error, e -> e instanceof IOException || e instanceof UncheckedIOException)) {
+      return new KmsUnavailableException(
+          problem, "Check that the KMS runs and can be reached from this host.", error);
     }
 
     return new IcebergCryptoException(

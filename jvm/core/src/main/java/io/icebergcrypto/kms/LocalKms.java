@@ -13,11 +13,11 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * What all copies of one catalog's client share in this JVM: the client, with its login and
  * connections; the cache, the counters and the circuit breakers.
  *
- * <p>Spark closes no catalog, and executors are told of no end. So what was not used for as long as
- * keys may be kept, and ten minutes at least, is closed and forgotten; who comes back to it makes
- * it anew.
+ * <p>Spark does not close catalogs, and executors are not told when a session ends. So what was not
+ * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the
+ * next use makes it anew.
  */
-public final class LocalKms {
+final class LocalKms {
   private static final long IDLE_MIN_MS = 600_000L;
   private static final ConcurrentMap<String, LocalKms> BY_ID = new ConcurrentHashMap<>();
 
@@ -43,9 +43,9 @@ public final class LocalKms {
   }
 
   /**
-   * The one of an id in this JVM, made from the given where there is none.
+   * The instance of an id in this JVM; it is made when there is none.
    *
-   * @param metrics go on from a predecessor that was closed
+   * @param metrics the counters of a predecessor that was closed; they go on
    */
   static LocalKms of(
       String id,
@@ -63,7 +63,7 @@ public final class LocalKms {
   }
 
   /** How many there are in this JVM. */
-  public static int count() {
+  static int count() {
     return BY_ID.size();
   }
 
@@ -83,7 +83,7 @@ public final class LocalKms {
     return resilience;
   }
 
-  public boolean isClosed() {
+  boolean isClosed() {
     return closed;
   }
 
@@ -98,8 +98,8 @@ public final class LocalKms {
     client.close();
   }
 
-  /** What happens by itself after a while: closes this if it was not used for so long. */
-  public void closeIfIdle(long idleMs) {
+  /** Closes this if it was not used for so long; a timer calls it. */
+  void closeIfIdle(long idleMs) {
     if (closed) {
       return;
     }
@@ -124,11 +124,10 @@ public final class LocalKms {
   }
 
   /**
-   * Whether a closed client works when it is used again. Ours do; but Vault's keeps its token alive
-   * for as long as somebody holds it, and would lose it. Of a user's own class nobody knows.
+   * Whether a closed client works when it is used again. Ours do, if their configuration says so;
+   * of a user's own class that is not known.
    */
   private boolean startsAgain() {
-    return client.getClass().getPackageName().equals(LocalKms.class.getPackageName())
-        && !(client instanceof VaultKmsClient);
+    return client instanceof ConfiguredKmsClient ours && ours.mayCloseWhenIdle();
   }
 }

@@ -1,5 +1,11 @@
 /**
- * Where master keys are: one class a KMS, and the decorator that every client goes through. A
- * client wraps and unwraps KEKs under a master key that never leaves its KMS.
+ * Where master keys are. A client wraps and unwraps KEKs under a master key that never leaves its
+ * KMS; {@link io.icebergcrypto.kms.KmsClients} makes the one that a catalog names, and puts it
+ * behind {@link io.icebergcrypto.kms.CachingKmsClient}.
+ *
+ * <p>A layer uses only those after it: this package with the clients' public names; a package for
+ * each KMS ({@code vault}, {@code aws}, {@code gcp}, {@code azure}, {@code pkcs11}, {@code
+ * keystore}), of which none uses another; {@code http} and {@code blob}; {@code call}; {@code
+ * config}.
  */
 package io.icebergcrypto.kms;

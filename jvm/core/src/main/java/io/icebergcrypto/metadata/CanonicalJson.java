@@ -21,12 +21,12 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 
 /**
- * JSON of table metadata, with all that stands there: members that this Iceberg does not know, and
- * numbers as they were written. Two documents that differ in anything but white space, the order of
- * names and how a character is escaped have two canonical forms.
+ * The canonical form of table metadata in JSON, with all that the file holds: members that this
+ * Iceberg does not know, and numbers as they were written. Two documents that differ in anything
+ * but white space, the order of names and how a character is escaped have two canonical forms.
  */
 public final class CanonicalJson {
-  /** More than any metadata has, and far from what a stack holds. */
+  /** More than any metadata has, and far less than would overflow the stack. */
   private static final int MAX_DEPTH = 200;
 
   private CanonicalJson() {}
@@ -34,9 +34,9 @@ public final class CanonicalJson {
   /**
    * Reads a document.
    *
-   * @throws IllegalArgumentException when it is no JSON object, is nested too deeply, or an object
-   *     in it has two members of one name, of which one reader might take the first and another the
-   *     last
+   * @throws IllegalArgumentException when it is not a JSON object, is nested too deeply, or an
+   *     object in it has two members of one name, of which one reader might take the first and
+   *     another the last
    */
   public static JsonObject parse(String text) {
     try (JsonReader in = new JsonReader(new StringReader(text))) {

@@ -26,9 +26,9 @@ import org.apache.iceberg.view.ViewMetadataParser;
 
 /**
  * The storage of a catalog behind that loads metadata with many retries (JDBC and Glue: 20, in 90
- * seconds). They help when the storage fails, and not when the file is no metadata: so a file that
- * a thread opens again soon is parsed here first, and what cannot be is an error that Iceberg does
- * not retry. Only the catalog behind works with this; tables get the storage below.
+ * seconds). Retries help when the storage fails, but not when the file is not metadata. So when a
+ * thread soon opens a file again, this parses it first, and raises an error that Iceberg does not
+ * retry if that fails. Only the catalog behind uses this; tables get the storage below.
  */
 public final class FailFastFileIO implements SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
@@ -146,7 +146,7 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
     }
   }
 
-  /** A metadata file that says so itself when it cannot be parsed. */
+  /** A metadata file that is parsed when it is opened for the second time. */
   private record MetadataInputFile(InputFile file) implements InputFile {
     @Override
     public long getLength() {
@@ -163,7 +163,7 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
       return again ? parsed().newStream() : file.newStream();
     }
 
-    /** The file, or Iceberg's sign that no retry helps. A storage that fails may be tried again. */
+    /** The file, or an error that Iceberg does not retry. Failures of the storage are retried. */
     private InputFile parsed() {
       byte[] bytes;
       try (InputStream in = file.newStream()) {

@@ -5,22 +5,23 @@ import io.icebergcrypto.TamperedException;
 import java.util.function.Supplier;
 
 /**
- * The hash of metadata.json that Iceberg keeps in the Hive metastore, beside the file's name, for
- * encrypted tables. Its error names no table, and is given one.
+ * Loads again what does not match its hash. For encrypted tables Iceberg keeps the hash of
+ * metadata.json in the Hive metastore, beside the file's name, and compares them on each load.
  *
- * <p>Name and hash are two rows of the metastore's database, read in one call of the metastore, and
- * changed by commits of others meanwhile. Sessions under load were seen to get those of two
- * commits: so Iceberg's error is a reason to look again. What does not match is never handed out.
+ * <p>Name and hash are two rows of the metastore's database. One call reads both, but a commit may
+ * change them in between: under load, sessions were seen to get those of two commits. So the error
+ * of a mismatch is a reason to load again. What does not match is never handed out, and the errors
+ * that remain name the table.
  */
 public final class HashMismatchRetry {
   private static final String OF_ICEBERG = "might have been modified"; // HMSTablePropertyHelper's
 
-  /** How long to wait before each further look, in milliseconds. */
+  /** How long to wait before each further load, in milliseconds. */
   private static final int[] LOOK_AGAIN_MS = {10, 20, 40, 80, 160};
 
   private HashMismatchRetry() {}
 
-  /** Loads a table, or anew when name and hash are of two commits. */
+  /** Loads a table, again when name and hash are of two commits. */
   public static <T> T checked(String tableName, Supplier<T> load) {
     return checked(tableName, load, load);
   }
@@ -29,8 +30,8 @@ public final class HashMismatchRetry {
    * Loads a table or its metadata.
    *
    * @param again reads both name and hash again
-   * @throws TamperedException when the metadata is not what the metastore has the hash of, however
-   *     often one looks, or cannot be read as metadata
+   * @throws TamperedException when the metadata still does not match the metastore's hash after the
+   *     last load, or cannot be parsed
    */
   public static <T> T checked(String tableName, Supplier<T> load, Supplier<T> again) {
     Supplier<T> look = load;

@@ -14,7 +14,7 @@ import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** The first KEK of a table, made as Iceberg's manager would make it with the first snapshot. */
+/** KEKs in a table's metadata: their age, and new ones, made as Iceberg's manager makes them. */
 public final class Kek {
   /** The property of a KEK's entry that says when it was made; Iceberg's name. */
   public static final String TIMESTAMP = "KEY_TIMESTAMP";
@@ -34,7 +34,7 @@ public final class Kek {
     }
   }
 
-  /** Whether a KEK is to be used at a time, in milliseconds of the epoch. */
+  /** Whether a KEK may encrypt and sign at a time, in milliseconds since the epoch. */
   public static boolean lives(EncryptedKey kek, long atMs) {
     return madeAt(kek) > atMs - LIFE_MS;
   }

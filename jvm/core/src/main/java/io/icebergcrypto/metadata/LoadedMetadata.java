@@ -5,12 +5,12 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 
 /**
- * A table's metadata as the operations of the catalog behind load it. All that decorates the same
- * operations shares one of these: they are not made for two threads, one of which would compare the
- * file that it read with the hash that the other did.
+ * A table's metadata as the operations of the catalog behind load it. Whatever decorates the same
+ * operations shares one instance: Iceberg's operations are not thread-safe, and one thread could
+ * compare the file that it read with the hash that another read.
  *
- * <p>After a refresh that failed, Iceberg's operations hand out what they read as if it were
- * checked (Hive's compare the hash last): it is refreshed until that succeeds.
+ * <p>After a failed refresh, Iceberg's operations hand out what they read as if it were checked
+ * (Hive's compare the hash last). So this refreshes until that succeeds.
  */
 public final class LoadedMetadata {
   private final TableOperations delegate;
@@ -22,12 +22,12 @@ public final class LoadedMetadata {
     this.tableName = tableName;
   }
 
-  /** The metadata that was loaded last; null for a table that is not there. */
+  /** The metadata that was loaded last; null when there is no table. */
   public TableMetadata current() {
     return checked(delegate::current);
   }
 
-  /** The metadata in force; null for a table that is not there. */
+  /** The metadata in force; null when there is no table. */
   public TableMetadata refresh() {
     return checked(delegate::refresh);
   }

@@ -17,8 +17,8 @@ import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.io.FileIO;
 
 /**
- * A metadata file, read once: its hash, its JSON and its metadata are of the same bytes, whatever
- * becomes of the file.
+ * A metadata file, read once: its hash, its JSON and its metadata come from the same bytes, even if
+ * the file is exchanged.
  */
 public final class MetadataFile {
   private final String location;
@@ -30,7 +30,7 @@ public final class MetadataFile {
     this.bytes = bytes;
   }
 
-  /** Reads it whole. Errors of the storage are as the FileIO raises them. */
+  /** Reads all of it. Errors of the storage are as the FileIO raises them. */
   public static MetadataFile read(FileIO io, String location) {
     try (InputStream in = FailFastFileIO.below(io).newInputFile(location).newStream()) {
       return new MetadataFile(location, in.readAllBytes());
@@ -53,9 +53,9 @@ public final class MetadataFile {
   }
 
   /**
-   * All that stands in it.
+   * All that it holds.
    *
-   * @throws IllegalArgumentException when that is no JSON, or ambiguous
+   * @throws IllegalArgumentException when it is not JSON, or ambiguous
    */
   public JsonObject json() {
     return CanonicalJson.parse(text());
@@ -82,7 +82,7 @@ public final class MetadataFile {
             ? new GZIPInputStream(new ByteArrayInputStream(bytes))
             : new ByteArrayInputStream(bytes)) {
       return StandardCharsets.UTF_8
-          .newDecoder() // refuses what is no UTF-8
+          .newDecoder() // refuses what is not UTF-8
           .decode(ByteBuffer.wrap(in.readAllBytes()))
           .toString();
     } catch (CharacterCodingException e) {

@@ -7,7 +7,7 @@ import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
 
-/** Where the statistics files of a table are: Iceberg's updates know nothing of their keys. */
+/** The paths of a table's statistics files, by which their keys are found. */
 public final class StatisticsPaths {
   private StatisticsPaths() {}
 

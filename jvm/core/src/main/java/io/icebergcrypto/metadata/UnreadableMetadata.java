@@ -8,7 +8,9 @@ import java.util.zip.ZipException;
 import org.apache.iceberg.exceptions.RuntimeIOException;
 import org.apache.iceberg.util.Tasks;
 
-/** Metadata files that are none: cut off, empty, or something else. */
+/**
+ * Tells metadata files that cannot be parsed (cut off, empty, another file) from failing storage.
+ */
 final class UnreadableMetadata {
   private UnreadableMetadata() {}
 
@@ -37,13 +39,14 @@ final class UnreadableMetadata {
         e);
   }
 
-  /** Jackson's exceptions, which Iceberg's runtime has under a name of its own, and gzip's. */
+  /** Jackson's exceptions, which Iceberg's runtime relocates, and gzip's. */
   private static boolean isNoJson(Throwable cause) {
     if (cause instanceof ZipException) {
       return true;
     }
 
-    if (cause instanceof EOFException) { // of storage, which ended too soon, or of the file
+    if (cause
+        instanceof EOFException) { // a stream of the storage ended early, or the gzip data did
       StackTraceElement[] stack = cause.getStackTrace();
       return stack.length > 0 && stack[0].getClassName().startsWith("java.util.zip.");
     }
@@ -59,7 +62,7 @@ final class UnreadableMetadata {
     return false;
   }
 
-  /** JSON that is no metadata: an IllegalArgumentException, a NullPointerException and others. */
+  /** JSON that is not metadata: an IllegalArgumentException, a NullPointerException and others. */
   private static boolean isFromParser(RuntimeException e) {
     return Arrays.stream(e.getStackTrace())
         .anyMatch(

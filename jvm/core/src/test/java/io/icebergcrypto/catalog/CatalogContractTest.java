@@ -30,7 +30,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
  * The encrypting catalog does what the catalog behind does: what fails of Iceberg's CatalogTests
- * and ViewCatalogTests on it fails on the stock catalog too.
+ * and ViewCatalogTests on it fails on the stock catalog too, and is listed here by name.
  *
  * <p>Encrypted, the stock control has the same table properties. CatalogTests adds data files that
  * do not exist and have no keys, which {@code encryption.plaintext-files=allow} permits; manifests
@@ -40,12 +40,74 @@ class CatalogContractTest {
   private static final Map<String, String> NO_KEY = Map.of();
   private static final Map<String, String> KEY_ID = Map.of("table-default.encryption.key-id", "k1");
 
+  /** What fails on stock catalogs, and so here: Iceberg's tests expect of each what some cannot. */
+  private static final Map<Backend, Set<String>> FAIL =
+      Map.of(
+          Backend.IN_MEMORY,
+          Set.of("testLoadTableWithMissingMetadataFile"),
+          Backend.JDBC,
+          Set.of("tableCreationWithoutNamespace"),
+          Backend.REST,
+          Set.of("createTableInUniqueLocation", "tableCreationWithoutNamespace"),
+          Backend.HIVE,
+          Set.of(),
+          Backend.HADOOP, // it renames nothing, and a table's place is its name
+          Set.of(
+              "createTableInUniqueLocation",
+              "dropAfterRenameDoesntCorruptTable",
+              "renameTableNamespaceMissing",
+              "tableCreationWithoutNamespace",
+              "testCompleteCreateOrReplaceTransactionCreate",
+              "testCompleteCreateOrReplaceTransactionReplace",
+              "testCompleteCreateTable",
+              "testCompleteCreateTransaction",
+              "testCompleteCreateTransactionMultipleSchemas",
+              "testCompleteCreateTransactionV2",
+              "testCompleteReplaceTransaction",
+              "testConcurrentCreateTransaction",
+              "testCreateTableWithDefaultColumnValue",
+              "testListNamespaces",
+              "testListNestedNamespaces",
+              "testLoadTable",
+              "testLoadTableWithMissingMetadataFile",
+              "testRegisterTable",
+              "testRenameTable",
+              "testRenameTableDestinationTableAlreadyExists",
+              "testRenameTableMissingSourceTable",
+              "testUUIDValidation",
+              "testUpdateTableAssignmentSpecConflict",
+              "testUpdateTableSchemaAssignmentConflict",
+              "testUpdateTableSchemaConflict",
+              "testUpdateTableSpecConflict"));
+
+  /** What fails of tables of version 3, or with a key id in their properties, on stock ones too. */
+  private static final Set<String> FAIL_WITH_A_KEY =
+      Set.of(
+          "createTableTransaction",
+          "replaceTableTransaction",
+          "testCompleteCreateTransactionV2",
+          "testUpdateTableSpecThenRevert");
+
+  /** And on REST: a replacement that meets another one. */
+  private static final Set<String> FAIL_WITH_A_KEY_ON_REST =
+      Set.of(
+          "testConcurrentReplaceTransactionPartitionSpec",
+          "testConcurrentReplaceTransactionPartitionSpec2",
+          "testConcurrentReplaceTransactionSchema",
+          "testConcurrentReplaceTransactionSchema2",
+          "testConcurrentReplaceTransactionSortOrder",
+          "testConcurrentReplaceTransactionSortOrderConflict",
+          "testConcurrentReplaceTransactions");
+
+  private static final Set<String> FAIL_OF_VIEWS =
+      Set.of("defaultViewProperties", "overrideViewProperties");
+
   @TempDir private Path folder;
 
   @ParameterizedTest
   @EnumSource
   void tablesAreAsOnTheStockCatalog(Backend backend) throws Exception {
-    assertNoFailureOfOurs(Contract.Tables.class, backend, NO_KEY, NO_KEY, Set.of());
+    assertNoFailureOfOurs(Contract.Tables.class, backend, NO_KEY, NO_KEY, FAIL.get(backend));
   }
 
   @ParameterizedTest
@@ -64,13 +126,19 @@ class CatalogContractTest {
       stock.put("encryption.kms-impl", "io.icebergcrypto.kms.KeystoreKmsClient");
     }
 
-    assertNoFailureOfOurs(Contract.Tables.class, backend, ours, stock, Set.of());
+    Set<String> expected = new TreeSet<>(FAIL.get(backend));
+    expected.addAll(FAIL_WITH_A_KEY);
+    if (backend == Backend.REST) {
+      expected.addAll(FAIL_WITH_A_KEY_ON_REST);
+    }
+
+    assertNoFailureOfOurs(Contract.Tables.class, backend, ours, stock, expected);
   }
 
   @ParameterizedTest
   @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "HADOOP") // has no views
   void viewsAreAsOnTheStockCatalog(Backend backend) throws Exception {
-    assertNoFailureOfOurs(Contract.Views.class, backend, NO_KEY, NO_KEY, Set.of());
+    assertNoFailureOfOurs(Contract.Views.class, backend, NO_KEY, NO_KEY, FAIL_OF_VIEWS);
   }
 
   private void assertNoFailureOfOurs(

@@ -28,6 +28,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.rest.RESTCatalog;
 import org.junit.jupiter.api.Test;
@@ -135,7 +136,9 @@ class RegistrationTest extends LakeFixture {
     TestLake.append(table, 1);
     String right = edited(table, metadata -> metadata);
     if (backend != Backend.REST) { // no other replaces a table
-      assertThatThrownBy(() -> catalog.registerTable(T, right, true)).hasMessageContaining("zzz");
+      assertThatThrownBy(() -> catalog.registerTable(T, right, true))
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessageContaining("with overwrite is not supported");
       return;
     }
 
@@ -162,6 +165,20 @@ class RegistrationTest extends LakeFixture {
     assertThatThrownBy(() -> catalog.registerTable(COPY, lost))
         .isInstanceOf(TamperedException.class)
         .hasMessageContainingAll("lake.db.copy", lost, "it was 'k1'", "earlier metadata file");
+    String stripped =
+        edited(
+            table,
+            metadata -> {
+              List<EncryptedKey> keys = TestLake.metadata(table).encryptionKeys();
+              keys.forEach(key -> metadata.removeEncryptionKey(key.keyId()));
+              return metadata.removeProperties(Set.of(KEY_ID));
+            });
+    assertThatThrownBy(() -> catalog.registerTable(COPY, stripped))
+        .as("the key of its snapshot tells")
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("lake.db.copy", stripped, "earlier metadata file")
+        .message()
+        .doesNotContain("null");
     for (Map.Entry<String, String> bad :
         Map.of(
                 "encryption.data-key-length",

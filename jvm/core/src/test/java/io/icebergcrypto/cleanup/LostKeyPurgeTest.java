@@ -8,6 +8,7 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.testing.FailingKms;
@@ -23,10 +24,12 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
@@ -124,6 +127,29 @@ class LostKeyPurgeTest extends LakeFixture {
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.plain", "it is not encrypted", "DROP TABLE ... PURGE");
     assertThat(plain.location()).isNotNull();
+  }
+
+  @Test
+  void aTableThatLostKeyIdAndKeysIsRefused() throws IOException {
+    Table table = create("t", Map.of());
+    TableOperations stock = ((BaseTable) lake.openStock().loadTable(T)).operations();
+    TableMetadata current = stock.current();
+    TableMetadata.Builder stripped =
+        TableMetadata.buildFrom(current).removeProperties(Set.of("encryption.key-id"));
+    current.encryptionKeys().forEach(key -> stripped.removeEncryptionKey(key.keyId()));
+    stock.commit(current, stripped.build());
+    for (String authentication : List.of("require", "off")) {
+      try (EncryptedCatalog withoutKey =
+          lake.open(Map.of("encryption.metadata-authentication", authentication))) {
+        assertThatThrownBy(() -> withoutKey.purgeWithoutKey(T))
+            .as("the key of its snapshot tells")
+            .isInstanceOf(TamperedException.class)
+            .hasMessageContainingAll("lake.db.t", "encryption.key-id");
+      }
+    }
+
+    assertThat(catalog.tableExists(T)).isTrue();
+    assertThat(TestLake.files(table)).isNotEmpty();
   }
 
   @Test

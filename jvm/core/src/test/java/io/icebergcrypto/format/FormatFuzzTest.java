@@ -6,17 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.google.gson.JsonParser;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.testing.Fuzz;
-import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.shaded.org.apache.parquet.format.AesGcmCtrV1;
-import org.apache.iceberg.shaded.org.apache.parquet.format.AesGcmV1;
-import org.apache.iceberg.shaded.org.apache.parquet.format.EncryptionAlgorithm;
-import org.apache.iceberg.shaded.org.apache.parquet.format.FileCryptoMetaData;
-import org.apache.iceberg.shaded.org.apache.parquet.format.Util;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -92,9 +86,8 @@ class FormatFuzzTest {
         });
   }
 
-  /** What our reader accepts, Parquet's own Thrift code reads as the same thing. */
   @Test
-  void footersAgainstParquetsThriftCode() throws IOException {
+  void footers() throws IOException {
     byte[][] valid = new byte[16][];
     for (int i = 0; i < valid.length; i++) {
       valid[i] =
@@ -110,19 +103,14 @@ class FormatFuzzTest {
         1,
         round -> {
           byte[] footer = TestFiles.footer(round.mutated(round.oneOf(valid)), 50);
-          PareFooter ours = PareFooter.parse(footer, footer.length, footer.length + 12L, "f");
-          try {
-            assertThat(ours).isEqualTo(parquets(footer));
-          } catch (IOException e) {
-            // in a field that neither knows, Thrift's newer types are news to Parquet's code
-            assertThat(e).hasMessageContaining("unrecognized type code");
-          }
-
+          PareFooter read = PareFooter.parse(footer, footer.length, footer.length + 12L, "f");
+          assertThat(read.aadFileUniqueLength()).isBetween(0, footer.length);
+          assertThat(read.keyMetadataLength()).isBetween(0, footer.length);
           return true;
         });
   }
 
-  /** Json only writes; what it writes of hostile text, such as paths, is read as the same text. */
+  /** Hostile text, such as a path, is read as it was written. */
   @Test
   void textInJson() {
     Fuzz.run(
@@ -151,34 +139,6 @@ class FormatFuzzTest {
       Fuzz.overwrite(file, 0, "PARE".getBytes(UTF_8));
     }
     assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(4L << 20);
-  }
-
-  private static PareFooter parquets(byte[] footer) throws IOException {
-    FileCryptoMetaData read = Util.readFileCryptoMetaData(new ByteArrayInputStream(footer));
-    EncryptionAlgorithm algorithm = read.getEncryption_algorithm();
-    byte[] keyMetadata = read.getKey_metadata();
-    if (algorithm.isSetAES_GCM_V1()) {
-      AesGcmV1 gcm = algorithm.getAES_GCM_V1();
-      return new PareFooter(
-          footer.length,
-          PareFooter.Algorithm.AES_GCM_V1,
-          gcm.isSetAad_prefix(),
-          length(gcm.getAad_file_unique()),
-          gcm.isSupply_aad_prefix(),
-          length(keyMetadata));
-    }
-    AesGcmCtrV1 ctr = algorithm.getAES_GCM_CTR_V1();
-    return new PareFooter(
-        footer.length,
-        PareFooter.Algorithm.AES_GCM_CTR_V1,
-        ctr.isSetAad_prefix(),
-        length(ctr.getAad_file_unique()),
-        ctr.isSupply_aad_prefix(),
-        length(keyMetadata));
-  }
-
-  private static int length(byte[] bytes) {
-    return bytes == null ? 0 : bytes.length;
   }
 
   private static boolean inspect(byte[] bytes) {

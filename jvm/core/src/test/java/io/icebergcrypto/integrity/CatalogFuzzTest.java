@@ -71,7 +71,7 @@ class CatalogFuzzTest {
           String value = round.mutated(tag + code64);
           MetadataMac code = MetadataMac.parse(value);
           if (code != null) {
-            assertThat(code.code()).hasSize(32);
+            assertThat(code.mac()).hasSize(32);
             assertThat(code.version()).isNotNegative();
             assertThat(MetadataMac.parse(code.value())).isEqualTo(code);
           }

@@ -58,9 +58,9 @@ class MetadataMacTest {
     String rest = "'location':'s3://b/t','properties':{'a':'1','b':'\u00fc\\\"<\\n'}";
     String start = "{'file-version':7,'folder':'/b/t/metadata','metadata':{'last-updated-ms':";
     String later = "9007199254740993,'later':{'a':'','z':[1.50,1E2,true,null,{}]},";
-    assertThat(MetadataMac.of(Format.V2, document, place, key(Format.V2), "kek").code())
+    assertThat(MetadataMac.of(Format.V2, document, place, key(Format.V2), "kek").mac())
         .isEqualTo(mac(Format.V2, start + later + rest + ",'refs':{}}}"));
-    assertThat(MetadataMac.of(Format.V1, document, place, key(Format.V1), "kek").code())
+    assertThat(MetadataMac.of(Format.V1, document, place, key(Format.V1), "kek").mac())
         .as("as before, without empty members at the top")
         .isEqualTo(mac(Format.V1, start + later + rest + "}}"));
   }

@@ -14,6 +14,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.metadata.CanonicalJson;
@@ -562,7 +563,7 @@ class MetadataSignaturesTest extends LakeFixture {
   }
 
   private static MetadataAuthentication status(Table table) {
-    return EncryptedCatalog.metadataAuthentication((BaseTable) table);
+    return EncryptedTable.metadataAuthentication((BaseTable) table);
   }
 
   @Test

@@ -216,7 +216,7 @@ class CachingKmsClientTest {
   @Test
   void theErrorOfALibraryThatDoesNotFitNamesTheOneThatDoes() {
     String aws = AwsKmsClient.class.getName();
-    assertThat(KmsClients.missingLibrary(aws, new NoSuchMethodError("x")))
+    assertThat(KmsType.missingLibrary(aws, new NoSuchMethodError("x")))
         .hasMessageContaining("a library in a version that does not fit")
         .hasMessageContaining("Add org.apache.iceberg:iceberg-aws-bundle:1.12.0 to spark.jars")
         .hasMessageContaining("take other versions of it off the class path");
@@ -229,6 +229,23 @@ class CachingKmsClientTest {
     client.unwrapKey(wrapped(7), "k");
     assertThat(UNWRAPS).hasValue(2);
     assertThat(client.snapshot()).containsEntry("cached_keys", 0);
+  }
+
+  @Test
+  void whatIsNotUsedIsClosedAndComesBack() throws InterruptedException {
+    CachingKmsClient client = client(60_000);
+    client.unwrapKey(wrapped(7), "k");
+    LocalKms local = client.local();
+    int before = LocalKms.count();
+    local.closeIfIdle(60_000);
+    assertThat(local.isClosed()).isFalse();
+    Thread.sleep(5);
+    local.closeIfIdle(1);
+    assertThat(local.isClosed()).isTrue();
+    assertThat(LocalKms.count()).isEqualTo(before - 1);
+    client.unwrapKey(wrapped(7), "k");
+    assertThat(UNWRAPS).hasValue(2);
+    assertThat(client.metrics().unwrapCalls()).isEqualTo(2); // goes on counting
   }
 
   @ParameterizedTest

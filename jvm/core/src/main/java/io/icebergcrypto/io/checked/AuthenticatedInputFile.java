@@ -12,9 +12,9 @@ import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * A table's encrypted file, for both ways of reading one: as an AES GCM stream that Iceberg
- * decrypts (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet, which decrypts with
- * the keys of {@link #keyMetadata()}. Which it is only shows when it is opened.
+ * An encrypted file that must be what was written. It is read in one of two ways: as an AES GCM
+ * stream that Iceberg decrypts (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet,
+ * which decrypts with the keys of {@link #keyMetadata()}. Which one only shows when it is opened.
  */
 public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private final String table;
@@ -41,7 +41,8 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   public InputFile encryptedInputFile() {
     InputFile stored = encrypted.encryptedInputFile();
     Long length = keyMetadata().fileLength();
-    // the manifest entry's length, when the key metadata has none; no stream's length is at stake
+    // when the key metadata has no length, the manifest entry's will do: Parquet's own checks
+    // remain
     ExpectedFile file =
         length != null ? file() : new ExpectedFile(table, location(), stored.getLength());
     openFile.opened(table, location());
@@ -91,7 +92,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
       return new AuthenticatedStream(decrypted.newStream(), file(), decrypted.getLength());
     } catch (IcebergCryptoException e) {
       throw e;
-    } catch (IllegalStateException | ArithmeticException e) { // no length of any stream
+    } catch (IllegalStateException | ArithmeticException e) { // not a stream's length
       throw file().malformed(e);
     }
   }

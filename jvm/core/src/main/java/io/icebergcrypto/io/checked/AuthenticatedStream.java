@@ -7,8 +7,9 @@ import java.security.GeneralSecurityException;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * An AES GCM stream's plaintext, with errors that name the file. None of them is an EOFException,
- * which Avro takes for the end of the data, and after the first the stream gives no byte more.
+ * The plaintext of an AES GCM stream, with errors that name the file. None of them is an
+ * EOFException, which Avro takes for the end of the data. After the first error the stream gives no
+ * more bytes.
  */
 final class AuthenticatedStream extends SeekableInputStream {
   private final SeekableInputStream plain;
@@ -43,8 +44,8 @@ final class AuthenticatedStream extends SeekableInputStream {
   }
 
   /**
-   * Scans are split by stored length, which is a little more than the plaintext's: a split may
-   * start between the two, where there is nothing to read. Iceberg's own stream fails there.
+   * Scans are split by the stored length, which exceeds the plaintext's a little. A split that
+   * starts between the two has nothing to read; Iceberg's own stream fails there.
    */
   @Override
   public void seek(long position) throws IOException {
@@ -85,9 +86,9 @@ final class AuthenticatedStream extends SeekableInputStream {
     } else if (e.getCause() instanceof GeneralSecurityException) {
       this.failed = file.wrongTag(e);
     } else if (e instanceof EOFException || e instanceof IllegalStateException) {
-      this.failed = file.malformed(e); // the stream's header is not one
+      this.failed = file.malformed(e); // it does not start with a stream's header
     } else {
-      return (RuntimeException) e; // the storage's own
+      return (RuntimeException) e; // from the storage
     }
 
     return failed;

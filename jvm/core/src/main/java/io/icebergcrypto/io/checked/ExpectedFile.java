@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 
 /**
- * A file as a table's metadata describes it, and the errors for one that storage gives differently.
+ * A file as a table's metadata describes it, and the errors where the storage has another.
  *
  * @param table the table's full name
  * @param location where the file is
@@ -25,7 +25,7 @@ public record ExpectedFile(String table, String location, Long length) {
         cause);
   }
 
-  /** Storage has nothing where the table has bytes; how long the file is was not told. */
+  /** Storage has fewer bytes; it did not say how many. */
   IcebergCryptoException endsBefore(long position, Throwable cause) {
     return tampered(
         String.format(
@@ -39,7 +39,7 @@ public record ExpectedFile(String table, String location, Long length) {
         String.format("it has %d bytes, expected %d: bytes were appended", stored, length), null);
   }
 
-  /** Storage has more bytes; how many was not told. */
+  /** Storage has more bytes; it did not say how many. */
   IcebergCryptoException continues() {
     return tampered(
         String.format("it goes on behind byte %d, where it ends: bytes were appended", length),
@@ -54,19 +54,19 @@ public record ExpectedFile(String table, String location, Long length) {
         cause);
   }
 
-  /** The bytes are not of the format that the table's metadata says. */
+  /** The bytes are not in the format that the table's metadata says. */
   IcebergCryptoException malformed(Throwable cause) {
     return tampered(
         "expected an encrypted file of " + length + " bytes, but: " + cause.getMessage(), cause);
   }
 
-  /** The key metadata that a manifest or the metadata keeps for this file is no key metadata. */
+  /** What a manifest or the metadata has as this file's key metadata cannot be read. */
   public IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
     return tampered(
         "its key metadata cannot be read (" + cause.getClass().getSimpleName() + ")", cause);
   }
 
-  /** The key metadata has no length, so that a file cut off could not be told from a whole one. */
+  /** The key metadata has no length: a file that was cut off would look like a whole one. */
   IcebergCryptoException lengthUnknown(Throwable cause) {
     return new NotSupportedException(
             String.format(

@@ -3,8 +3,8 @@ package io.icebergcrypto.io.checked;
 import java.nio.ByteBuffer;
 
 /**
- * The lengths in a file's key metadata, looked at before Iceberg reads it: its Avro reader
- * allocates what a length says, up to 2 GiB, before it looks for the bytes.
+ * Checks the lengths in a file's key metadata before Iceberg reads it, whose Avro reader allocates
+ * what a length says, up to 2 GiB, before it looks for the bytes.
  *
  * <p>Layout of version 1 (Iceberg specification, standard key metadata): the version (1 byte), then
  * Avro: length and bytes of the key, a union of null and the AAD prefix (length and bytes), a union

@@ -7,13 +7,13 @@ import org.apache.iceberg.io.SeekableInputStream;
 
 /**
  * An encrypted file as it is stored, whose streams must have the length that the table expects.
- * Iceberg hands out files with the length that a manifest gives and never asks the storage: one
- * that was cut off then looks like one that Avro has read to its end.
+ * Iceberg believes the length that a manifest gives and never asks the storage: to Avro, a file
+ * that was cut off then looks like one read to its end.
  *
- * <p>It makes no request of its own. A stream that ends early throws, and one that is read to where
- * it must end reads one byte more, which no storage answers with another request as all of them
- * read on until the file's end. A reader that never gets to the end does not notice what stands
- * behind it, and has what it read authenticated by its blocks.
+ * <p>It makes no request of its own. A stream that ends early throws, and one that is read to its
+ * end tries to read one byte more, which costs no request as storage reads on to the file's end
+ * anyway. A reader that never gets to the end does not notice appended bytes, but the blocks that
+ * it read are authenticated.
  */
 final class LengthCheckedInputFile implements InputFile {
   private final InputFile stored;
@@ -25,8 +25,8 @@ final class LengthCheckedInputFile implements InputFile {
   }
 
   /**
-   * The file as Parquet reads it best. Parquet reads Hadoop's files past Iceberg's streams and asks
-   * for their status anyway, which is kept in the file: the length is checked now, for nothing.
+   * The file as Parquet reads it best. It reads Hadoop's files without Iceberg's streams, and asks
+   * for their status anyway, which the file keeps: checking the length now costs nothing.
    */
   static InputFile forParquet(InputFile stored, ExpectedFile file) {
     if (!(stored instanceof HadoopInputFile hadoop)) {

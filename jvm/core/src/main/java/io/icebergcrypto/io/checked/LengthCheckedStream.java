@@ -15,7 +15,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  * LengthCheckedInputFile}.
  */
 class LengthCheckedStream extends SeekableInputStream {
-  /** What object stores say of a range behind an object's end: HTTP's 416. */
+  /** What object stores answer to a range behind an object's end: HTTP status 416. */
   private static final Pattern BEHIND_THE_END =
       Pattern.compile("\\b416\\b|InvalidRange|range not satisfiable", Pattern.CASE_INSENSITIVE);
 
@@ -24,7 +24,7 @@ class LengthCheckedStream extends SeekableInputStream {
   private final long length;
 
   private long position = 0;
-  // the stored stream stands somewhere else, as some count the byte that was not there
+  // the stored stream is not at position: some count the byte that was not there
   private boolean displaced = false;
   private boolean endChecked = false;
 
@@ -110,7 +110,7 @@ class LengthCheckedStream extends SeekableInputStream {
     }
   }
 
-  /** At the end: the storage has no byte more. Looked at once, while its stream stands there. */
+  /** At the end, the storage must have no more bytes. Checked once, while its stream is there. */
   private void checkEnd() throws IOException {
     if (endChecked) {
       return;
@@ -141,7 +141,7 @@ class LengthCheckedStream extends SeekableInputStream {
     return e;
   }
 
-  /** For storage that reads ranges, which Parquet makes use of. */
+  /** For storage that reads ranges, as Parquet does. */
   static final class WithRanges extends LengthCheckedStream implements RangeReadable {
     private final RangeReadable ranges;
 
@@ -163,7 +163,7 @@ class LengthCheckedStream extends SeekableInputStream {
 
     @Override
     public int readTail(byte[] bytes, int offset, int count) throws IOException {
-      // by position, not by what storage calls the end
+      // by position, not by where the storage says the end is
       int wanted = (int) Math.min(count, file.length());
       readFully(file.length() - wanted, bytes, offset, wanted);
       return wanted;

@@ -7,11 +7,11 @@ import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 
 /**
- * The Parquet file that a reader has open. Parquet decrypts by itself and its errors name no file:
- * an engine that knows of failed reads ({@link Watcher}) names it instead.
+ * The Parquet file that a reader has open. Parquet decrypts by itself and its errors name no file,
+ * so an engine that learns of failed reads ({@link Watcher}) names it instead.
  */
 public final class OpenParquetFile {
-  /** Reads of one table go through many files one after the other; this one is at hand now. */
+  /** One read goes through many files, one after the other; this is the current one. */
   private volatile String table;
 
   private volatile String location;
@@ -38,12 +38,12 @@ public final class OpenParquetFile {
     }
   }
 
-  /** Knows when a read of an engine has failed. Found as a service of the class path. */
+  /** Learns when an engine's read fails. Found by the service loader. */
   public interface Watcher {
     /**
      * A reader opens its first Parquet file, on the thread that reads.
      *
-     * @param file what it has open at any later time
+     * @param file tells which file is open at any later time
      */
     void watch(OpenParquetFile file);
   }
@@ -63,7 +63,7 @@ public final class OpenParquetFile {
 
           found.add(all.next());
         } catch (ServiceConfigurationError e) {
-          // its engine is not here
+          // its engine is not on the class path
           continue;
         }
       }

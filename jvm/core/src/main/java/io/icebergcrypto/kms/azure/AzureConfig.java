@@ -1,9 +1,11 @@
 package io.icebergcrypto.kms.azure;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
-import java.io.Serializable;
+import io.icebergcrypto.kms.call.TimeLimit;
+import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.net.URI;
 import java.util.Locale;
 import java.util.Map;
@@ -19,7 +21,7 @@ import java.util.TreeMap;
  * @param algorithm Azure's name of the wrapping algorithm
  * @param storeKeyVersion whether a blob holds the version of the master key
  * @param versionsToTry how many versions of a key one blob is tried with
- * @param timeoutMs for one request, in milliseconds
+ * @param timeLimit of one request
  * @param credential Iceberg's properties that name a credential provider; empty: Azure's default
  */
 public record AzureConfig(
@@ -28,11 +30,12 @@ public record AzureConfig(
     String algorithm,
     boolean storeKeyVersion,
     int versionsToTry,
-    long timeoutMs,
+    TimeLimit timeLimit,
     Map<String, String> credential)
-    implements Serializable {
+    implements KmsConfig {
+  private static final long serialVersionUID = 1L;
 
-  public static final String VAULT_URL = "encryption.kms.azure.vault-url";
+  static final String VAULT_URL = "encryption.kms.azure.vault-url";
   static final String ALGORITHM = "encryption.kms.azure.algorithm";
   static final String STORE_KEY_VERSION = "encryption.kms.azure.store-key-version";
   static final String VERSIONS_TO_TRY = "encryption.kms.azure.versions-to-try";
@@ -62,21 +65,38 @@ public record AzureConfig(
    * Reads the properties.
    *
    * @throws InvalidConfigurationException when one is missing, wrong, or contradicts another
+   * @throws NoClassDefFoundError when Azure's library for logins is missing
    */
   public static AzureConfig of(Map<String, String> properties) {
-    Settings settings = new Settings(properties);
-    URI vault = vault(settings);
-    return new AzureConfig(
-        vault,
-        scope(settings, vault),
-        algorithm(settings),
-        settings.flag(STORE_KEY_VERSION, false),
-        settings.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
-        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
-        credential(settings, properties));
+    AzureLogin.requireLibrary();
+    return read(properties);
   }
 
-  public boolean wrapsWithAes() {
+  static AzureConfig read(Map<String, String> properties) {
+    PropertyReader reader = new PropertyReader(properties);
+    URI vault = vault(reader);
+    return new AzureConfig(
+        vault,
+        scope(reader, vault),
+        algorithm(reader),
+        reader.flag(STORE_KEY_VERSION, false),
+        reader.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
+        TimeLimit.of(reader),
+        credential(reader, properties));
+  }
+
+  @Override
+  public MasterKeys open() {
+    return new AzureKeys(this);
+  }
+
+  /** Whether it is AES key wrap: with RSA anybody with the public half wraps. */
+  @Override
+  public boolean authenticatesWrapping() {
+    return wrapsWithAes();
+  }
+
+  boolean wrapsWithAes() {
     return AES_KEY_WRAP.contains(algorithm);
   }
 
@@ -94,34 +114,27 @@ public record AzureConfig(
     return URI.create("https://" + host + (port < 0 || port == 443 ? "" : ":" + port));
   }
 
-  private static URI vault(Settings settings) {
-    String ours = settings.optional(VAULT_URL);
-    String stock = settings.optional(STOCK_VAULT_URL);
+  private static URI vault(PropertyReader reader) {
+    String ours = reader.optional(VAULT_URL);
+    String stock = reader.optional(STOCK_VAULT_URL);
     if (ours == null && stock == null) {
-      settings.required(VAULT_URL, "https://NAME.vault.azure.net"); // throws
+      reader.required(VAULT_URL, "https://NAME.vault.azure.net"); // throws
     }
 
     URI vault = vault(ours == null ? STOCK_VAULT_URL : VAULT_URL, ours == null ? stock : ours);
     if (ours != null && stock != null && !vault.equals(vault(STOCK_VAULT_URL, stock))) {
-      throw settings.contradiction(VAULT_URL, STOCK_VAULT_URL);
+      throw reader.contradiction(VAULT_URL, STOCK_VAULT_URL);
     }
 
     return vault;
   }
 
   private static URI vault(String property, String value) {
-    try {
+    if (KmsAddress.problem(value) == null) {
       URI uri = URI.create(value);
-      boolean plain =
-          uri.getUserInfo() == null
-              && uri.getQuery() == null
-              && uri.getFragment() == null
-              && (uri.getPath() == null || uri.getPath().replace("/", "").isEmpty());
-      if ("https".equalsIgnoreCase(uri.getScheme()) && uri.getHost() != null && plain) {
+      if (KmsAddress.isHttps(uri) && uri.getPath().replace("/", "").isEmpty()) {
         return origin(uri);
       }
-    } catch (IllegalArgumentException e) {
-      // told below, as every other unfit address is
     }
 
     throw new InvalidConfigurationException(
@@ -130,8 +143,8 @@ public record AzureConfig(
             + " https://NAME.managedhsm.azure.net.");
   }
 
-  private static String scope(Settings settings, URI vault) {
-    String given = settings.optional(TOKEN_SCOPE);
+  private static String scope(PropertyReader reader, URI vault) {
+    String given = reader.optional(TOKEN_SCOPE);
     if (given != null) {
       return given;
     }
@@ -150,8 +163,8 @@ public record AzureConfig(
             + ", such as https://vault.azure.net/.default.");
   }
 
-  private static String algorithm(Settings settings) {
-    String given = settings.either(ALGORITHM, STOCK_ALGORITHM);
+  private static String algorithm(PropertyReader reader) {
+    String given = reader.either(ALGORITHM, STOCK_ALGORITHM);
     String algorithm = given == null ? DEFAULT_ALGORITHM : given;
     if (RSA_OAEP.contains(algorithm) || AES_KEY_WRAP.contains(algorithm)) {
       return algorithm;
@@ -160,7 +173,7 @@ public record AzureConfig(
     throw new InvalidConfigurationException(
         String.format(
             "Property %s has an algorithm that cannot be used: '%s'",
-            settings.optional(ALGORITHM) != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
+            reader.optional(ALGORITHM) != null ? ALGORITHM : STOCK_ALGORITHM, algorithm),
         algorithm.equals("RSA1_5")
             ? "RSA1_5 is unsafe (Bleichenbacher's attack): use RSA-OAEP-256."
             : "Use RSA-OAEP-256 (or, for tables that were written with it, RSA-OAEP) with an RSA"
@@ -168,14 +181,15 @@ public record AzureConfig(
   }
 
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
-  private static Map<String, String> credential(Settings settings, Map<String, String> properties) {
+  private static Map<String, String> credential(
+      PropertyReader reader, Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
     if (properties.containsKey(CREDENTIAL_PROVIDER)) {
       properties.forEach(
           (property, value) -> {
             if (property.equals(CREDENTIAL_PROVIDER)
                 || property.startsWith(CREDENTIAL_PROVIDER + ".")) {
-              settings.refuseIfCalledAsASecret(property);
+              reader.refuseIfNamedAsSecret(property);
               found.put(property, value);
             }
           });

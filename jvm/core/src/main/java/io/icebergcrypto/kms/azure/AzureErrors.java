@@ -1,19 +1,10 @@
 package io.icebergcrypto.kms.azure;
 
 import com.google.gson.JsonObject;
-import io.icebergcrypto.AccessDeniedException;
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.http.JsonHttp;
-import java.util.Locale;
-import java.util.regex.Pattern;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /**
@@ -24,14 +15,75 @@ import java.util.stream.Stream;
  * @param config the vault
  * @param key the master key that was asked for
  * @param operation wrapkey, unwrapkey or versions
- * @param secrets what was sent and must not be told, should the answer repeat it
+ * @param secrets what was sent and must not be shown, should the answer repeat it
  */
-public record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String... secrets) {
+record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String... secrets) {
   private static final int LONGEST = 300;
-  private static final Pattern ALGORITHM =
-      Pattern.compile("(?i)incompatible|algorithm|\\balg\\b|key type|\\bkty\\b");
 
-  /** The same, with one more thing that must not be told. */
+  /** By HTTP's status, Azure's code, its inner code, the operation and the message. */
+  private static final ErrorTable TABLE =
+      ErrorTable.of(
+          """
+          KmsUnavailable <- ^429\s
+          {kms} is not available for {key}: {said}
+          The vault's limit of transactions is reached: keep keys in memory longer with \
+          encryption.kms.cache.ttl-ms, or use a vault of its own for these tables.
+
+          KmsUnavailable <- ^(408|5..)\s
+          {kms} is not available for {key}: {said}
+          See Azure's status page.
+
+          LoginFailed <- ^401\s
+          {kms} does not accept the login for {key}: {said}
+          The token is refused even when it is new: check that its tenant is the vault's \
+          (AZURE_TENANT_ID), and this host's clock (NTP).
+
+          KeyDisabled <- ^403 \\S+ (KeyDisabled |KeyExpired |KeyNotYetValid |.*((?i)disabled \
+          key|expired key|not yet valid))
+          {kms} does not let anyone use {key}: {said}
+          Enable the key, or correct its activation or expiration date: `az keyvault key \
+          set-attributes --enabled true` (--not-before, --expires), or rotate it.
+
+          NotSupported <- ^403 \\S+ KeyOperationForbidden\s
+          {kms} does not permit this operation with {key}: {said}
+          The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault key \
+          set-attributes --ops wrapKey unwrapKey`, or use another key.
+
+          AccessDenied <- ^403 \\S+ (ForbiddenByFirewall|ForbiddenByConnection|ForbiddenByNsp)\s
+          {kms} may not be used from this network for {key}: {said}
+          Allow this host's network in the vault's firewall, or connect by its private endpoint.
+
+          AccessDenied <- ^403 \\S
+          {kms} may not be used by this login for {key}: {said}
+          Grant this login `{operation}` on the key: the role 'Key Vault Crypto Service Encryption \
+          User' (Managed HSM: 'Managed HSM Crypto Service Encryption User') has what is needed; \
+          AzureKeyVault(...).driver_policy(...) prints how.
+
+          KeyNotFound <- ^(404|409) \\S
+          {kms} has no {key}: {said}
+          Check the name and the vault. A key that was deleted can be recovered while the vault \
+          keeps it: `az keyvault key recover --name {name} ...`. A new one: \
+          AzureKeyVault(...).create_key(...).
+
+          NotSupported <- ^400 \\S.*((?i)incompatible|algorithm|\\balg\\b|key type|\\bkty\\b)
+          {kms} cannot use {algorithm} with {key}: {said}
+          Set encryption.kms.azure.algorithm to one that fits the key: RSA-OAEP-256 for RSA, \
+          A256KW for a 256 bit AES key of a Managed HSM.
+
+          BadWrappedKey <- ^400 \\S+ \\S* unwrapkey\s
+          {kms} cannot unwrap with {key}: {said}
+          The wrapped key was changed, or another key, version, algorithm or KMS wrapped it.
+
+          InvalidConfiguration <- ^400 \\S
+          {kms} cannot wrap with {key}: {said}
+          Check the key and encryption.kms.azure.algorithm.
+
+          InvalidConfiguration <-
+          {kms} answers for {key}: HTTP {http} that is no answer of Key Vault's
+          Check encryption.kms.azure.vault-url, and any proxy on the way there.
+          """);
+
+  /** The same, with one more secret. */
   AzureErrors hiding(String secret) {
     return new AzureErrors(
         config,
@@ -41,126 +93,52 @@ public record AzureErrors(AzureConfig config, AzureKeyId key, String operation, 
   }
 
   /** The error for an answer that is not 200. */
-  public IcebergCryptoException of(JsonHttp.Answer answer) {
-    int http = answer.status();
+  IcebergCryptoException of(JsonHttp.Answer answer) {
     JsonObject error = JsonHttp.object(answer.body(), "error");
     String code = JsonHttp.text(error, "code");
     String inner = JsonHttp.text(JsonHttp.object(error, "innererror"), "code");
-    String said = said(http, inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
-    if (http == 429 || http == 408 || http >= 500) {
-      return new KmsUnavailableException(
-          problem("is not available for", said),
-          http == 429
-              ? "The vault's limit of transactions is reached: keep keys in memory longer with "
-                  + KmsProperties.CACHE_TTL_MS
-                  + ", or use a vault of its own for these tables."
-              : "See Azure's status page.");
-    }
-
-    if (http == 401) {
-      return new LoginFailedException(
-          problem("does not accept the login for", said),
-          "The token is refused even when it is new: check that its tenant is the vault's"
-              + " (AZURE_TENANT_ID), and this host's clock (NTP).");
-    }
-
-    if (code.isEmpty()) {
-      return notVault(http);
-    }
-
-    return switch (http) {
-      case 403 -> forbidden(inner, said);
-      case 404, 409 ->
-          new KeyNotFoundException(
-              problem("has no", said),
-              "Check the name and the vault. A key that was deleted can be recovered while the"
-                  + " vault keeps it: `az keyvault key recover --name "
-                  + key.name()
-                  + " ...`. A new one: AzureKeyVault(...).create_key(...).");
-      case 400 -> badRequest(said);
-      default -> notVault(http);
-    };
+    String said =
+        said(answer.status(), inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
+    return error(answer.status(), String.join(" ", "", code, inner, operation, "", said), said);
   }
 
   /** The error for an answer of 200 that no vault gives. */
-  InvalidConfigurationException notVault(int http) {
-    return new InvalidConfigurationException(
-        problem("answers for", "HTTP " + http + " that is no answer of Key Vault's"),
-        "Check " + AzureConfig.VAULT_URL + ", and any proxy on the way there.");
+  IcebergCryptoException notVault(int http) {
+    return error(http, "", "");
   }
 
-  private IcebergCryptoException forbidden(String inner, String said) {
-    String lower = said.toLowerCase(Locale.ROOT);
-    if (inner.equals("KeyDisabled")
-        || inner.equals("KeyExpired")
-        || inner.equals("KeyNotYetValid")
-        || lower.contains("disabled key")
-        || lower.contains("expired key")
-        || lower.contains("not yet valid")) {
-      return new KeyDisabledException(
-          problem("does not let anyone use", said),
-          "Enable the key, or correct its activation or expiration date: `az keyvault key"
-              + " set-attributes --enabled true` (--not-before, --expires), or rotate it.");
-    }
-
-    if (inner.equals("KeyOperationForbidden")) {
-      return new NotSupportedException(
-          problem("does not permit this operation with", said),
-          "The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault key"
-              + " set-attributes --ops wrapKey unwrapKey`, or use another key.");
-    }
-
-    if (inner.equals("ForbiddenByFirewall")
-        || inner.equals("ForbiddenByConnection")
-        || inner.equals("ForbiddenByNsp")) {
-      return new AccessDeniedException(
-          problem("may not be used from this network for", said),
-          "Allow this host's network in the vault's firewall, or connect by its private endpoint.");
-    }
-
-    return new AccessDeniedException(
-        problem("may not be used by this login for", said),
-        "Grant this login `"
-            + (operation.equals("versions") ? "list" : operation)
-            + "` on the key: the role 'Key Vault Crypto Service Encryption User' (Managed HSM:"
-            + " 'Managed HSM Crypto Service Encryption User') has what is needed;"
-            + " AzureKeyVault(...).driver_policy(...) prints how.");
+  private IcebergCryptoException error(int http, String told, String said) {
+    return TABLE.error(
+        http + told,
+        Map.of(
+            "kms",
+            config,
+            "key",
+            String.format(
+                "key '%s'%s",
+                key.given(), key.isPinned() ? " (version " + key.version() + ")" : ""),
+            "name",
+            key.name(),
+            "algorithm",
+            config.algorithm(),
+            "operation",
+            operation.equals("versions") ? "list" : operation,
+            "http",
+            http,
+            "said",
+            said),
+        null);
   }
 
-  private IcebergCryptoException badRequest(String said) {
-    if (ALGORITHM.matcher(said).find()) {
-      return new NotSupportedException(
-          problem("cannot use " + config.algorithm() + " with", said),
-          "Set "
-              + AzureConfig.ALGORITHM
-              + " to one that fits the key: RSA-OAEP-256 for RSA, A256KW for a 256 bit AES key of a"
-              + " Managed HSM.");
-    }
-
-    if (operation.equals("unwrapkey")) {
-      return new BadWrappedKeyException(
-          problem("cannot unwrap with", said),
-          "The wrapped key was changed, or another key, version, algorithm or KMS wrapped it.");
-    }
-
-    return new InvalidConfigurationException(
-        problem("cannot wrap with", said), "Check the key and " + AzureConfig.ALGORITHM + ".");
-  }
-
-  private String problem(String what, String said) {
-    String version = key.isPinned() ? " (version " + key.version() + ")" : "";
-    return String.format("%s %s key '%s'%s: %s", config, what, key.given(), version, said);
-  }
-
-  /** Azure's words, on one line; none where they repeat what must not be told. */
+  /** Azure's message on one line; left out where it repeats what must not be shown. */
   private String said(int http, String code, String message) {
-    String words = message.replaceAll("\\s+", " ").strip();
+    String shown = message.replaceAll("\\s+", " ").strip();
     if (Stream.of(secrets).anyMatch(message::contains)) {
-      words = "";
-    } else if (words.length() > LONGEST) {
-      words = words.substring(0, LONGEST) + "...";
+      shown = "";
+    } else if (shown.length() > LONGEST) {
+      shown = shown.substring(0, LONGEST) + "...";
     }
 
-    return String.format("HTTP %d %s %s", http, code, words).strip();
+    return String.format("HTTP %d %s %s", http, code, shown).strip();
   }
 }

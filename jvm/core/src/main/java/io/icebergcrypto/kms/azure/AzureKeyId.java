@@ -1,7 +1,9 @@
 package io.icebergcrypto.kms.azure;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.config.KmsAddress;
 import java.net.URI;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -11,9 +13,9 @@ import java.util.regex.Pattern;
  *
  * @param given as the user wrote it, for errors
  * @param name the key's name in the vault
- * @param version empty: no one version, that is, the current one when wrapping
+ * @param version empty: not one version; the current one wraps
  */
-public record AzureKeyId(String given, String name, String version) {
+record AzureKeyId(String given, String name, String version) {
   /** What Azure allows in names; versions have 32 hexadecimal digits. */
   private static final Pattern KEY =
       Pattern.compile("(?<name>[0-9a-zA-Z-]{1,127})(?:/(?<version>[0-9a-zA-Z]{1,64}))?/?");
@@ -25,7 +27,7 @@ public record AzureKeyId(String given, String name, String version) {
    *
    * @throws InvalidConfigurationException when it cannot be a key's, or is in another vault
    */
-  public static AzureKeyId of(String keyId, AzureConfig config) {
+  static AzureKeyId of(String keyId, AzureConfig config) {
     if (!keyId.contains("://")) {
       Matcher key = KEY.matcher(keyId);
       if (key.matches()) {
@@ -35,19 +37,14 @@ public record AzureKeyId(String given, String name, String version) {
       throw malformed(keyId, config);
     }
 
-    URI uri;
-    try {
-      uri = URI.create(keyId);
-    } catch (IllegalArgumentException e) {
-      throw malformed(keyId, config);
-    }
-
-    Matcher key = KEY_PATH.matcher(uri.getPath() == null ? "" : uri.getPath());
-    if (!"https".equalsIgnoreCase(uri.getScheme())
-        || uri.getHost() == null
-        || uri.getQuery() != null
-        || uri.getFragment() != null
-        || !key.matches()) {
+    URI uri =
+        Optional.of(keyId)
+            .filter(url -> KmsAddress.problem(url) == null)
+            .map(URI::create)
+            .filter(KmsAddress::isHttps)
+            .orElseThrow(() -> malformed(keyId, config));
+    Matcher key = KEY_PATH.matcher(uri.getPath());
+    if (!key.matches()) {
       throw malformed(keyId, config);
     }
 
@@ -63,11 +60,11 @@ public record AzureKeyId(String given, String name, String version) {
   }
 
   /** The same key in one version. */
-  public AzureKeyId at(String otherVersion) {
+  AzureKeyId at(String otherVersion) {
     return new AzureKeyId(given, name, otherVersion);
   }
 
-  public boolean isPinned() {
+  boolean isPinned() {
     return !version.isEmpty();
   }
 

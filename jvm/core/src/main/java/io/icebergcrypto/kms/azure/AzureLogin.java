@@ -17,14 +17,16 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.call.ErrorTable;
+import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
-import io.icebergcrypto.kms.http.JsonHttp;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.OffsetDateTime;
+import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -39,7 +41,7 @@ import org.slf4j.LoggerFactory;
  * {@code adls.token-credential-provider} names, or else Azure's DefaultAzureCredential
  * (environment, workload identity, managed identity, developer tools). Nothing here travels.
  */
-public final class AzureLogin {
+final class AzureLogin {
   private static final Logger LOG = LoggerFactory.getLogger(AzureLogin.class);
 
   /** A token that ends sooner is renewed: it must outlive the call, and clocks differ. */
@@ -53,11 +55,52 @@ public final class AzureLogin {
 
   private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
-  private static final Pattern CLOCK =
-      Pattern.compile("AADSTS700024|AADSTS500133|not within its valid time range|not yet valid");
-  private static final Pattern SECRET_ENDED = Pattern.compile("AADSTS7000222");
+
   private static final Pattern BUSY =
       Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
+
+  /** By the kind of failure, and what Azure's library says. */
+  private static final ErrorTable TABLE =
+      ErrorTable.of(
+          """
+          LoginFailed <- ^header
+          {subject}: login failed: a value for a header of its request cannot be one
+          Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.
+
+          LoginFailed <- ^none
+          {subject}: login refused: no Azure credential was found on this host
+          Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID, \
+          AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the \
+          environment of driver and executors; the cause lists what was tried.
+
+          InvalidConfiguration <- ^untrusted
+          {subject}: the login service's TLS certificate is not trusted: {text}
+          Check AZURE_AUTHORITY_HOST and Java's trust store.
+
+          KmsUnavailable <- ^(outage|busy)
+          {subject}: {reason}
+          Check the network between this host and Entra ID, or the machine's identity service; \
+          encryption.kms.call-timeout-ms is the limit of one attempt.
+
+          LoginFailed <- ^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not \
+          yet valid)
+          {subject}: login refused: {reason}
+          Check this host's clock (NTP): what it signs is not valid at Entra ID's time.
+
+          LoginFailed <- ^refused .*AADSTS7000222
+          {subject}: login refused: {reason}
+          The application's client secret has expired: make a new one and put it into \
+          AZURE_CLIENT_SECRET.
+
+          LoginFailed <- ^refused
+          {subject}: login refused: {reason}
+          Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token on \
+          this host, and that the application or identity exists in the tenant.
+
+          LoginFailed <-
+          {subject}: login failed: {reason}
+          Check the credential; the cause says more.
+          """);
 
   private final AzureConfig config;
   private final ReentrantLock turn = new ReentrantLock();
@@ -77,7 +120,7 @@ public final class AzureLogin {
    *
    * @throws NoClassDefFoundError when it is
    */
-  public static void requireLibrary() {
+  static void requireLibrary() {
     DefaultAzureCredentialBuilder.class.getName();
   }
 
@@ -179,7 +222,7 @@ public final class AzureLogin {
       turn.lockInterruptibly();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw unavailable(keyId, "waiting for a login was interrupted", e);
+      throw TimeLimit.interrupted(subject(keyId) + ": waiting for a login", e);
     }
 
     try {
@@ -200,11 +243,10 @@ public final class AzureLogin {
           credential.getTokenSync(new TokenRequestContext().addScopes(config.scope()));
       if (answer == null || answer.getToken() == null) {
         throw new LoginFailedException(
-            problem(keyId, "the credential gave no token"), "Check the credential provider.");
+            subject(keyId) + ": the credential gave no token", "Check the credential provider.");
       }
 
-      HeaderValues.require(
-          String.format("%s, for key '%s'", config, keyId), "Authorization", answer.getToken());
+      HeaderValues.require(subject(keyId), "Authorization", answer.getToken());
       return answer;
     } catch (IcebergCryptoException e) {
       this.credential = null; // Azure's libraries would keep the token that is no good
@@ -216,12 +258,12 @@ public final class AzureLogin {
 
   /** As Iceberg's own, but with one attempt and with time limits: the caller tries again. */
   private TokenCredential standard() {
-    Duration timeout = Duration.ofMillis(config.timeoutMs());
+    Duration timeout = config.timeLimit().duration();
     return new DefaultAzureCredentialBuilder()
         .httpClient(
             HttpClient.createDefault(
                 new HttpClientOptions()
-                    .setConnectTimeout(JsonHttp.toConnect(timeout))
+                    .setConnectTimeout(config.timeLimit().toConnect())
                     .setResponseTimeout(timeout)))
         // not retryOptions: with them the library refuses to ask a machine's metadata service
         .retryPolicy(new RetryPolicy(new FixedDelay(0, Duration.ofMillis(1))))
@@ -255,70 +297,47 @@ public final class AzureLogin {
     }
   }
 
-  /** What Azure's libraries threw; they tell a busy service and a wrong secret apart in texts. */
+  /** What Azure's libraries threw; only their texts tell a busy service from a wrong secret. */
   private IcebergCryptoException failed(String keyId, RuntimeException e) {
     String text = String.valueOf(e.getMessage());
+    String kind;
+    String reason = entraError(text);
+    Throwable cause = e;
     if (HeaderValues.areQuotedBy(e)) {
-      return new LoginFailedException(
-          problem(keyId, "login failed: a value for a header of its request cannot be one"),
-          "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.");
-    }
-
-    if (e instanceof CredentialUnavailableException) {
-      return new LoginFailedException(
-          problem(keyId, "login refused: no Azure credential was found on this host"),
-          "Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID,"
-              + " AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the"
-              + " environment of driver and executors; the cause lists what was tried.",
-          e);
-    }
-
-    if (JsonHttp.isUntrusted(e)) {
-      return new InvalidConfigurationException(
-          problem(keyId, "the login service's TLS certificate is not trusted: " + text),
-          "Check AZURE_AUTHORITY_HOST and Java's trust store.",
-          e);
-    }
-
-    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-      if (cause instanceof InterruptedException) {
+      kind = "header";
+      cause = null;
+    } else if (e instanceof CredentialUnavailableException) {
+      kind = "none";
+    } else if (Causes.isUntrusted(e)) {
+      kind = "untrusted";
+    } else {
+      Throwable outage = Causes.of(e).filter(AzureLogin::isOutage).findFirst().orElse(null);
+      if (outage instanceof InterruptedException) {
         Thread.currentThread().interrupt();
-        return unavailable(keyId, "the login was interrupted", e);
+        kind = "outage";
+        reason = "the login was interrupted";
+      } else if (outage != null) {
+        kind = "outage";
+        reason = "the login service cannot be reached: " + outage;
+      } else if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+        kind = "busy";
+        reason = "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")");
+      } else {
+        boolean byEntra = e instanceof ClientAuthenticationException;
+        kind = byEntra || ENTRA_ERROR.matcher(text).find() ? "refused" : "failed";
       }
-
-      if (cause instanceof IOException || cause instanceof TimeoutException) {
-        return unavailable(keyId, "the login service cannot be reached: " + cause, e);
-      }
     }
 
-    if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
-      return unavailable(
-          keyId, "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")"), e);
-    }
-
-    if (e instanceof ClientAuthenticationException || ENTRA_ERROR.matcher(text).find()) {
-      return new LoginFailedException(
-          problem(keyId, "login refused: " + entraError(text)), hint(text), e);
-    }
-
-    return new LoginFailedException(
-        problem(keyId, "login failed: " + entraError(text)),
-        "Check the credential; the cause says more.",
-        e);
+    return TABLE.error(
+        kind + " " + text,
+        Map.of("subject", subject(keyId), "text", text, "reason", reason),
+        cause);
   }
 
-  private static String hint(String text) {
-    if (CLOCK.matcher(text).find()) {
-      return "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.";
-    }
-
-    if (SECRET_ENDED.matcher(text).find()) {
-      return "The application's client secret has expired: make a new one and put it into"
-          + " AZURE_CLIENT_SECRET.";
-    }
-
-    return "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token"
-        + " on this host, and that the application or identity exists in the tenant.";
+  private static boolean isOutage(Throwable e) {
+    return e instanceof InterruptedException
+        || e instanceof IOException
+        || e instanceof TimeoutException;
   }
 
   /** Entra's own error line, or the first line of whatever else it is. */
@@ -328,16 +347,7 @@ public final class AzureLogin {
     return line.length() > 300 ? line.substring(0, 300) + "..." : line;
   }
 
-  private KmsUnavailableException unavailable(String keyId, String what, Exception cause) {
-    return new KmsUnavailableException(
-        problem(keyId, what),
-        "Check the network between this host and Entra ID, or the machine's identity service; "
-            + KmsProperties.CALL_TIMEOUT_MS
-            + " sets how long one attempt may take.",
-        cause);
-  }
-
-  private String problem(String keyId, String what) {
-    return String.format("%s, for key '%s': %s", config, keyId, what);
+  private String subject(String keyId) {
+    return String.format("%s, for key '%s'", config, keyId);
   }
 }

@@ -12,13 +12,13 @@ import java.util.Set;
 /**
  * Searches for a key's version that an unavailable vault, or the end of a call's time, has cut
  * short: the next attempt goes on there. Otherwise a search that takes longer than one call may
- * would begin anew each time and never come to the older versions.
+ * would start over each time and never reach the older versions.
  */
 final class AzureSearches {
   /** How many are kept; the one that was cut short first is forgotten first. */
   static final int MOST = 16;
 
-  /** For so long; versions that come and go meanwhile may be overlooked. */
+  /** For how long; versions that are made in that time may be missed. */
   static final Duration KEPT = Duration.ofMinutes(10);
 
   /** One wrapped key's. In one thread's hands at a time. */

@@ -5,6 +5,8 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.call.ErrorTable;
+import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
 import java.util.ArrayList;
@@ -20,15 +22,21 @@ import java.util.regex.Pattern;
  * A vault's REST API, as far as it is needed: wrapkey, unwrapkey, and the list of a key's versions.
  * One request is one attempt. Also what this JVM learnt of the vault: which version of a key
  * unwrapped last. Nothing here travels.
+ *
+ * <p>Azure's client library for keys could do the first two: its retries, its log of requests and
+ * its cryptography in the process ({@code disableKeyCaching}, since the vault's checks of disabled
+ * and expired keys count) can be turned off. But it is one more library for the user to add, hands
+ * requests and answers, which hold keys, to every pipeline policy that it finds on the class path,
+ * and asks for a token of the scope that the vault names. Only the login uses Azure's library.
  */
-public final class AzureVault {
+final class AzureVault {
   /** Generally available since 2023, in Key Vault and Managed HSM. */
   private static final String API_VERSION = "api-version=7.4";
 
   private static final Pattern KID =
       Pattern.compile("https://[^/]+/keys/(?<name>[0-9a-zA-Z-]+)/(?<version>[0-9a-zA-Z]+)");
 
-  /** A key with more versions than 100 pages hold (25 each) is not looked through. */
+  /** Of a key with more versions than 100 pages hold (25 each), the others are not listed. */
   private static final int MOST_PAGES = 100;
 
   private static final int MOST_REMEMBERED = 8;
@@ -41,7 +49,7 @@ public final class AzureVault {
    * @param bytes the wrapped key, or the key
    * @param version the version of the master key that did it
    */
-  public record Result(byte[] bytes, String version) {
+  record Result(byte[] bytes, String version) {
     @Override
     public String toString() {
       return "by version " + version;
@@ -68,19 +76,19 @@ public final class AzureVault {
   private final ConcurrentMap<String, List<String>> worked = new ConcurrentHashMap<>();
   private final AzureSearches searches = new AzureSearches();
 
-  public AzureVault(AzureConfig config) {
+  AzureVault(AzureConfig config) {
     this.config = config;
     this.login = new AzureLogin(config);
-    this.http = new JsonHttp(config.toString(), config.timeoutMs(), null);
+    this.http = new JsonHttp(config.toString(), config.timeLimit(), null);
   }
 
   /** Wraps a key with the version that the key id names, or the current one. */
-  public Result wrap(byte[] key, AzureKeyId by) {
+  Result wrap(byte[] key, AzureKeyId by) {
     return use("wrapkey", key, by);
   }
 
   /** Unwraps a key with the version that the key id names, or the current one. */
-  public Result unwrap(byte[] wrapped, AzureKeyId by) {
+  Result unwrap(byte[] wrapped, AzureKeyId by) {
     return use("unwrapkey", wrapped, by);
   }
 
@@ -121,7 +129,7 @@ public final class AzureVault {
   }
 
   /** Notes that a version wrapped or unwrapped. */
-  public void itWorked(String name, String version) {
+  void itWorked(String name, String version) {
     worked.compute(
         name,
         (ignored, before) -> {
@@ -149,7 +157,7 @@ public final class AzureVault {
   }
 
   /** What an answer of 200 to wrapkey or unwrapkey gives. */
-  public static Result result(JsonObject answer, AzureErrors errors) {
+  static Result result(JsonObject answer, AzureErrors errors) {
     Matcher kid = KID.matcher(JsonHttp.text(answer, "kid"));
     String output = JsonHttp.text(answer, "value");
     if (output.isEmpty()
@@ -188,17 +196,14 @@ public final class AzureVault {
   private JsonHttp.Answer ask(URI uri, JsonObject body, String token, String keyId) {
     Map<String, String> headers = Map.of("Authorization", "Bearer " + token);
     try {
-      return body == null ? http.get(uri, headers) : http.post(uri, headers, body);
-    } catch (KmsUnavailableException e) {
-      throw new KmsUnavailableException(e.problem() + " (for key '" + keyId + "')", e.hint(), e);
-    } catch (InvalidConfigurationException e) {
-      throw new InvalidConfigurationException(
-          e.problem() + " (for key '" + keyId + "')", e.hint(), e);
+      return http.ask(uri, headers, body);
+    } catch (KmsUnavailableException | InvalidConfigurationException e) {
+      throw ErrorTable.retold(e, e.problem() + " (for key '" + keyId + "')");
     }
   }
 
   /** An entry of the list of versions. */
-  public static Version version(JsonElement value, AzureErrors errors) {
+  static Version version(JsonElement value, AzureErrors errors) {
     JsonObject item = value.isJsonObject() ? value.getAsJsonObject() : new JsonObject();
     Matcher kid = KID.matcher(JsonHttp.text(item, "kid"));
     if (!kid.matches() || !(item.get("attributes") instanceof JsonObject attributes)) {
@@ -212,25 +217,21 @@ public final class AzureVault {
   }
 
   /** The next page; only of the same vault, for the token goes with the request. */
-  public static URI next(JsonObject body, AzureErrors errors) {
+  static URI next(JsonObject body, AzureErrors errors) {
     String link = JsonHttp.text(body, "nextLink");
     if (link.isEmpty()) {
       return null;
     }
 
     try {
-      URI next = URI.create(link);
-      if ("https".equals(next.getScheme())
-          && next.getHost() != null
-          && AzureConfig.origin(next).equals(errors.config().vault())
-          && next.getRawPath().startsWith("/")) {
-        return uri(errors.config(), next.getRawPath(), next.getRawQuery());
-      }
-    } catch (IllegalArgumentException e) {
-      // told below, as a page of another server is
+      return KmsAddress.parse(link)
+          .filter(next -> KmsAddress.isHttps(next) && next.getRawPath().startsWith("/"))
+          .filter(next -> AzureConfig.origin(next).equals(errors.config().vault()))
+          .map(next -> uri(errors.config(), next.getRawPath(), next.getRawQuery()))
+          .orElseThrow(() -> errors.notVault(200));
+    } catch (IllegalArgumentException e) { // a port out of range, say
+      throw errors.notVault(200);
     }
-
-    throw errors.notVault(200);
   }
 
   private URI uri(String path) {

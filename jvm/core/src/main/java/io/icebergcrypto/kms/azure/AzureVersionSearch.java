@@ -23,7 +23,7 @@ import java.util.Set;
  * right one. What a search has found out before the vault became unavailable, or a call's time was
  * over, the next one for the same wrapped key need not ask again ({@link AzureSearches}).
  */
-public final class AzureVersionSearch {
+final class AzureVersionSearch {
   private final AzureVault vault;
   private final AzureConfig config;
   private final byte[] wrapped;
@@ -34,7 +34,7 @@ public final class AzureVersionSearch {
   /** Why those that were tried did not unwrap, in that order. */
   private final List<IcebergCryptoException> refusals = new ArrayList<>();
 
-  public AzureVersionSearch(AzureVault vault, AzureConfig config, byte[] wrapped, AzureKeyId key) {
+  AzureVersionSearch(AzureVault vault, AzureConfig config, byte[] wrapped, AzureKeyId key) {
     this.vault = vault;
     this.config = config;
     this.wrapped = wrapped;
@@ -50,7 +50,7 @@ public final class AzureVersionSearch {
    * @throws AccessDeniedException when the current version does not, and others cannot be listed
    * @throws KmsUnavailableException when the vault, or this call's time, came to an end before
    */
-  public byte[] run() {
+  byte[] run() {
     search = vault.searches().resume(key, wrapped);
     tried.addAll(search.wrong());
     try {

@@ -16,7 +16,7 @@ import java.util.Optional;
  * (1) | KMS's name (ASCII) | master key's version (4, big endian) | body.
  *
  * @param kms the KMS's type, as in {@code encryption.kms-type}
- * @param keyVersion the version of the master key, from 1; 0 when the KMS tells none
+ * @param keyVersion the version of the master key, from 1; 0 when the KMS does not tell it
  * @param body what the KMS made
  */
 public record WrappedKey(String kms, int keyVersion, byte[] body) {

@@ -2,7 +2,6 @@ package io.icebergcrypto.kms.call;
 
 import dev.failsafe.CircuitBreaker;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.kms.http.LimitedBody;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.time.Duration;
@@ -20,7 +19,7 @@ import java.util.Map;
  * <p>They count calls, not attempts: otherwise a blip that meets many tasks at once would open one
  * before any of them has tried again. Half open, each lets one call through.
  */
-public final class Breakers {
+final class Breakers {
   /** Of more failing keys than this the one is forgotten that failed longest ago. */
   static final int MOST_KEYS = 256;
 
@@ -72,8 +71,8 @@ public final class Breakers {
   }
 
   /**
-   * No answer came, or none that can be used. Where the thread was interrupted that says nothing of
-   * the KMS; but a trial of a half-open circuit must have an outcome.
+   * No answer came, or not one that can be used. Where the thread was interrupted, that says
+   * nothing about the KMS; but a trial of a half-open circuit must have an outcome.
    */
   void failed(String keyId, Throwable failure) {
     boolean interrupted = Thread.currentThread().isInterrupted();
@@ -105,8 +104,8 @@ public final class Breakers {
     return failing.size();
   }
 
-  /** What a failure tells of the way to the KMS. */
-  public enum Failure {
+  /** What a failure says about the way to the KMS. */
+  enum Failure {
     /** No connection, or one that broke. */
     UNREACHED,
     /** No answer in time: the way's fault, or that of the key. */
@@ -114,7 +113,7 @@ public final class Breakers {
     /** The KMS said that it cannot now. */
     ANSWERED;
 
-    public static Failure of(Throwable failure) {
+    static Failure of(Throwable failure) {
       for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
         String name = cause.getClass().getSimpleName(); // each library has time-outs of its own
         if (name.contains("Timeout")) {
@@ -126,7 +125,7 @@ public final class Breakers {
         }
 
         if (cause instanceof IOException) {
-          return cause instanceof LimitedBody.TooLongException ? ANSWERED : UNREACHED;
+          return UNREACHED;
         }
       }
 

@@ -18,7 +18,7 @@ import java.util.function.Supplier;
  * Unwrapped keys in memory, for a limited time each. Threads that ask for one key at the same time
  * share one call; callers get copies.
  *
- * <p>Whoever reads an entry looks at the clock, so none is answered after its time, whatever else
+ * <p>Every read of an entry checks the clock, so no key is answered after its time, whatever else
  * happens. The bytes of those whose time is over are overwritten by the next use of the cache, by a
  * timer where there is none, and when the cache is closed.
  */
@@ -117,7 +117,7 @@ public final class KeyCache {
     return entries.size();
   }
 
-  /** Forgets all keys, overwrites their bytes and keeps none from now on. */
+  /** Forgets all keys and overwrites their bytes; from now on no key is kept. */
   public void close() {
     this.closed = true;
     entries.values().forEach(this::wipe);
@@ -185,7 +185,10 @@ public final class KeyCache {
     return nanoClock.getAsLong() - entry.endsNanos >= 0;
   }
 
-  /** The timer is for the bytes of a key that nobody asks for; it decides nothing. */
+  /**
+   * The timer only overwrites a key that nobody asks for; it does not decide whether a key is
+   * valid.
+   */
   private void keepUntilItsEnd(Entry entry) {
     byEnd.add(entry);
     if (closed) {

@@ -1,22 +1,21 @@
 package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.TableBinding;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /**
- * Who asks a KMS and for which table, for those who read the KMS's log or this program's. It goes
- * along with the calls of a thread, as Iceberg's KeyManagementClient has no place for it. Names are
- * told and no more: no key is bound to them, so that a table that is renamed, or used by another
- * catalog or application, stays readable. A table's UUID stays: keys are bound to it where the user
- * chose so ({@link TableBinding}), and the cache in memory always takes it into account.
+ * Who asks a KMS, and for which table, for the KMS's log and this program's. It belongs to a
+ * thread, as Iceberg's KeyManagementClient has no parameter for it. Names are only shown: no key is
+ * bound to them, so that a table that is renamed, or used by another catalog or application, stays
+ * readable. A table's UUID stays: keys are bound to it where the user chose so ({@code
+ * TableBinding}), and the cache in memory always takes it into account.
  */
 public final class KmsCaller {
-  /** What all requests over HTTP say of the program; AWS adds it to the SDK's own words. */
+  /** The program's name in all requests over HTTP; AWS has it besides the SDK's own name. */
   public static final String PROGRAM = "iceberg-crypto";
 
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9._-]{1,100}");
@@ -24,7 +23,7 @@ public final class KmsCaller {
   private static final ThreadLocal<String> TABLE_UUID = new ThreadLocal<>();
   private static final ThreadLocal<String> APPLICATION_ID = new ThreadLocal<>();
 
-  /** What stands for the UUID in a call that only tries a master key. */
+  /** In place of the UUID in a call that only tries a master key. */
   public static final String NO_TABLE = "none";
 
   private KmsCaller() {}
@@ -32,11 +31,11 @@ public final class KmsCaller {
   /**
    * The application id that a catalog's properties give.
    *
-   * @return null when they give none
+   * @return null when they do not give one
    * @throws InvalidConfigurationException when it cannot stand in a header
    */
   public static String application(Map<String, String> properties) {
-    String id = new Settings(properties).optional(KmsProperties.APPLICATION_ID);
+    String id = new PropertyReader(properties).optional(KmsProperties.APPLICATION_ID);
     if (id != null && !APPLICATION.matcher(id).matches()) {
       throw new InvalidConfigurationException(
           String.format(
@@ -72,7 +71,7 @@ public final class KmsCaller {
     return with(TABLE_UUID, uuid, calls);
   }
 
-  /** Runs calls of an application; null: nobody knows which. */
+  /** Runs calls of an application; null: it is not known. */
   public static <T> T as(String applicationId, Supplier<T> calls) {
     return with(APPLICATION_ID, applicationId, calls);
   }
@@ -91,14 +90,14 @@ public final class KmsCaller {
     }
   }
 
-  /** The table that this thread's calls are for; null: none, or nobody said. */
+  /** The table that this thread's calls are for; null: none, or it is not known. */
   public static String table() {
     return TABLE.get();
   }
 
   /**
    * The UUID of the table whose key is wrapped or unwrapped; {@link #NO_TABLE} where a master key
-   * is tried; null: nobody said.
+   * is tried; null: it is not known.
    */
   static String tableUuid() {
     return TABLE_UUID.get();
@@ -108,7 +107,7 @@ public final class KmsCaller {
    * The UUID of the table whose key is wrapped or unwrapped.
    *
    * @param setting what asks for it, for the error
-   * @throws InvalidConfigurationException when nobody said which table it is
+   * @throws InvalidConfigurationException when the table is not known
    */
   public static String requireTableUuid(String setting) {
     String uuid = tableUuid();
@@ -122,7 +121,7 @@ public final class KmsCaller {
     return uuid;
   }
 
-  /** The application whose calls they are; null: nobody said. */
+  /** The application whose calls they are; null: it is not known. */
   public static String application() {
     return APPLICATION_ID.get();
   }

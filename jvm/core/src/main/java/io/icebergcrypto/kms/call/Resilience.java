@@ -11,7 +11,7 @@ import dev.failsafe.TimeoutExceededException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.Settings;
+import io.icebergcrypto.kms.config.PropertyReader;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,7 +35,7 @@ public final class Resilience {
    */
   private static final double JITTER = 0.25;
 
-  /** What a catalog's properties say of it; travels to executors. Times are in milliseconds. */
+  /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
   public record Limits(
       int maxAttempts,
       long initialDelayMs,
@@ -52,18 +52,18 @@ public final class Resilience {
      * @throws InvalidConfigurationException when one is no number, or too small
      */
     public static Limits of(Map<String, String> properties) {
-      Settings settings = new Settings(properties);
-      long initialDelay = settings.millis(KmsProperties.RETRY_INITIAL_DELAY_MS, 200);
+      PropertyReader reader = new PropertyReader(properties);
+      long initialDelay = reader.millis(KmsProperties.RETRY_INITIAL_DELAY_MS, 200);
       return new Limits(
-          settings.count(
+          reader.count(
               KmsProperties.RETRY_MAX_ATTEMPTS, 5, 1, "a number of attempts, 1 or more", "5"),
           initialDelay,
-          Math.max(initialDelay, settings.millis(KmsProperties.RETRY_MAX_DELAY_MS, 5_000)),
-          settings.millis(KmsProperties.RETRY_TIMEOUT_MS, 30_000),
-          settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
-          settings.count(
+          Math.max(initialDelay, reader.millis(KmsProperties.RETRY_MAX_DELAY_MS, 5_000)),
+          reader.millis(KmsProperties.RETRY_TIMEOUT_MS, 30_000),
+          reader.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+          reader.count(
               KmsProperties.BREAKER_FAILURES, 5, 0, "a number of failures, 0 or more", "5"),
-          settings.millis(KmsProperties.BREAKER_DELAY_MS, 10_000));
+          reader.millis(KmsProperties.BREAKER_DELAY_MS, 10_000));
     }
   }
 
@@ -120,7 +120,7 @@ public final class Resilience {
 
   /**
    * Remembers how the last attempt ended by itself. The deadline over all of them has no cause, and
-   * the attempt that it cuts short says nothing: what tells of the way is the one before.
+   * the attempt that it cuts short says nothing: the one before shows whether the KMS was reached.
    */
   private static final class Attempts {
     private final long start = System.nanoTime();

@@ -2,7 +2,6 @@ package io.icebergcrypto.kms.config;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.vault.VaultConfig;
 import java.io.IOException;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
@@ -33,25 +32,23 @@ public final class SecretSource implements Serializable {
   private static final Set<PosixFilePermission> OTHERS_CHANGE =
       EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
 
-  /** Who else writes the file of Vault's token, and would open it again. */
-  private static final String AGENT =
-      ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
-          + " Spark's user as its owner.";
-
   private final String property;
   private final String variable;
   private final String file;
   private final boolean mayBeProjected;
+  private final String advice;
 
   private SecretSource(String property, String variable, String file) {
-    this(property, variable, file, false);
+    this(property, variable, file, false, "");
   }
 
-  private SecretSource(String property, String variable, String file, boolean mayBeProjected) {
+  private SecretSource(
+      String property, String variable, String file, boolean mayBeProjected, String advice) {
     this.property = property;
     this.variable = variable;
     this.file = file;
     this.mayBeProjected = mayBeProjected;
+    this.advice = advice;
   }
 
   /** A secret in a file. */
@@ -66,8 +63,9 @@ public final class SecretSource implements Serializable {
    * @param fileProperty names a file
    * @throws InvalidConfigurationException when both are set, or none
    */
-  public static SecretSource required(Settings settings, String envProperty, String fileProperty) {
-    return optional(settings, envProperty, fileProperty)
+  public static SecretSource required(
+      PropertyReader reader, String envProperty, String fileProperty) {
+    return optional(reader, envProperty, fileProperty)
         .orElseThrow(
             () ->
                 new InvalidConfigurationException(
@@ -81,9 +79,9 @@ public final class SecretSource implements Serializable {
    * @throws InvalidConfigurationException when both are set
    */
   public static Optional<SecretSource> optional(
-      Settings settings, String envProperty, String fileProperty) {
-    String variable = settings.optional(envProperty);
-    String file = settings.optional(fileProperty);
+      PropertyReader reader, String envProperty, String fileProperty) {
+    String variable = reader.optional(envProperty);
+    String file = reader.optional(fileProperty);
     if (variable != null && file != null) {
       throw new InvalidConfigurationException(
           String.format("Properties %s and %s are both set", envProperty, fileProperty),
@@ -103,11 +101,20 @@ public final class SecretSource implements Serializable {
    * reach it. A folder that kubelet writes has a link {@code ..data} in it.
    */
   public SecretSource orProjected() {
-    return new SecretSource(property, variable, file, true);
+    return new SecretSource(property, variable, file, true, advice);
   }
 
   /**
-   * Reads the secret anew, without white space around it: a password, pin or token.
+   * The same with more to say when the file is open to others.
+   *
+   * @param more the end of the hint
+   */
+  public SecretSource advising(String more) {
+    return new SecretSource(property, variable, file, mayBeProjected, more);
+  }
+
+  /**
+   * Reads the secret again, without the white space around it: a password, PIN or token.
    *
    * @throws InvalidConfigurationException when there is none, it has more than one line, or others
    *     than the owner may read or change the file
@@ -153,21 +160,22 @@ public final class SecretSource implements Serializable {
    * system without POSIX permissions has none to check.
    *
    * @throws InvalidConfigurationException when others may read or write it
-   * @throws IOException when the file cannot be looked at
+   * @throws IOException when the file's permissions cannot be read
    */
   public static void requirePrivate(Path file, String property) throws IOException {
     requirePrivate(file, property, System.getProperty("user.name"));
   }
 
-  public static void requirePrivate(Path file, String property, String user) throws IOException {
-    refuse(OTHERS, file, property, user);
+  static void requirePrivate(Path file, String property, String user) throws IOException {
+    refuse(OTHERS, file, property, user, "");
   }
 
   private static boolean isProjected(Path file) {
     return Files.isSymbolicLink(file.toAbsolutePath().resolveSibling("..data"));
   }
 
-  private static void refuse(Set<PosixFilePermission> open, Path file, String property, String user)
+  private static void refuse(
+      Set<PosixFilePermission> open, Path file, String property, String user, String advice)
       throws IOException {
     PosixFileAttributes attributes = posix(file);
     if (attributes == null) {
@@ -185,9 +193,7 @@ public final class SecretSource implements Serializable {
           String.format(
               "File %s, which %s names, is open to others than its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
-          "Make it private: chmod 600 "
-              + file
-              + (property.equals(VaultConfig.TOKEN_FILE) ? AGENT : ""));
+          "Make it private: chmod 600 " + file + advice);
     }
   }
 
@@ -197,8 +203,8 @@ public final class SecretSource implements Serializable {
    * Kubernetes projects into a container with mode 644. Links are followed.
    *
    * @param name what names the file: a property, a variable, another file
-   * @throws InvalidConfigurationException when others may write it; not when there is no such file,
-   *     which who reads it tells better
+   * @throws InvalidConfigurationException when others may write it; not when there is no such file:
+   *     whoever reads it explains that better
    */
   public static void requireUnwritable(Path file, String name) {
     PosixFileAttributes attributes;
@@ -262,7 +268,12 @@ public final class SecretSource implements Serializable {
     Path path = Path.of(file);
     try {
       boolean projected = mayBeProjected && isProjected(path);
-      refuse(projected ? OTHERS_CHANGE : OTHERS, path, property, System.getProperty("user.name"));
+      refuse(
+          projected ? OTHERS_CHANGE : OTHERS,
+          path,
+          property,
+          System.getProperty("user.name"),
+          advice);
       return Files.readString(path).strip();
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(

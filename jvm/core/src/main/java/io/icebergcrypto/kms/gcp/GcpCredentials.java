@@ -10,7 +10,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.call.TimedCalls;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.JsonHttp;
@@ -25,10 +25,8 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
@@ -41,7 +39,7 @@ import org.slf4j.LoggerFactory;
  * library reads (service account, authorized user, external account, impersonated service account),
  * or else from the application default credentials. Nothing here travels.
  */
-public final class GcpCredentials {
+final class GcpCredentials {
   private static final Logger LOG = LoggerFactory.getLogger(GcpCredentials.class);
 
   /** Enough for Cloud KMS, and for nothing else of the project. */
@@ -59,14 +57,17 @@ public final class GcpCredentials {
   /** How often a login that is out of order is asked while the old token is good. */
   private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
 
-  /** What makes a credentials file a secret. An external account's may hold none of these. */
+  /**
+   * What makes a credentials file a secret. An external account's may have none of these members.
+   */
   private static final List<String> SECRETS =
       List.of("private_key", "refresh_token", "client_secret");
 
-  private final String kms;
-  private final String file;
-  private final String fileProperty;
-  private final long timeoutMs;
+  /** Google's library has time-outs of its own, which are long and cannot be interrupted. */
+  private static final TimedCalls CALLS = new TimedCalls("gcp-kms-login");
+
+  private final GcpConfig config;
+  private final String file; // null: application default credentials
   private volatile GoogleCredentials login;
   private volatile Held held;
   private volatile Instant nextRenewal = Instant.MIN;
@@ -90,19 +91,10 @@ public final class GcpCredentials {
     }
   }
 
-  /**
-   * Logs in when it is asked for headers.
-   *
-   * @param kms how errors name the KMS
-   * @param file the credentials file; null: application default credentials
-   * @param fileProperty the property that names the file
-   * @param timeoutMs for a login, in milliseconds
-   */
-  public GcpCredentials(String kms, String file, String fileProperty, long timeoutMs) {
-    this.kms = kms;
-    this.file = file;
-    this.fileProperty = fileProperty;
-    this.timeoutMs = timeoutMs;
+  /** Logs in when it is asked for headers. */
+  GcpCredentials(GcpConfig config) {
+    this.config = config;
+    this.file = config.credentialsFile();
   }
 
   /**
@@ -110,7 +102,7 @@ public final class GcpCredentials {
    *
    * @throws NoClassDefFoundError when it is
    */
-  public static void requireLibrary() {
+  static void requireLibrary() {
     GoogleCredentials.class.getName();
   }
 
@@ -122,7 +114,7 @@ public final class GcpCredentials {
    * @throws InvalidConfigurationException when the file cannot be used
    * @throws KmsUnavailableException when Google's login cannot be reached, or not in time
    */
-  public Map<String, String> headers(URI uri, String keyId) {
+  Map<String, String> headers(URI uri, String keyId) {
     forgetIfReplaced();
     if (subjectToken != null) {
       SecretSource.requireUnwritable(subjectToken, "file " + path());
@@ -145,7 +137,7 @@ public final class GcpCredentials {
       if (stillGood) { // Google decides how long it is, in an outage of the login too
         LOG.warn(
             "{}: no new token, so that of before stays in use until {}: {}",
-            kms,
+            config,
             here.ends(),
             e.problem());
         return here.headers();
@@ -156,7 +148,7 @@ public final class GcpCredentials {
   }
 
   /** The same with a new token, in place of one that was refused. */
-  public Map<String, String> renewedHeaders(URI uri, String keyId) {
+  Map<String, String> renewedHeaders(URI uri, String keyId) {
     return inTime(
         keyId,
         () -> {
@@ -173,8 +165,8 @@ public final class GcpCredentials {
   }
 
   /**
-   * Who replaces the file of a login means another login, now. The old token only bridges one that
-   * fails, as with a file that is half written. A file that is gone for a moment is not replaced.
+   * A file that was replaced means another login, now. The old token only bridges one that fails,
+   * as with a file that is half written. A file that is gone for a moment is not replaced.
    */
   private synchronized void forgetIfReplaced() {
     String now = SecretSource.contentHash(path());
@@ -208,27 +200,12 @@ public final class GcpCredentials {
         .resolve("application_default_credentials.json");
   }
 
-  private interface Login {
-    Map<String, String> get() throws IOException;
-  }
-
-  /** Google's library has time-outs of its own, which are long and cannot be interrupted. */
-  private Map<String, String> inTime(String keyId, Login how) {
-    CompletableFuture<Map<String, String>> headers = new CompletableFuture<>();
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                headers.complete(how.get());
-              } catch (Throwable e) { // whoever waits gets it
-                headers.completeExceptionally(e);
-              }
-            },
-            "gcp-kms-login");
-    thread.setDaemon(true);
-    thread.start();
+  private Map<String, String> inTime(String keyId, Callable<Map<String, String>> how) {
     try {
-      return headers.get(timeoutMs, TimeUnit.MILLISECONDS);
+      return CALLS.within(
+          config.timeLimit(),
+          String.format("%s: the login for key '%s' did not finish", config, keyId),
+          how);
     } catch (ExecutionException e) {
       if (e.getCause() instanceof Error error) {
         throw error;
@@ -237,26 +214,12 @@ public final class GcpCredentials {
       IcebergCryptoException failure =
           e.getCause() instanceof IcebergCryptoException known
               ? known
-              : GcpErrors.login(kms, keyId, source(), e.getCause());
+              : GcpErrors.login(config, keyId, source(), e.getCause());
       if (!(failure instanceof KmsUnavailableException)) {
         this.login = null; // read anew the next time: it may have been mended by then
       }
 
       throw failure;
-    } catch (TimeoutException e) {
-      throw new KmsUnavailableException(
-          String.format(
-              "%s: the login for key '%s' did not finish within %d ms", kms, keyId, timeoutMs),
-          "Check the network to Google's login; "
-              + KmsProperties.CALL_TIMEOUT_MS
-              + " sets the time.",
-          e);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new KmsUnavailableException(
-          String.format("%s: the login for key '%s' was interrupted", kms, keyId),
-          "The query was cancelled, or the login took too long: " + KmsProperties.CALL_TIMEOUT_MS,
-          e);
     }
   }
 
@@ -267,7 +230,8 @@ public final class GcpCredentials {
                 Collectors.toMap(
                     Map.Entry::getKey,
                     header ->
-                        HeaderValues.require(kms, header.getKey(), header.getValue().get(0))));
+                        HeaderValues.require(
+                            config.toString(), header.getKey(), header.getValue().get(0))));
     AccessToken token = login.getAccessToken();
     hold(
         login,
@@ -320,9 +284,9 @@ public final class GcpCredentials {
       return GoogleCredentials.getApplicationDefault();
     } catch (IOException e) {
       throw new LoginFailedException(
-          String.format("%s: there are no application default credentials: %s", kms, first(e)),
+          String.format("%s: there are no application default credentials: %s", config, first(e)),
           "Name a credentials file with "
-              + fileProperty
+              + GcpConfig.CREDENTIALS_FILE
               + ", or set GOOGLE_APPLICATION_CREDENTIALS on the driver and the executors, or run"
               + " `gcloud auth application-default login`; on Google's machines attach a service"
               + " account.");
@@ -365,7 +329,7 @@ public final class GcpCredentials {
         Stream.concat(Stream.of(content), sourceOf(content))
             .anyMatch(part -> SECRETS.stream().anyMatch(part::has));
     return secret && file != null
-        ? SecretSource.file(file, fileProperty).readText()
+        ? SecretSource.file(file, GcpConfig.CREDENTIALS_FILE).readText()
         : content.toString();
   }
 
@@ -391,7 +355,9 @@ public final class GcpCredentials {
 
   /** What names the file, for errors. */
   private String named() {
-    return file == null ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)" : fileProperty;
+    return file == null
+        ? "the environment (" + NAMED + ", CLOUDSDK_CONFIG)"
+        : GcpConfig.CREDENTIALS_FILE;
   }
 
   private static String first(IOException e) {

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * @param key {@code projects/P/locations/L/keyRings/R/cryptoKeys/K}
  * @param asGiven the same, with {@code /cryptoKeyVersions/N} if that was given
  */
-public record GcpKeyName(String key, String asGiven) {
+record GcpKeyName(String key, String asGiven) {
   private static final Pattern SHAPE =
       Pattern.compile(
           "(projects/[A-Za-z0-9.:_-]+/locations/[A-Za-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}"
@@ -24,7 +24,7 @@ public record GcpKeyName(String key, String asGiven) {
    *
    * @throws InvalidConfigurationException when it is no such name
    */
-  public static GcpKeyName parse(String keyId) {
+  static GcpKeyName parse(String keyId) {
     Matcher matcher = SHAPE.matcher(keyId);
     if (!matcher.matches()) {
       throw new InvalidConfigurationException(

@@ -2,10 +2,11 @@ package io.icebergcrypto.kms.http;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.call.Causes;
 
 /**
  * Values of HTTP headers. Most are secrets, and HTTP clients quote a value that they refuse: so it
- * is looked at here first, and what a login library threw is not told when it quotes one.
+ * is checked here first, and an error of a login library that quotes one is not shown.
  */
 public final class HeaderValues {
   private HeaderValues() {}
@@ -54,16 +55,14 @@ public final class HeaderValues {
    * HttpURLConnection's quote it, and so it must be neither told nor anybody's cause.
    */
   public static boolean areQuotedBy(Throwable failure) {
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      String said = String.valueOf(cause.getMessage());
-      if (said.contains("invalid header value")
-          || said.contains("in message header value")
-          || said.contains("a header value contains")) {
-        return true;
-      }
-    }
-
-    return false;
+    return Causes.any(
+        failure,
+        cause -> {
+          String message = String.valueOf(cause.getMessage());
+          return message.contains("invalid header value")
+              || message.contains("in message header value")
+              || message.contains("a header value contains");
+        });
   }
 
   /**

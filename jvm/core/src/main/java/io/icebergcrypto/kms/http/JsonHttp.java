@@ -8,8 +8,9 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.call.TimeLimit;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.ConnectException;
@@ -17,7 +18,6 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
-import java.net.http.HttpRequest.BodyPublisher;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
@@ -25,23 +25,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
-import java.security.cert.CertPathBuilderException;
-import java.security.cert.CertPathValidatorException;
 import java.security.cert.Certificate;
-import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
-import java.time.Duration;
 import java.util.Collection;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import javax.net.ssl.KeyManager;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLPeerUnverifiedException;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
@@ -51,8 +45,7 @@ import javax.net.ssl.TrustManagerFactory;
  */
 public final class JsonHttp {
   private final String kms;
-  private final Duration timeout;
-  private final Duration connectTimeout;
+  private final TimeLimit limit;
   private final HttpClient client;
 
   /**
@@ -74,12 +67,12 @@ public final class JsonHttp {
    * Makes one that connects when it is asked.
    *
    * @param kms how errors name the KMS, such as "Vault at https://vault:8200"
-   * @param timeoutMs for a whole answer, in milliseconds; a connection has a third of it
+   * @param limit for a whole answer; a connection has a third of it
    * @param caFile PEM certificates that are trusted instead of Java's own; or null
    * @throws InvalidConfigurationException when the file has no certificates
    */
-  public JsonHttp(String kms, long timeoutMs, Path caFile) {
-    this(kms, timeoutMs, caFile, null);
+  public JsonHttp(String kms, TimeLimit limit, Path caFile) {
+    this(kms, limit, caFile, null);
   }
 
   /**
@@ -87,15 +80,14 @@ public final class JsonHttp {
    *
    * @param keyManagers what shows it; or null
    */
-  public JsonHttp(String kms, long timeoutMs, Path caFile, KeyManager[] keyManagers) {
+  public JsonHttp(String kms, TimeLimit limit, Path caFile, KeyManager[] keyManagers) {
     this.kms = kms;
-    this.timeout = Duration.ofMillis(timeoutMs);
-    this.connectTimeout = toConnect(timeout);
+    this.limit = limit;
     HttpClient.Builder builder =
         HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER)
-            .connectTimeout(connectTimeout);
+            .connectTimeout(limit.toConnect());
     if (caFile != null || keyManagers != null) {
       builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
     }
@@ -104,25 +96,19 @@ public final class JsonHttp {
   }
 
   /**
-   * Asks by POST.
+   * Asks by POST, or by GET when there is no body.
    *
+   * @param body null: none
    * @throws KmsUnavailableException when there is no connection, or no whole answer in time
    * @throws InvalidConfigurationException when the server's certificate is not trusted, a header's
    *     value cannot be one, or the answer is longer than {@value LimitedBody#MOST_BYTES} bytes
    */
-  public Answer post(URI uri, Map<String, String> headers, JsonObject body) {
-    return send("POST", uri, headers, BodyPublishers.ofString(body.toString()));
-  }
-
-  /** Asks by GET; throws as {@link #post} does. */
-  public Answer get(URI uri, Map<String, String> headers) {
-    return send("GET", uri, headers, BodyPublishers.noBody());
-  }
-
-  private Answer send(String method, URI uri, Map<String, String> headers, BodyPublisher body) {
+  public Answer ask(URI uri, Map<String, String> headers, JsonObject body) {
     HttpRequest.Builder request =
         HttpRequest.newBuilder(uri)
-            .method(method, body)
+            .method(
+                body == null ? "GET" : "POST",
+                body == null ? BodyPublishers.noBody() : BodyPublishers.ofString(body.toString()))
             .header("Content-Type", "application/json")
             .header("Accept", "application/json")
             .header("User-Agent", KmsCaller.userAgent());
@@ -131,45 +117,29 @@ public final class JsonHttp {
         client.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));
     try {
       // over all of it: the request's own time-out ends with the answer's headers
-      HttpResponse<String> response = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+      HttpResponse<String> response = limit.await(answer, kms + " did not answer");
       return new Answer(response.statusCode(), object(response.body()), firstOf(response));
-    } catch (TimeoutException e) {
-      throw tooSlow(e);
     } catch (ExecutionException e) {
       throw failed(e.getCause());
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new KmsUnavailableException(
-          String.format("%s: the call was interrupted", kms),
-          "The query was cancelled, or the call took too long: " + KmsProperties.CALL_TIMEOUT_MS,
-          e);
     } finally {
       answer.cancel(true);
     }
   }
 
-  /**
-   * The part of a call's time that a connection may take: with all of it a call that finds none
-   * could not be told from one without an answer.
-   */
-  public static Duration toConnect(Duration call) {
-    return call.dividedBy(3);
-  }
-
   private IcebergCryptoException failed(Throwable cause) {
     if (cause instanceof HttpConnectTimeoutException) {
-      return unreached("no connection within " + connectTimeout.toMillis() + " ms", cause);
+      return unreached("no connection within " + limit.toConnect().toMillis() + " ms", cause);
     }
 
     if (cause instanceof HttpTimeoutException) {
-      return tooSlow(cause);
+      return limit.exceeded(kms + " did not answer", cause);
     }
 
     if (cause instanceof LimitedBody.TooLongException body) {
       return tooLong(body);
     }
 
-    if (isUntrusted(cause)) {
+    if (Causes.isUntrusted(cause)) {
       return new InvalidConfigurationException(
           String.format("%s: its TLS certificate is not trusted: %s", kms, cause.getMessage()),
           "Check the address, and trust the KMS's certificate authority (a private one: the"
@@ -187,42 +157,19 @@ public final class JsonHttp {
         cause);
   }
 
-  /** A busy proxy's page may be long, too: that one is asked again. */
-  private IcebergCryptoException tooLong(LimitedBody.TooLongException cause) {
+  /**
+   * A busy proxy's page may be long, too: that one is asked again. Without the cause, which would
+   * say that the connection is broken.
+   */
+  private IcebergCryptoException tooLong(LimitedBody.TooLongException body) {
     String problem =
         String.format(
             "%s answers HTTP %d with more than %d bytes, which no KMS does",
-            kms, cause.status(), LimitedBody.MOST_BYTES);
+            kms, body.status(), LimitedBody.MOST_BYTES);
     String hint = "Check the address, and any proxy on the way there.";
-    return cause.status() == 429 || cause.status() >= 500
-        ? new KmsUnavailableException(problem, hint, cause)
-        : new InvalidConfigurationException(problem, hint, cause);
-  }
-
-  private KmsUnavailableException tooSlow(Throwable cause) {
-    return new KmsUnavailableException(
-        String.format("%s did not answer within %d ms", kms, timeout.toMillis()),
-        "Check the network and the KMS's load; "
-            + KmsProperties.CALL_TIMEOUT_MS
-            + " sets the time.",
-        cause);
-  }
-
-  /**
-   * Whether a connection failed because of the server's certificate, which no further attempt
-   * mends. A handshake also fails when the server goes away in the middle of it.
-   */
-  public static boolean isUntrusted(Throwable failure) {
-    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof CertificateException
-          || cause instanceof CertPathValidatorException
-          || cause instanceof CertPathBuilderException
-          || cause instanceof SSLPeerUnverifiedException) {
-        return true;
-      }
-    }
-
-    return false;
+    return body.status() == 429 || body.status() >= 500
+        ? new KmsUnavailableException(problem, hint)
+        : new InvalidConfigurationException(problem, hint);
   }
 
   /** A member that is an object; an empty one when it is not. */
@@ -254,17 +201,16 @@ public final class JsonHttp {
     return first;
   }
 
-  /** A failure's own words; a refused connection has none. */
+  /** A failure's message; a refused connection has none. */
   private static String reason(Throwable e) {
-    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-      if (cause.getMessage() != null) {
-        return cause.getMessage();
-      }
-    }
-
-    return e instanceof ConnectException
-        ? "the connection was refused"
-        : e.getClass().getSimpleName();
+    return Causes.of(e)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .findFirst()
+        .orElse(
+            e instanceof ConnectException
+                ? "the connection was refused"
+                : e.getClass().getSimpleName());
   }
 
   private static SSLContext context(KeyManager[] keyManagers, TrustManager[] trustManagers) {

@@ -12,14 +12,15 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 
 /**
- * An answer's body as text, up to a limit: what sends more is no KMS, and must not fill the memory.
+ * An answer's body as text, up to a limit: a server that sends more is not a KMS, and must not fill
+ * the memory.
  */
-public final class LimitedBody implements BodySubscriber<String> {
-  /** No answer of a KMS that we ask comes near: the longest is a page of 25 key versions. */
+final class LimitedBody implements BodySubscriber<String> {
+  /** No answer of a KMS comes near: the longest is a page of 25 key versions. */
   static final int MOST_BYTES = 1 << 20;
 
   /** The body is longer than that; the connection is given up. */
-  public static final class TooLongException extends IOException {
+  static final class TooLongException extends IOException {
     private static final long serialVersionUID = 1L;
     private final int status;
 

@@ -28,15 +28,15 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.stream.Collectors;
 import javax.crypto.SecretKey;
 
-/** A PKCS12 file of AES keys as it was when it was read. */
-public final class KeystoreFile {
+/** A PKCS12 file of AES keys, as last read. */
+final class KeystoreFile {
   private final Path path;
   private final Stamp stamp;
   private final KeyStore keys;
   private final char[] password;
   private final List<String> entries;
 
-  // each look into the PKCS12 store derives a key from the password anew, which is slow by design
+  // each access to the PKCS12 store derives a key from the password, which is slow by design
   private final ConcurrentMap<String, SecretKey> opened = new ConcurrentHashMap<>();
 
   /**
@@ -71,7 +71,7 @@ public final class KeystoreFile {
    * @throws LoginFailedException when the password is wrong
    * @throws KmsUnavailableException when the file system fails
    */
-  public static KeystoreFile read(Path path, SecretSource source) {
+  static KeystoreFile read(Path path, SecretSource source) {
     char[] password = password(source);
     try {
       SecretSource.requirePrivate(path, KmsProperties.KEYSTORE_PATH);
@@ -87,7 +87,8 @@ public final class KeystoreFile {
   }
 
   /**
-   * Java's PBE keys take nothing but printable ASCII, and say of another file that it is damaged.
+   * Java's PBE keys take nothing but printable ASCII; with any other password Java says that the
+   * file is damaged.
    */
   private static char[] password(SecretSource source) {
     String password = source.read();
@@ -109,7 +110,7 @@ public final class KeystoreFile {
    * @throws InvalidConfigurationException when the file is not there any more
    * @throws KmsUnavailableException when the file system fails
    */
-  public boolean isCurrent() {
+  boolean isCurrent() {
     try {
       return Stamp.of(path).equals(stamp);
     } catch (IOException e) {
@@ -118,12 +119,12 @@ public final class KeystoreFile {
   }
 
   /** The newest version of a key; 0 when there is none. */
-  public int newest(String keyId) {
+  int newest(String keyId) {
     return KeyVersions.newest(inPkcs12(keyId), entries);
   }
 
   /** Whether a version of a key is there. */
-  public boolean has(String keyId, int version) {
+  boolean has(String keyId, int version) {
     return entries.contains(inPkcs12(KeyVersions.entry(keyId, version)));
   }
 
@@ -133,12 +134,12 @@ public final class KeystoreFile {
    * @throws InvalidConfigurationException when it is no AES key
    * @throws AccessDeniedException when it has a password of its own
    */
-  public SecretKey key(String keyId, int version) {
+  SecretKey key(String keyId, int version) {
     return opened.computeIfAbsent(inPkcs12(KeyVersions.entry(keyId, version)), this::openEntry);
   }
 
   /** The ids of the keys, for an error's hint. */
-  public String keyIds() {
+  String keyIds() {
     return entries.stream().filter(KeyVersions::isKeyId).sorted().collect(Collectors.joining(", "));
   }
 
@@ -207,7 +208,7 @@ public final class KeystoreFile {
         cause);
   }
 
-  public static IcebergCryptoException failed(
+  static IcebergCryptoException failed(
       Path path, String what, String keyId, GeneralSecurityException cause) {
     return new IcebergCryptoException(
         String.format(

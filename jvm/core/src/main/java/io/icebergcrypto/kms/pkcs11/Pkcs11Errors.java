@@ -1,22 +1,21 @@
 package io.icebergcrypto.kms.pkcs11;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyDisabledException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.kms.Pkcs11KmsClient;
+import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.pkcs11.Pkcs11Session.SessionEndedException;
 import java.io.IOException;
 import java.security.NoSuchAlgorithmException;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * What SunPKCS11's errors mean. Their classes are not public; what counts is the name of the
  * token's answer (PKCS#11 2.40, section 5.1), the message of one of the causes.
  */
-public final class Pkcs11Errors {
+final class Pkcs11Errors {
   /** The token has refused this pin, and counted a wrong one. */
   private static final Set<String> WRONG_PIN =
       Set.of("CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE");
@@ -46,8 +45,67 @@ public final class Pkcs11Errors {
       Set.of(
           "CKR_ENCRYPTED_DATA_INVALID", "CKR_ENCRYPTED_DATA_LEN_RANGE", "CKR_AEAD_DECRYPT_FAILED");
 
-  private static final Set<String> NO_MECHANISM =
-      Set.of("CKR_MECHANISM_INVALID", "CKR_MECHANISM_PARAM_INVALID", "CKR_ARGUMENTS_BAD");
+  private static final String REMOVED = "Token has been removed";
+
+  /** By the kind of failure or the token's answer, and the messages of the error's causes. */
+  private static final ErrorTable TABLE =
+      ErrorTable.of(
+          """
+          LoginFailed <- ^(CKR_PIN_INCORRECT|CKR_PIN_INVALID|CKR_PIN_LEN_RANGE)\s
+          {task}: login refused, the pin is wrong ({1})
+          Check the pin. It is not tried again by this process: a token locks itself after a few \
+          wrong ones.
+
+          LoginFailed <- ^CKR_PIN_EXPIRED\s
+          {task}: login refused, the pin has expired
+          Set a new pin: pkcs11-tool --login --change-pin.
+
+          LoginFailed <- ^CKR_PIN_LOCKED\s
+          {task}: login refused, the token has locked the pin
+          The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.
+
+          LoginFailed <- ^CKR_USER_PIN_NOT_INITIALIZED\s
+          {task}: login refused, the token's user has no pin yet
+          The token's security officer sets it: pkcs11-tool --login-type so --init-pin.
+
+          KeyDisabled <- ^CKR_KEY_FUNCTION_NOT_PERMITTED\s
+          {task}: {reason}
+          The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.
+
+          InvalidConfiguration <- ^CKR_SLOT_ID_INVALID\s
+          {task}: {reason}
+          The library has no such slot; pkcs11-tool --list-slots shows those there are. A token is \
+          better named by its label: encryption.kms.pkcs11.token-label.
+
+          InvalidConfiguration <- ^CKR_TOKEN_NOT_RECOGNIZED\s
+          {task}: {reason}
+          The token in this slot has not been initialized: choose another slot, or initialize it.
+
+          NotSupported <- \
+          ^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD)\s
+          {task}: {reason}
+          The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives; pkcs11-tool \
+          --list-mechanisms shows what it does.
+
+          InvalidConfiguration <- sharing same CKA_LABEL
+          {task}: {reason}
+          Two secret keys of the token have one label, and Java then reads none: give one of them \
+          another label.
+
+          InvalidConfiguration <- ^bad-library | does not exist
+          {task}: {reason}
+          Set encryption.kms.pkcs11.library to the HSM's PKCS#11 library, for this machine's \
+          architecture; executors need it too.
+
+          KmsUnavailable <- ^(CKR_|0x)|Token has been removed|PKCS11 not
+          {task}: {reason}
+          Check that the HSM is up and reachable; the log of its library says more. Libraries that \
+          never reconnect need a new Spark process.
+
+          IcebergCrypto <-
+          {task}: {reason}
+          See the cause, and the log of the HSM's library.
+          """);
 
   private Pkcs11Errors() {}
 
@@ -63,28 +121,27 @@ public final class Pkcs11Errors {
   }
 
   /** Whether a new session and login may mend it. */
-  public static boolean isEnded(Throwable error) {
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      // a provider that was made while the token was not ready knows no mechanisms
-      if (cause instanceof SessionEndedException || cause instanceof NoSuchAlgorithmException) {
-        return true;
-      }
+  static boolean isEnded(Throwable error) {
+    // a provider that was made while the token was not ready knows no mechanisms
+    if (Causes.any(
+        error, e -> e instanceof SessionEndedException || e instanceof NoSuchAlgorithmException)) {
+      return true;
     }
 
     String answer = answer(error);
     return ENDED.contains(answer)
         || answer.startsWith("0x") // the vendor's own
-        || says(error, "Token has been removed")
+        || says(error, REMOVED)
         || says(error, "no password provided"); // a look at the keys found itself logged out
   }
 
   /** Whether the token says so clearly that it can mean nothing else. */
-  public static boolean isSurelyEnded(Throwable error) {
+  static boolean isSurelyEnded(Throwable error) {
     return isEnded(error) && !ANYTHING.contains(answer(error));
   }
 
   /** Whether the token says clearly that what it was to decrypt is bad. */
-  public static boolean isBadData(Throwable error) {
+  static boolean isBadData(Throwable error) {
     return BAD_DATA.contains(answer(error));
   }
 
@@ -94,136 +151,47 @@ public final class Pkcs11Errors {
    * @param token for the text, such as "PKCS#11 token 'x' of /lib/y.so"
    * @param doing what was to be done, such as "wrap with key 'k'"
    */
-  public static IcebergCryptoException typed(Throwable error, String token, String doing) {
+  static IcebergCryptoException typed(Throwable error, String token, String doing) {
     if (error instanceof IcebergCryptoException already) {
       return already;
     }
 
-    String answer = answer(error);
-    String task = String.format("%s could not %s: ", token, doing);
-    String problem = task + reason(error);
-    switch (answer) {
-      case "CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE":
-        return new LoginFailedException(
-            task + "login refused, the pin is wrong (" + answer + ")",
-            "Check the pin. It is not tried again by this process: a token locks itself after a few"
-                + " wrong ones.",
-            error);
-      case "CKR_PIN_EXPIRED":
-        return new LoginFailedException(
-            task + "login refused, the pin has expired",
-            "Set a new pin: pkcs11-tool --login --change-pin.",
-            error);
-      case "CKR_PIN_LOCKED":
-        return new LoginFailedException(
-            task + "login refused, the token has locked the pin",
-            "The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.",
-            error);
-      case "CKR_USER_PIN_NOT_INITIALIZED":
-        return new LoginFailedException(
-            task + "login refused, the token's user has no pin yet",
-            "The token's security officer sets it: pkcs11-tool --login-type so --init-pin.",
-            error);
-      case "CKR_KEY_FUNCTION_NOT_PERMITTED":
-        return new KeyDisabledException(
-            problem,
-            "The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.",
-            error);
-      case "CKR_SLOT_ID_INVALID":
-        return new InvalidConfigurationException(
-            problem,
-            "The library has no such slot; pkcs11-tool --list-slots shows those there are. A token"
-                + " is better named by its label: "
-                + Pkcs11KmsClient.TOKEN_LABEL
-                + ".",
-            error);
-      case "CKR_TOKEN_NOT_RECOGNIZED":
-        return new InvalidConfigurationException(
-            problem,
-            "The token in this slot has not been initialized: choose another slot, or initialize"
-                + " it.",
-            error);
-      default:
-        return other(error, answer, problem);
-    }
-  }
-
-  private static IcebergCryptoException other(Throwable error, String answer, String problem) {
-    if (NO_MECHANISM.contains(answer) || error instanceof NoSuchAlgorithmException) {
-      return new NotSupportedException(
-          problem,
-          "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
-              + " pkcs11-tool --list-mechanisms shows what it does.",
-          error);
+    String kind = answer(error);
+    if (error instanceof NoSuchAlgorithmException) {
+      kind = "no-algorithm";
+    } else if (kind.isEmpty() && causedByLibrary(error)) {
+      kind = "bad-library";
     }
 
-    if (says(error, "sharing same CKA_LABEL")) {
-      return new InvalidConfigurationException(
-          problem,
-          "Two secret keys of the token have one label, and Java then reads none: give one of them"
-              + " another label.",
-          error);
-    }
-
-    if (says(error, " does not exist") || causedByLibrary(error)) {
-      return new InvalidConfigurationException(
-          problem,
-          "Set "
-              + Pkcs11KmsClient.LIBRARY
-              + " to the HSM's PKCS#11 library, for this machine's architecture; executors need it"
-              + " too.",
-          error);
-    }
-
-    if (answer.isEmpty() && !says(error, "Token has been removed") && !says(error, "PKCS11 not")) {
-      return new IcebergCryptoException(
-          problem, "See the cause, and the log of the HSM's library.", error);
-    }
-
-    return new KmsUnavailableException(
-        problem,
-        "Check that the HSM is up and reachable; the log of its library says more. Libraries that"
-            + " never reconnect need a new Spark process.",
+    String told =
+        Causes.of(error)
+            .map(Throwable::getMessage)
+            .collect(Collectors.joining(" ", kind + " ", ""));
+    return TABLE.error(
+        told,
+        Map.of(
+            "task", String.format("%s could not %s", token, doing),
+            "reason", Causes.innermostMessage(error)),
         error);
   }
 
-  /** The loader's own error, when the file is no library, or none of PKCS#11. */
+  /** The loader's own error, when the file is not a library, or not one of PKCS#11. */
   private static boolean causedByLibrary(Throwable error) {
     Throwable cause = error.getCause();
-    return cause instanceof IOException && cause.getCause() == null && answer(error).isEmpty();
+    return cause instanceof IOException && cause.getCause() == null;
   }
 
   /** The token's answer, as CKR_NAME or, if vendor-defined, 0x...; empty when there is none. */
   private static String answer(Throwable error) {
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause.getClass().getName().endsWith(".PKCS11Exception") && cause.getMessage() != null) {
-        return cause.getMessage();
-      }
-    }
-
-    return "";
+    return Causes.of(error)
+        .filter(cause -> cause.getClass().getName().endsWith(".PKCS11Exception"))
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .findFirst()
+        .orElse("");
   }
 
   private static boolean says(Throwable error, String text) {
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      String message = cause.getMessage();
-      if (message != null && message.contains(text)) {
-        return true;
-      }
-    }
-
-    return false;
-  }
-
-  /** The innermost message that there is. */
-  private static String reason(Throwable error) {
-    String reason = error.toString();
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause.getMessage() != null) {
-        reason = cause.getMessage();
-      }
-    }
-
-    return reason;
+    return Causes.any(error, e -> e.getMessage() != null && e.getMessage().contains(text));
   }
 }

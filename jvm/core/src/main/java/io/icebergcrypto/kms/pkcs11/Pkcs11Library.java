@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 
 /** A PKCS#11 library (a .so file), opened by the JDK's SunPKCS11 provider. */
-public final class Pkcs11Library {
+final class Pkcs11Library {
   private static final String SUN_PKCS11 = "SunPKCS11";
 
   // what has a meaning of its own in SunPKCS11's configuration
@@ -24,7 +24,7 @@ public final class Pkcs11Library {
    *
    * @throws InvalidConfigurationException when SunPKCS11 could not take it
    */
-  public static void requireUsable(String path, String property) {
+  static void requireUsable(String path, String property) {
     if (!path.startsWith("/") || UNUSABLE.matcher(path).find()) {
       throw new InvalidConfigurationException(
           String.format("Property %s is not a path that can be used: '%s'", property, path),

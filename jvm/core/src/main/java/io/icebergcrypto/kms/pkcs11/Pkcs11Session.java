@@ -18,12 +18,12 @@ import javax.crypto.SecretKey;
 import javax.crypto.spec.GCMParameterSpec;
 
 /**
- * A token after login: its keys by label, as they were when it was looked at, and AES-GCM with
- * them. Keys are handles, and those that the token shows in plaintext are refused. Whether a
- * sensitive key can be taken out wrapped (CKA_EXTRACTABLE) SunPKCS11 does not tell. A session that
- * the token has ended stays ended: {@link Pkcs11Token} makes another.
+ * A token after login: its keys by label, as they were when they were listed, and AES-GCM with
+ * them. Keys are handles, and those that the token shows in plaintext are refused. SunPKCS11 does
+ * not tell whether a sensitive key can be taken out wrapped (CKA_EXTRACTABLE). A session that the
+ * token has ended stays ended: {@link Pkcs11Token} makes another.
  */
-public final class Pkcs11Session {
+final class Pkcs11Session {
   private static final String MECHANISM = "AES/GCM/NoPadding";
 
   private final Provider provider;
@@ -52,37 +52,37 @@ public final class Pkcs11Session {
   }
 
   /** How long ago the keys were listed, in nanoseconds. */
-  public long age() {
+  long age() {
     return System.nanoTime() - lookedAt;
   }
 
   /** Whether no key at all was seen, as in a session that has ended. */
-  public boolean isEmpty() {
+  boolean isEmpty() {
     return labels.isEmpty();
   }
 
   /** The newest version of a key; 0 when there is none. */
-  public int newest(String keyId) {
+  int newest(String keyId) {
     return KeyVersions.newest(keyId, labels);
   }
 
   /** Whether a version of a key is there. */
-  public boolean has(String keyId, int version) {
+  boolean has(String keyId, int version) {
     return labels.contains(KeyVersions.entry(keyId, version));
   }
 
   /** Whether nothing that this version of a key wrapped has been unwrapped in this session. */
-  public boolean isUntried(String keyId, int version) {
+  boolean isUntried(String keyId, int version) {
     return !tried.contains(KeyVersions.entry(keyId, version));
   }
 
-  /** Something has. */
-  public void tried(String keyId, int version) {
+  /** Notes that something has. */
+  void tried(String keyId, int version) {
     tried.add(KeyVersions.entry(keyId, version));
   }
 
   /** The ids of the keys, for an error's hint. */
-  public String keyIds() {
+  String keyIds() {
     return labels.stream().filter(KeyVersions::isKeyId).sorted().collect(Collectors.joining(", "));
   }
 
@@ -94,7 +94,7 @@ public final class Pkcs11Session {
    * @param authenticated what is authenticated beside the data
    * @throws InvalidConfigurationException when the key is no AES key, or not kept in the token
    */
-  public Cipher cipher(
+  Cipher cipher(
       int mode, String keyId, int version, GCMParameterSpec parameters, byte[] authenticated)
       throws GeneralSecurityException {
     SecretKey handle = handle(KeyVersions.entry(keyId, version));
@@ -136,10 +136,10 @@ public final class Pkcs11Session {
   }
 
   /** The token has ended this session, or a login elsewhere has: a new one is needed. */
-  public static final class SessionEndedException extends GeneralSecurityException {
+  static final class SessionEndedException extends GeneralSecurityException {
     private static final long serialVersionUID = 1L;
 
-    public SessionEndedException(String message, Throwable cause) {
+    SessionEndedException(String message, Throwable cause) {
       super(message, cause);
     }
   }

@@ -14,8 +14,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The tokens that a PKCS#11 library shows, by slot. SunPKCS11 has no way to choose a token by its
- * label, and no method that tells one. It prints labels, though, when it is configured with {@code
+ * The tokens that a PKCS#11 library shows, by slot. SunPKCS11 cannot choose a token by its label,
+ * and has no method that returns one. It prints labels, though, when it is configured with {@code
  * showInfo}: that is read here. For as long as this takes (some milliseconds a slot), what the
  * calling thread prints to standard output is kept back; other threads print as before.
  */
@@ -31,7 +31,7 @@ final class Pkcs11Slots {
    * What a library shows.
    *
    * @param labels the labels of its tokens, by slot id
-   * @param failure why a slot could not be looked at; null when all could
+   * @param failure why a slot could not be read; null when all could
    */
   record Found(Map<Long, String> labels, ProviderException failure) {}
 
@@ -94,7 +94,7 @@ final class Pkcs11Slots {
       action.run();
     } finally {
       aside.done = true;
-      // who has put a stream of his own over ours meanwhile keeps it
+      // if another stream has been set meanwhile, it stays
       if (System.out == meanwhile) {
         System.setOut(before);
       }

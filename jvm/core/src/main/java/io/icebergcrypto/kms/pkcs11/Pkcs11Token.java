@@ -4,7 +4,6 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.kms.Pkcs11KmsClient;
 import io.icebergcrypto.kms.config.SecretSource;
 import java.io.IOException;
 import java.io.Serializable;
@@ -25,7 +24,7 @@ import javax.security.auth.login.LoginException;
  * logged in to a token as a whole (PKCS#11 2.40, section 2.6.4), so the token stays logged in when
  * a client is closed: others of the process may use it, ours or not.
  */
-public final class Pkcs11Token {
+final class Pkcs11Token {
   /**
    * How a token is named.
    *
@@ -33,7 +32,7 @@ public final class Pkcs11Token {
    * @param slot the slot's id; null when it is found by the label
    * @param label the token's label; null when the slot is given
    */
-  public record Place(String library, Long slot, String label) implements Serializable {
+  record Place(String library, Long slot, String label) implements Serializable {
     private static final long serialVersionUID = 1L;
 
     @Override
@@ -54,7 +53,7 @@ public final class Pkcs11Token {
   }
 
   /** The one of this JVM. */
-  public static Pkcs11Token at(Place place) {
+  static Pkcs11Token at(Place place) {
     return TOKENS.computeIfAbsent(place, Pkcs11Token::new);
   }
 
@@ -63,9 +62,9 @@ public final class Pkcs11Token {
    * take it now.
    *
    * @param doing what it is for, for an error
-   * @throws IcebergCryptoException typed, when it is refused or the token cannot be used
+   * @throws IcebergCryptoException when the PIN is refused or the token cannot be used
    */
-  public synchronized Pkcs11Session join(SecretSource source, String doing) {
+  synchronized Pkcs11Session join(SecretSource source, String doing) {
     String pin = source.read();
     Pkcs11Session current = session;
     if (current == null || !pins.isAccepted(pin)) {
@@ -80,7 +79,7 @@ public final class Pkcs11Token {
    *
    * @return null before the first login
    */
-  public Pkcs11Session session() {
+  Pkcs11Session session() {
     return session;
   }
 
@@ -88,9 +87,9 @@ public final class Pkcs11Token {
    * A session instead of one that has ended. Whoever comes first makes it, the others get it.
    *
    * @param doing what it is for, for an error
-   * @throws IcebergCryptoException typed, when there is none to be had
+   * @throws IcebergCryptoException when the token cannot be used
    */
-  public synchronized Pkcs11Session renew(Pkcs11Session ended, SecretSource source, String doing) {
+  synchronized Pkcs11Session renew(Pkcs11Session ended, SecretSource source, String doing) {
     if (session == ended) {
       login(source.read(), source, doing);
     }
@@ -104,7 +103,7 @@ public final class Pkcs11Token {
    * @throws GeneralSecurityException when the session has ended
    * @throws IOException as well
    */
-  public synchronized Pkcs11Session lookAgain(Pkcs11Session old)
+  synchronized Pkcs11Session lookAgain(Pkcs11Session old)
       throws GeneralSecurityException, IOException {
     if (session == old) {
       this.session = old.lookedAtAgain();
@@ -186,7 +185,7 @@ public final class Pkcs11Token {
     if (found.size() > 1) {
       throw new InvalidConfigurationException(
           String.format("%s could not %s: %d tokens have this label", place, doing, found.size()),
-          String.format("Name the slot instead, with %s: one of %s.", Pkcs11KmsClient.SLOT, found));
+          String.format("Name the slot instead, with %s: one of %s.", Pkcs11Config.SLOT, found));
     }
 
     if (shown.failure() != null) {

@@ -2,8 +2,8 @@ package io.icebergcrypto.kms.vault;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
-import io.icebergcrypto.kms.config.Settings;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
@@ -85,16 +85,15 @@ record VaultAuth(
    * @return nothing when they name no such login
    * @throws InvalidConfigurationException when they name more than one, or half of one
    */
-  static Optional<VaultAuth> read(Settings settings) {
-    settings.refuseSecret(
-        "encryption.kms.vault.secret-id", SECRET_ID_ENV + " or " + SECRET_ID_FILE);
-    settings.refuseSecret("encryption.kms.vault.jwt", JWT_ENV + " or " + JWT_FILE);
-    settings.refuseSecret("encryption.kms.vault.cert-key", CERT_KEY_FILE);
+  static Optional<VaultAuth> read(PropertyReader reader) {
+    reader.refuseSecret("encryption.kms.vault.secret-id", SECRET_ID_ENV + " or " + SECRET_ID_FILE);
+    reader.refuseSecret("encryption.kms.vault.jwt", JWT_ENV + " or " + JWT_FILE);
+    reader.refuseSecret("encryption.kms.vault.cert-key", CERT_KEY_FILE);
     List<VaultAuth> found = new ArrayList<>();
-    appRole(settings).ifPresent(found::add);
-    kubernetes(settings).ifPresent(found::add);
-    jwt(settings).ifPresent(found::add);
-    certificate(settings).ifPresent(found::add);
+    appRole(reader).ifPresent(found::add);
+    kubernetes(reader).ifPresent(found::add);
+    jwt(reader).ifPresent(found::add);
+    certificate(reader).ifPresent(found::add);
     if (found.size() > 1) {
       throw new InvalidConfigurationException(
           String.format(
@@ -107,7 +106,7 @@ record VaultAuth(
 
     Optional<VaultAuth> auth = found.stream().findFirst();
     for (Method method : Method.values()) {
-      if (settings.optional(method.mountProperty) != null
+      if (reader.optional(method.mountProperty) != null
           && auth.map(VaultAuth::method).filter(method::equals).isEmpty()) {
         throw new InvalidConfigurationException(
             String.format(
@@ -162,73 +161,71 @@ record VaultAuth(
     };
   }
 
-  private static Optional<VaultAuth> appRole(Settings settings) {
-    Optional<SecretSource> secretId =
-        SecretSource.optional(settings, SECRET_ID_ENV, SECRET_ID_FILE);
-    if (settings.optional(ROLE_ID) == null && secretId.isEmpty()) {
+  private static Optional<VaultAuth> appRole(PropertyReader reader) {
+    Optional<SecretSource> secretId = SecretSource.optional(reader, SECRET_ID_ENV, SECRET_ID_FILE);
+    if (reader.optional(ROLE_ID) == null && secretId.isEmpty()) {
       return Optional.empty();
     }
 
     return Optional.of(
         new VaultAuth(
             Method.APPROLE,
-            VaultConfig.path(settings, APPROLE_MOUNT, "approle"),
-            settings.required(ROLE_ID, "59d6d1ca-47bb-4e7e-a40b-8be3bc5a0ba8"),
-            secretId.orElseGet(
-                () -> SecretSource.required(settings, SECRET_ID_ENV, SECRET_ID_FILE)),
+            VaultConfig.path(reader, APPROLE_MOUNT, "approle"),
+            reader.required(ROLE_ID, "59d6d1ca-47bb-4e7e-a40b-8be3bc5a0ba8"),
+            secretId.orElseGet(() -> SecretSource.required(reader, SECRET_ID_ENV, SECRET_ID_FILE)),
             null));
   }
 
-  private static Optional<VaultAuth> kubernetes(Settings settings) {
-    if (settings.optional(KUBERNETES_ROLE) == null
-        && settings.optional(KUBERNETES_TOKEN_FILE) == null) {
+  private static Optional<VaultAuth> kubernetes(PropertyReader reader) {
+    if (reader.optional(KUBERNETES_ROLE) == null
+        && reader.optional(KUBERNETES_TOKEN_FILE) == null) {
       return Optional.empty();
     }
 
     return Optional.of(
         new VaultAuth(
             Method.KUBERNETES,
-            VaultConfig.path(settings, KUBERNETES_MOUNT, "kubernetes"),
-            settings.required(KUBERNETES_ROLE, "spark"),
+            VaultConfig.path(reader, KUBERNETES_MOUNT, "kubernetes"),
+            reader.required(KUBERNETES_ROLE, "spark"),
             SecretSource.file(
-                    settings.optional(KUBERNETES_TOKEN_FILE, SERVICE_ACCOUNT_TOKEN),
+                    reader.optional(KUBERNETES_TOKEN_FILE, SERVICE_ACCOUNT_TOKEN),
                     KUBERNETES_TOKEN_FILE)
                 .orProjected(),
             null));
   }
 
-  private static Optional<VaultAuth> jwt(Settings settings) {
-    Optional<SecretSource> jwt = SecretSource.optional(settings, JWT_ENV, JWT_FILE);
-    if (settings.optional(JWT_ROLE) == null && jwt.isEmpty()) {
+  private static Optional<VaultAuth> jwt(PropertyReader reader) {
+    Optional<SecretSource> jwt = SecretSource.optional(reader, JWT_ENV, JWT_FILE);
+    if (reader.optional(JWT_ROLE) == null && jwt.isEmpty()) {
       return Optional.empty();
     }
 
     return Optional.of(
         new VaultAuth(
             Method.JWT,
-            VaultConfig.path(settings, JWT_MOUNT, "jwt"),
-            settings.required(JWT_ROLE, "spark"),
-            jwt.orElseGet(() -> SecretSource.required(settings, JWT_ENV, JWT_FILE)).orProjected(),
+            VaultConfig.path(reader, JWT_MOUNT, "jwt"),
+            reader.required(JWT_ROLE, "spark"),
+            jwt.orElseGet(() -> SecretSource.required(reader, JWT_ENV, JWT_FILE)).orProjected(),
             null));
   }
 
-  private static Optional<VaultAuth> certificate(Settings settings) {
-    if (settings.optional(CERT_FILE) == null
-        && settings.optional(CERT_KEY_FILE) == null
-        && settings.optional(CERT_ROLE) == null) {
+  private static Optional<VaultAuth> certificate(PropertyReader reader) {
+    if (reader.optional(CERT_FILE) == null
+        && reader.optional(CERT_KEY_FILE) == null
+        && reader.optional(CERT_ROLE) == null) {
       return Optional.empty();
     }
 
     return Optional.of(
         new VaultAuth(
             Method.CERTIFICATE,
-            VaultConfig.path(settings, CERT_MOUNT, "cert"),
-            settings.optional(CERT_ROLE),
+            VaultConfig.path(reader, CERT_MOUNT, "cert"),
+            reader.optional(CERT_ROLE),
             null,
             new ClientCertificate(
-                settings.required(CERT_FILE, "/etc/spark/vault-client.pem"),
+                reader.required(CERT_FILE, "/etc/spark/vault-client.pem"),
                 SecretSource.file(
-                    settings.required(CERT_KEY_FILE, "/etc/spark/vault-client-key.pem"),
+                    reader.required(CERT_KEY_FILE, "/etc/spark/vault-client-key.pem"),
                     CERT_KEY_FILE))));
   }
 }

@@ -1,12 +1,13 @@
 package io.icebergcrypto.kms.vault;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.call.TimeLimit;
+import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
-import io.icebergcrypto.kms.config.Settings;
-import java.io.Serializable;
 import java.net.URI;
-import java.net.URISyntaxException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -20,7 +21,7 @@ import java.util.regex.Pattern;
  * @param namespace an Enterprise namespace, or null
  * @param mount the path of the transit engine, without slashes around it
  * @param caFile PEM certificates that are trusted instead of Java's own, or null
- * @param timeoutMs for one call, in milliseconds
+ * @param timeLimit of one call
  * @param token where the token is; null when a login makes tokens
  * @param auth the login that makes tokens; null with a token
  */
@@ -30,19 +31,24 @@ public record VaultConfig(
     String namespace,
     String mount,
     String caFile,
-    long timeoutMs,
+    TimeLimit timeLimit,
     SecretSource token,
     VaultAuth auth)
-    implements Serializable {
+    implements KmsConfig {
   private static final long serialVersionUID = 1L;
 
-  public static final String ADDRESS = "encryption.kms.vault.address";
+  static final String ADDRESS = "encryption.kms.vault.address";
   static final String ALLOW_HTTP = "encryption.kms.vault.allow-http";
   static final String NAMESPACE = "encryption.kms.vault.namespace";
   static final String TRANSIT_MOUNT = "encryption.kms.vault.transit-mount";
   static final String CA_FILE = "encryption.kms.vault.ca-file";
-  public static final String TOKEN_ENV = "encryption.kms.vault.token-env";
-  public static final String TOKEN_FILE = "encryption.kms.vault.token-file";
+  static final String TOKEN_ENV = "encryption.kms.vault.token-env";
+  static final String TOKEN_FILE = "encryption.kms.vault.token-file";
+
+  /** Who else writes the token's file, and would open it again. */
+  private static final String AGENT =
+      ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
+          + " Spark's user as its owner.";
 
   private static final Pattern PATH = Pattern.compile("[\\w-][\\w.-]*(/[\\w-][\\w.-]*)*");
 
@@ -51,11 +57,12 @@ public record VaultConfig(
    *
    * @throws InvalidConfigurationException when one is missing, wrong, or would hold a secret
    */
-  public static VaultConfig read(Map<String, String> properties) {
-    Settings settings = new Settings(properties);
-    settings.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
-    Optional<SecretSource> token = SecretSource.optional(settings, TOKEN_ENV, TOKEN_FILE);
-    Optional<VaultAuth> auth = VaultAuth.read(settings);
+  public static VaultConfig of(Map<String, String> properties) {
+    PropertyReader reader = new PropertyReader(properties);
+    reader.refuseSecret("encryption.kms.vault.token", TOKEN_ENV + " or " + TOKEN_FILE);
+    Optional<SecretSource> token =
+        SecretSource.optional(reader, TOKEN_ENV, TOKEN_FILE).map(found -> found.advising(AGENT));
+    Optional<VaultAuth> auth = VaultAuth.read(reader);
     if (token.isPresent() == auth.isPresent()) {
       throw new InvalidConfigurationException(
           auth.map(login -> "Vault is given a token and a login: " + login)
@@ -74,14 +81,25 @@ public record VaultConfig(
     }
 
     return new VaultConfig(
-        address(settings),
-        settings.flag(ALLOW_HTTP, false),
-        path(settings, NAMESPACE, null),
-        path(settings, TRANSIT_MOUNT, "transit"),
-        settings.optional(CA_FILE),
-        settings.millis(KmsProperties.CALL_TIMEOUT_MS, KmsProperties.CALL_TIMEOUT_MS_DEFAULT),
+        address(reader),
+        reader.flag(ALLOW_HTTP, false),
+        path(reader, NAMESPACE, null),
+        path(reader, TRANSIT_MOUNT, "transit"),
+        reader.optional(CA_FILE),
+        TimeLimit.of(reader),
         token.orElse(null),
         auth.orElse(null));
+  }
+
+  @Override
+  public MasterKeys open() {
+    return new VaultKeys(this);
+  }
+
+  /** A token is renewed for as long as somebody holds it, and would be lost. */
+  @Override
+  public boolean mayCloseWhenIdle() {
+    return false;
   }
 
   /** Where the login's secret is, for errors. */
@@ -100,35 +118,21 @@ public record VaultConfig(
         + ")";
   }
 
-  private static String address(Settings settings) {
-    String value = settings.required(ADDRESS, "https://vault.example.com:8200");
-    URI uri;
-    try {
-      uri = new URI(value);
-    } catch (URISyntaxException e) {
-      throw badAddress("is no URL");
+  private static String address(PropertyReader reader) {
+    String value = reader.required(ADDRESS, "https://vault.example.com:8200");
+    String problem = KmsAddress.problem(value);
+    if (problem != null) {
+      throw badAddress(problem);
     }
 
-    boolean http = "http".equalsIgnoreCase(uri.getScheme());
-    if (!http && !"https".equalsIgnoreCase(uri.getScheme())) {
-      throw badAddress("does not start with https://");
-    }
-
-    if (uri.getHost() == null) {
-      throw badAddress("names no host");
-    }
-
-    if (uri.getUserInfo() != null || uri.getQuery() != null || uri.getFragment() != null) {
-      throw badAddress("has more than a host, a port and a path");
-    }
-
-    if (http && settings.optional(VaultAuth.CERT_FILE) != null) {
+    URI uri = URI.create(value);
+    if (!KmsAddress.isHttps(uri) && reader.optional(VaultAuth.CERT_FILE) != null) {
       throw new InvalidConfigurationException(
           String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
           "Use https: there is no certificate without TLS.");
     }
 
-    if (http && !Settings.isLoopback(uri.getHost()) && !settings.flag(ALLOW_HTTP, false)) {
+    if (!KmsAddress.isPrivate(uri) && !reader.flag(ALLOW_HTTP, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send tokens and keys to %s in plaintext",
@@ -147,8 +151,8 @@ public record VaultConfig(
   }
 
   /** A path in Vault, without the slashes that people write around it. */
-  static String path(Settings settings, String property, String defaultValue) {
-    String value = settings.optional(property, defaultValue);
+  static String path(PropertyReader reader, String property, String defaultValue) {
+    String value = reader.optional(property, defaultValue);
     if (value == null) {
       return null;
     }
@@ -156,7 +160,7 @@ public record VaultConfig(
     String path = value.replaceAll("^/+|/+$", "");
     if (!PATH.matcher(path).matches()) {
       throw new InvalidConfigurationException(
-          String.format("Property %s is no path in Vault: '%s'", property, value),
+          String.format("Property %s is not a path in Vault: '%s'", property, value),
           "Use letters, digits, '_', '-' and '.', and '/' between the parts, such as "
               + (defaultValue == null ? "team/data" : defaultValue)
               + ".");

@@ -7,9 +7,10 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.call.ErrorTable;
+import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.config.SecretHash;
 import io.icebergcrypto.kms.config.SecretSource;
-import io.icebergcrypto.kms.config.Settings;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
 import java.nio.file.Path;
@@ -21,11 +22,40 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own words. */
-public final class VaultHttp {
-  private static final int WORDS_MAX = 300;
+/** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own messages. */
+final class VaultHttp {
+  private static final int LONGEST_MESSAGE = 300;
 
   private static final Logger LOG = LoggerFactory.getLogger(VaultHttp.class);
+
+  /** By status and message. */
+  private static final ErrorTable UNAVAILABLE =
+      ErrorTable.of(
+          """
+          KmsUnavailable <- ^429\s
+          {kms} has too many requests {told}
+          Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.
+
+          KmsUnavailable <- ^501\s
+          {kms} is not initialised {told}
+          Initialise and unseal it: vault operator init, vault operator unseal.
+
+          KmsUnavailable <- ^503 .*sealed
+          {kms} is sealed {told}
+          Unseal it (vault operator unseal), or initialise it if it is new.
+
+          KmsUnavailable <- ^503\s
+          {kms} has no active server {told}
+          Look at vault status on its servers, and at the load balancer before them.
+
+          KmsUnavailable <- ^(412|472|473)\s
+          {kms} answers from a standby that cannot serve the request {told}
+          Try again; if it stays so, give the address of the active cluster.
+
+          KmsUnavailable <-
+          {kms} failed {told}
+          Look at Vault's log, and at the proxy or load balancer before it.
+          """);
 
   private final VaultConfig config;
   private final AtomicReference<Connections> connections = new AtomicReference<>();
@@ -37,15 +67,9 @@ public final class VaultHttp {
    */
   private record Connections(JsonHttp http, String files) {}
 
-  /**
-   * Makes one that connects when it is asked.
-   *
-   * @throws InvalidConfigurationException when the CA file has no certificates, or the files of a
-   *     client certificate hold none
-   */
-  public VaultHttp(VaultConfig config) {
+  /** Makes one that connects when it is asked. */
+  VaultHttp(VaultConfig config) {
     this.config = config;
-    http();
   }
 
   /**
@@ -53,28 +77,32 @@ public final class VaultHttp {
    *
    * @param path below {@code /v1/}
    * @param token null for a login
-   * @return an answer with any status, but those that say the server cannot answer now
+   * @return an answer with any status except those that say the server cannot answer now
    * @throws KmsUnavailableException when Vault cannot be reached, is sealed, busy or broken
+   * @throws InvalidConfigurationException when the CA file, or a client certificate's file, has no
+   *     certificates
    */
-  public JsonHttp.Answer post(String path, String token, JsonObject body) {
-    URI uri = URI.create(config.address() + "/v1/" + path);
-    Map<String, String> headers = headers(token);
-    JsonHttp http = http();
-    return available(redirected(http, uri, http.post(uri, headers, body), headers, body));
+  JsonHttp.Answer post(String path, String token, JsonObject body) {
+    return ask(path, token, body);
   }
 
   /** Asks by GET; as {@link #post}. */
-  public JsonHttp.Answer get(String path, String token) {
+  JsonHttp.Answer get(String path, String token) {
+    return ask(path, token, null);
+  }
+
+  private JsonHttp.Answer ask(String path, String token, JsonObject body) {
     URI uri = URI.create(config.address() + "/v1/" + path);
     Map<String, String> headers = headers(token);
     JsonHttp http = http();
-    return available(redirected(http, uri, http.get(uri, headers), headers, null));
+    JsonHttp.Answer answer = http.ask(uri, headers, body);
+    return available(redirected(http, uri, answer, headers, body));
   }
 
   /**
    * What Vault said was wrong, on one line, and shortened: its answers to errors hold no secrets.
    */
-  static String words(JsonHttp.Answer answer) {
+  static String message(JsonHttp.Answer answer) {
     List<String> errors = new ArrayList<>();
     JsonElement found = answer.body().get("errors");
     if (found instanceof JsonArray array) {
@@ -83,27 +111,29 @@ public final class VaultHttp {
       }
     }
 
-    String words = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
-    return words.length() <= WORDS_MAX ? words : words.substring(0, WORDS_MAX) + "...";
+    String message = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
+    return message.length() <= LONGEST_MESSAGE
+        ? message
+        : message.substring(0, LONGEST_MESSAGE) + "...";
   }
 
-  /** {@link #words} in brackets after the status, for the end of a sentence. */
-  public static String told(JsonHttp.Answer answer) {
-    String words = words(answer);
-    return words.isEmpty()
+  /** {@link #message} in brackets after the status, for the end of a sentence. */
+  static String told(JsonHttp.Answer answer) {
+    String message = message(answer);
+    return message.isEmpty()
         ? "(HTTP " + answer.status() + ")"
-        : "(HTTP " + answer.status() + ": " + words + ")";
+        : "(HTTP " + answer.status() + ": " + message + ")";
   }
 
   /** A member that is text; empty when it is not. */
-  public static String text(JsonObject parent, String name) {
+  static String text(JsonObject parent, String name) {
     return parent.get(name) instanceof JsonPrimitive found && found.isString()
         ? found.getAsString()
         : "";
   }
 
-  /** A member that is a number; 0 when it is not, or none that anybody counts with. */
-  public static long number(JsonObject parent, String name) {
+  /** A member that is a number; 0 when it is not, or out of range. */
+  static long number(JsonObject parent, String name) {
     try {
       return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
           ? found.getAsLong()
@@ -114,7 +144,7 @@ public final class VaultHttp {
   }
 
   /** Whether a member is there and true. */
-  public static boolean isTrue(JsonObject parent, String name) {
+  static boolean isTrue(JsonObject parent, String name) {
     return parent.get(name) instanceof JsonPrimitive found
         && found.isBoolean()
         && found.getAsBoolean();
@@ -146,21 +176,13 @@ public final class VaultHttp {
       return answer;
     }
 
-    URI active;
-    try {
-      active = asked.resolve(answer.headers().getOrDefault("location", ""));
-    } catch (IllegalArgumentException e) {
+    URI active = redirection(asked, answer);
+    boolean downgrade = KmsAddress.isHttps(asked) && !KmsAddress.isHttps(active);
+    if (downgrade || active.equals(asked)) {
       throw notVault(answer);
     }
 
-    boolean plain = "http".equalsIgnoreCase(active.getScheme());
-    boolean downgrade = plain && "https".equalsIgnoreCase(asked.getScheme());
-    boolean known = plain || "https".equalsIgnoreCase(active.getScheme());
-    if (downgrade || !known || active.getHost() == null || active.equals(asked)) {
-      throw notVault(answer);
-    }
-
-    if (plain && !Settings.isLoopback(active.getHost()) && !config.allowHttp()) {
+    if (!KmsAddress.isPrivate(active) && !config.allowHttp()) {
       throw new InvalidConfigurationException(
           String.format(
               "%s sends on to %s by http, which would send tokens and keys there in plaintext",
@@ -175,10 +197,19 @@ public final class VaultHttp {
       throw notVault(answer);
     }
 
-    return body == null ? http.get(active, headers) : http.post(active, headers, body);
+    return http.ask(active, headers, body);
   }
 
-  /** A standby sends on to the same request; a proxy's login page is another one. */
+  private URI redirection(URI asked, JsonHttp.Answer answer) {
+    try {
+      URI active = asked.resolve(answer.headers().getOrDefault("location", ""));
+      return KmsAddress.parse(active.toString()).orElseThrow(() -> notVault(answer));
+    } catch (IllegalArgumentException e) {
+      throw notVault(answer);
+    }
+  }
+
+  /** A standby redirects to the same request; a proxy's login page is another one. */
   private static String apiPath(URI uri) {
     String path = String.valueOf(uri.getRawPath());
     return path.substring(Math.max(0, path.indexOf("/v1/")));
@@ -221,7 +252,7 @@ public final class VaultHttp {
     JsonHttp http =
         new JsonHttp(
             config.toString(),
-            config.timeoutMs(),
+            config.timeLimit(),
             caFile,
             pem == null ? null : certificate.keyManagers(pem));
     return new Connections(http, hash);
@@ -229,33 +260,16 @@ public final class VaultHttp {
 
   private JsonHttp.Answer available(JsonHttp.Answer answer) {
     int status = answer.status();
-    String problem;
-    String hint;
-    if (status == 429) {
-      problem = "has too many requests";
-      hint = "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.";
-    } else if (status == 501) {
-      problem = "is not initialised";
-      hint = "Initialise and unseal it: vault operator init, vault operator unseal.";
-    } else if (status == 503 && words(answer).contains("sealed")) {
-      problem = "is sealed";
-      hint = "Unseal it (vault operator unseal), or initialise it if it is new.";
-    } else if (status == 503) {
-      problem = "has no active server";
-      hint = "Look at vault status on its servers, and at the load balancer before them.";
-    } else if (status == 412 || status == 472 || status == 473) {
-      problem = "answers from a standby that cannot serve the request";
-      hint = "Try again; if it stays so, give the address of the active cluster.";
-    } else if (status >= 500) {
-      problem = "failed";
-      hint = "Look at Vault's log, and at the proxy or load balancer before it.";
-    } else if (status >= 300 && (status < 400 || !answer.body().has("errors"))) {
-      throw notVault(answer); // Vault's own refusals have errors
-    } else {
-      return answer;
+    if (status == 429 || status == 412 || status == 472 || status == 473 || status >= 500) {
+      throw UNAVAILABLE.error(
+          status + " " + message(answer), Map.of("kms", config, "told", told(answer)), null);
     }
 
-    throw new KmsUnavailableException(config + " " + problem + " " + told(answer), hint);
+    if (status >= 300 && (status < 400 || !answer.body().has("errors"))) {
+      throw notVault(answer); // Vault's own refusals have errors
+    }
+
+    return answer;
   }
 
   /** The error for an answer that no Vault gives. */

@@ -19,17 +19,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The token of one Vault client in one JVM: read from its place each time, so that one that rotates
- * is taken up, or made by a login. A renewable token is renewed in the background after two thirds
- * of its life, for a job may be silent for longer than its token lives. One that cannot be renewed
- * any more is replaced then, so that a login that fails is tried again while the old token lives.
+ * The token of one Vault client in one JVM: read from its file or variable each time, so that a
+ * rotated one is used, or made by a login. A renewable token is renewed in the background after two
+ * thirds of its life, for a job may be silent for longer than its token lives. One that cannot be
+ * renewed any more is replaced then, so that a login that fails is tried again while the old token
+ * lives.
  *
  * <p>Times are counted from Vault's answers by this JVM's monotonic clock; no two clocks need to
  * agree.
  */
-public final class VaultLogin {
+final class VaultLogin {
   private static final Logger LOG = LoggerFactory.getLogger(VaultLogin.class);
-  public static final String LOOKUP = "auth/token/lookup-self";
+  static final String LOOKUP = "auth/token/lookup-self";
   private static final String RENEW = "auth/token/renew-self";
   private static final Duration FRESH = Duration.ofSeconds(60);
   private static final Duration SHORTEST_RENEWAL = Duration.ofSeconds(1);
@@ -115,7 +116,7 @@ public final class VaultLogin {
   private volatile boolean closed;
   private volatile boolean used; // since the last login
 
-  public VaultLogin(VaultConfig config, VaultHttp http) {
+  VaultLogin(VaultConfig config, VaultHttp http) {
     this.config = config;
     this.http = http;
   }
@@ -127,7 +128,7 @@ public final class VaultLogin {
    * @throws InvalidConfigurationException when the secret is not where it should be
    * @throws KmsUnavailableException when Vault does not answer
    */
-  public String token() {
+  String token() {
     Held now = held.get();
     this.used = true;
     if (config.auth() == null) {
@@ -147,7 +148,7 @@ public final class VaultLogin {
    *     and its policies the reason
    * @return true when {@link #token()} now gives another one
    */
-  public boolean replaced(String refused, boolean dead) {
+  boolean replaced(String refused, boolean dead) {
     if (config.auth() == null) {
       return !token().equals(refused);
     }
@@ -176,22 +177,22 @@ public final class VaultLogin {
     return http.get(LOOKUP, token).status() == 200 || now != null && now.isFresh();
   }
 
-  /** Stops the renewals, and makes none any more. The token ends by itself. */
-  public void close() {
+  /** Stops the renewals. The token ends by itself. */
+  void close() {
     this.closed = true;
     held.set(null);
   }
 
   private interface Step {
-    public String token();
+    String token();
   }
 
-  /** One caller at a time, and none waits longer than a call may take: Vault may be down. */
+  /** One caller at a time; the others wait no longer than a call may take, as Vault may be down. */
   private String locked(Step step) {
     try {
-      if (!lock.tryLock(config.timeoutMs(), TimeUnit.MILLISECONDS)) {
+      if (!lock.tryLock(config.timeLimit().ms(), TimeUnit.MILLISECONDS)) {
         throw new KmsUnavailableException(
-            config + ": another thread's login took longer than " + config.timeoutMs() + " ms",
+            config + ": another thread's login took longer than " + config.timeLimit().ms() + " ms",
             "Check the network and Vault's load.");
       }
     } catch (InterruptedException e) {
@@ -207,7 +208,7 @@ public final class VaultLogin {
     }
   }
 
-  /** Takes up a token that stands somewhere: how long does it live, and can it be renewed? */
+  /** Takes up a token that the user gave: how long does it live, and can it be renewed? */
   private String adopt(String token) {
     Held now = held.get();
     if (now == null || !now.token().equals(token)) {
@@ -217,7 +218,7 @@ public final class VaultLogin {
         return token; // a maintenance page, say: it is looked at again with the next call
       }
 
-      // A token may be barred from looking at itself; one that is bad is told of when it is used.
+      // A token may be barred from looking at itself; a bad one is reported when it is used.
       boolean renewable = answer.status() == 200 && VaultHttp.isTrue(data, "renewable");
       hold(Held.of(token, VaultHttp.number(data, "ttl"), renewable));
     }
@@ -292,7 +293,7 @@ public final class VaultLogin {
 
     Duration delay = token.left().multipliedBy(2).dividedBy(3);
     if (delay.compareTo(SHORTEST_RENEWAL) >= 0) {
-      // the timer must not keep alive what nobody else holds, nor a token in memory
+      // the timer must not keep this login, or a token, in memory
       WeakReference<VaultLogin> self = new WeakReference<>(this);
       WeakReference<Held> due = new WeakReference<>(token);
       Renewals.TIMER.schedule(

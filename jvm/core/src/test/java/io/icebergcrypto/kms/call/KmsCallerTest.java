@@ -43,7 +43,7 @@ class KmsCallerTest {
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
       ASKED_FOR.add(String.valueOf(KmsCaller.table()));
-      new JsonHttp("the KMS", 20_000, null).post(address, Map.of(), new JsonObject());
+      new JsonHttp("the KMS", new TimeLimit(20_000), null).ask(address, Map.of(), new JsonObject());
       return key;
     }
 

@@ -9,7 +9,6 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.kms.LocalKms;
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.io.InterruptedIOException;
 import java.net.ConnectException;
@@ -530,23 +529,6 @@ class ResilienceTest {
     assertThatThrownBy(() -> work.get(10, TimeUnit.SECONDS))
         .hasCauseInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining("'k' was interrupted");
-  }
-
-  @Test
-  void whatIsNotUsedIsClosedAndComesBack() {
-    CachingKmsClient client = client();
-    unwrap(client);
-    LocalKms local = client.local();
-    int before = LocalKms.count();
-    local.closeIfIdle(60_000);
-    assertThat(local.isClosed()).isFalse();
-    sleep(5);
-    local.closeIfIdle(1);
-    assertThat(local.isClosed()).isTrue();
-    assertThat(LocalKms.count()).isEqualTo(before - 1);
-    unwrap(client);
-    assertThat(CALLS).hasValue(2);
-    assertThat(client.metrics().unwrapCalls()).isEqualTo(2); // goes on counting
   }
 
   @Test

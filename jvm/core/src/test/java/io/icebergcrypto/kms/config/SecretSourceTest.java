@@ -20,8 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SecretSourceTest {
   @TempDir private Path folder;
 
-  private static Settings settings(String... pairs) {
-    return new Settings(
+  private static PropertyReader settings(String... pairs) {
+    return new PropertyReader(
         pairs.length == 2
             ? Map.of(pairs[0], pairs[1])
             : Map.of(pairs[0], pairs[1], pairs[2], pairs[3]));

@@ -16,8 +16,8 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import scala.Option;
 
 /**
- * All that the Python package calls, and nothing else calls it. Arguments and answers are strings
- * and numbers; structures are JSON.
+ * All that the Python package calls; nothing else calls it. Arguments and answers are strings and
+ * numbers; structures are JSON.
  */
 public final class PythonApi {
   private PythonApi() {}
@@ -29,7 +29,7 @@ public final class PythonApi {
   }
 
   /**
-   * Tells what a file is, from its bytes, without a key.
+   * Recognizes a file from its bytes, without a key.
    *
    * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://,
    *     abfs://, hdfs://

@@ -9,8 +9,8 @@ import org.apache.spark.util.TaskFailureListener;
 
 /**
  * Names the table and the file when Parquet fails to decrypt in a Spark task: Parquet's own error
- * ("GCM tag check failed") names neither. Ours is added to it as suppressed, which Spark's message
- * shows.
+ * ("GCM tag check failed") names neither. The error that does is added as suppressed, which Spark's
+ * message shows.
  */
 public final class FailedReads implements OpenParquetFile.Watcher {
   private static final String HINT =
@@ -18,7 +18,7 @@ public final class FailedReads implements OpenParquetFile.Watcher {
           + " another one, or an older version. Restore it from a backup or an object version;"
           + " no row of it was returned that is not the table's.";
 
-  /** For the service loader; fails where there is no Spark. */
+  /** For the service loader; fails without Spark. */
   public FailedReads() {
     TaskContext.get();
   }
@@ -45,7 +45,7 @@ public final class FailedReads implements OpenParquetFile.Watcher {
     }
   }
 
-  /** The failure to decrypt or to make sense of an encrypted file's structure, else null. */
+  /** Parquet's failure to decrypt or to parse an encrypted file; null for any other failure. */
   private static Throwable parquetFailure(Throwable error) {
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {
       if (cause instanceof IcebergCryptoException) {
@@ -62,7 +62,7 @@ public final class FailedReads implements OpenParquetFile.Watcher {
     return null;
   }
 
-  /** Thrown by Parquet itself, or by what it called to take bytes apart. */
+  /** Thrown by Parquet itself, or by the Thrift that it calls. */
   private static boolean inParquet(Throwable cause) {
     StackTraceElement[] stack = cause.getStackTrace();
     if (cause instanceof VirtualMachineError) {

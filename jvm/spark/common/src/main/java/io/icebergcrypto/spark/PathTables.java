@@ -12,9 +12,9 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The tables that Spark knows by their paths. Iceberg's SparkCatalog takes paths to HadoopTables,
- * past its catalog and so past encryption; this is a SparkCatalog of its own, where a path is the
- * name of a table.
+ * The tables that Spark knows by their paths. Iceberg's SparkCatalog opens paths with HadoopTables,
+ * without its catalog and so without encryption; in this SparkCatalog a path is the name of a
+ * table.
  */
 final class PathTables extends EncryptedSparkCatalog {
   private final EncryptedCatalog byPath;
@@ -22,7 +22,7 @@ final class PathTables extends EncryptedSparkCatalog {
   /**
    * Makes the view of one catalog's tables by path.
    *
-   * @param catalog whose KMS and settings count
+   * @param catalog whose KMS and settings are used
    * @param options the options that Spark's catalog was configured with
    */
   PathTables(EncryptedCatalog catalog, String name, CaseInsensitiveStringMap options) {
@@ -39,8 +39,8 @@ final class PathTables extends EncryptedSparkCatalog {
 
   /**
    * What this catalog calls a table: {@code /path#files,snapshot_id_1} is {@code
-   * `/path`.files.snapshot_id_1}, as Iceberg has names with a metadata table, a branch or a
-   * snapshot behind.
+   * `/path`.files.snapshot_id_1}, the form in which Iceberg adds a metadata table, a branch or a
+   * snapshot to a name.
    */
   static Identifier identifier(PathIdentifier path) {
     String location = path.location();

@@ -1,9 +1,8 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.ServerRefusal;
 import org.apache.iceberg.HasTableOperations;
-import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.spark.Spark3Util;
@@ -12,16 +11,22 @@ import org.apache.iceberg.spark.source.StagedSparkTable;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.Table;
 
 /**
- * An encrypted table of CREATE ... AS SELECT where the catalog's server stages none: it is there,
- * empty and with its first KEK, before the rows are. A statement that fails drops it.
+ * An encrypted table of CREATE ... AS SELECT where the catalog's server does not stage tables: it
+ * is created first, empty and with its first KEK. A statement that fails drops it.
  */
 final class UnstagedTable extends StagedSparkTable {
+  /** How a Spark version makes a table without staging it. */
+  @FunctionalInterface
+  interface Creation {
+    Table create() throws TableAlreadyExistsException;
+  }
+
   private final Runnable takeBack;
 
-  private UnstagedTable(Table made, Runnable takeBack) {
+  private UnstagedTable(org.apache.iceberg.Table made, Runnable takeBack) {
     super(made.newTransaction());
     this.takeBack = takeBack;
   }
@@ -29,19 +34,17 @@ final class UnstagedTable extends StagedSparkTable {
   /**
    * Makes the table.
    *
-   * @param refusal why it was not staged; thrown again when that is not the server's doing
+   * @param creation makes it without staging
+   * @param refusal why it was not staged; thrown again unless the server refused it
    */
   static StagedTable create(
-      EncryptedSparkCatalog catalog,
-      Identifier ident,
-      TableInfo info,
-      NotSupportedException refusal)
+      SparkCatalogBase catalog, Identifier ident, Creation creation, NotSupportedException refusal)
       throws TableAlreadyExistsException {
-    if (!EncryptedCatalog.isRefusedTransaction(refusal)) {
+    if (!ServerRefusal.isOfStagedCreate(refusal)) {
       throw refusal;
     }
 
-    Table made = ((SparkTable) catalog.createTable(ident, info)).table();
+    org.apache.iceberg.Table made = ((SparkTable) creation.create()).table();
     TableMetadata asMade = ((HasTableOperations) made).operations().current();
     return new UnstagedTable(
         made,
@@ -55,12 +58,12 @@ final class UnstagedTable extends StagedSparkTable {
 
   /** The same where a table was to be replaced if there is one: there was none. */
   static StagedTable createOrReplace(
-      EncryptedSparkCatalog catalog,
+      SparkCatalogBase catalog,
       Identifier ident,
-      TableInfo info,
+      Creation creation,
       NotSupportedException refusal) {
     try {
-      return create(catalog, ident, info, refusal);
+      return create(catalog, ident, creation, refusal);
     } catch (TableAlreadyExistsException e) {
       throw new CommitFailedException(e, "Table %s was created concurrently; try again", ident);
     }

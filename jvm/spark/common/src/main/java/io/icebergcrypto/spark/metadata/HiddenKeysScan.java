@@ -81,7 +81,7 @@ record HiddenKeysScan(Scan delegate, StructType required)
     }
   }
 
-  /** Rows only: a metadata table has no Parquet or ORC data of its own to read in columns. */
+  /** Rows only: a metadata table has no Parquet or ORC files to read in columns. */
   private record Readers(PartitionReaderFactory delegate, StructType required, StructType read)
       implements PartitionReaderFactory {
     @Override

@@ -17,9 +17,9 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Where metadata tables keep data keys: in {@code key_metadata}, at the top or in {@code
- * data_file}. Columns of a user's table that have the same name are further down, in {@code
- * partition}, {@code readable_metrics} or {@code row}.
+ * The column in which metadata tables have data keys: {@code key_metadata}, at the top level or in
+ * {@code data_file}. Columns of a user's table with the same name are deeper, in {@code partition},
+ * {@code readable_metrics} or {@code row}.
  */
 final class KeyColumn {
   private static final String NAME = DataFile.KEY_METADATA.name();

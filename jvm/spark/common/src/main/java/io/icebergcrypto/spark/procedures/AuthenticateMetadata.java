@@ -10,8 +10,9 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * {@code CALL system.authenticate_metadata(table => ..., metadata_file => ..., metadata_sha256 =>
- * ...)}: signs metadata that was refused, after somebody found it right. It names the file that was
- * looked at and the hash of its content, so that nothing else is signed. Gives the table's name.
+ * ...)}: signs metadata that was refused, after somebody checked it. The call names the file that
+ * was checked and the hash of its content, so that nothing else is signed. Returns the table's
+ * name.
  */
 final class AuthenticateMetadata extends TableProcedure {
   /** The procedure's name. */

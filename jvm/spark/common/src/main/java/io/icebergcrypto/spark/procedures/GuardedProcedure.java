@@ -29,8 +29,8 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * An Iceberg procedure that would put plaintext files into an encrypted table, and so is refused
- * before it starts. The guard on commits would refuse too, but files would have been written or a
- * table renamed by then.
+ * before it starts. The commit would be refused too, but by then files would have been written or a
+ * table renamed.
  */
 public final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
   private static final String STATISTICS_HINT =
@@ -50,7 +50,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
               + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
 
-  /** Procedures that make a table of the files of another one. */
+  /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
 
   private final String name;
@@ -67,7 +67,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   /**
-   * Gives our own procedures, and Iceberg's: guarded where that is needed, all others as they are.
+   * Loads a procedure: one of this project, or one of Iceberg's, guarded where that is needed.
    *
    * @param iceberg loads Iceberg's
    * @param catalog the catalog that the procedure is called in
@@ -122,7 +122,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
 
   @Override
   public Iterator<Scan> call(InternalRow input) {
-    if (!input.isNullAt(indexOf("table"))) { // else the procedure says so itself
+    if (!input.isNullAt(indexOf("table"))) { // otherwise the procedure itself reports it
       if (INTO_NEW_TABLE.contains(name)) {
         refuseEncryptedImport(input);
       } else {

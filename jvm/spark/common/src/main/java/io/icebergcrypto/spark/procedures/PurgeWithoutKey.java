@@ -10,9 +10,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * {@code CALL system.purge_without_key(table => ...)}: drops an encrypted table whose key cannot be
- * had, and deletes its location, which DROP TABLE ... PURGE refuses to do. Gives the number of
- * files, their bytes, and folders elsewhere that it leaves, as other tables may use them.
+ * {@code CALL system.purge_without_key(table => ...)}: drops an encrypted table whose key is not
+ * available, and deletes its location, which DROP TABLE ... PURGE refuses to do. Returns the number
+ * of files, their bytes, and the folders elsewhere that it leaves because other tables may use
+ * them.
  */
 final class PurgeWithoutKey extends TableProcedure {
   /** The procedure's name. */

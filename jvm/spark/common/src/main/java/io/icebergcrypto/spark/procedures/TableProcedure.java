@@ -18,7 +18,9 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** A procedure of ours: its first argument is a table of its catalog, its answer is one row. */
+/**
+ * A procedure of this project: its first argument is a table of its catalog, its result one row.
+ */
 abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   private final String name;
   private final TableCatalog catalog;
@@ -31,7 +33,7 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   }
 
   /**
-   * Does it.
+   * Runs the procedure.
    *
    * @param input the arguments, of which the first names the table
    * @return the row's values

@@ -7,9 +7,9 @@ import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
 
 /**
- * Tells two kinds of failure apart: of a check that met bytes that are not what was written, which
- * is a finding about the table, and of the check itself (KMS, network, storage, Spark), which says
- * nothing about it.
+ * Tells two kinds of failure apart: the check met bytes that are not what was written, which is a
+ * finding about the table; or the check itself failed (KMS, network, storage, Spark), which says
+ * nothing about the table.
  */
 final class FailedCheck {
   private FailedCheck() {}
@@ -29,7 +29,7 @@ final class FailedCheck {
         return ofBytes ? known : null;
       }
 
-      if (cause instanceof NotFoundException // not Java's: that may be a file of Spark's
+      if (cause instanceof NotFoundException // not Java's, which may be about a file of Spark's
           || cause instanceof ChecksumException
           || cause
               .getClass()

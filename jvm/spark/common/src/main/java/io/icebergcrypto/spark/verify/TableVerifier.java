@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.ReachableFile;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import java.util.ArrayList;
@@ -40,7 +40,7 @@ import org.apache.spark.storage.StorageLevel;
 
 /**
  * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each.
- * The driver holds the paths of manifest lists only; manifests are read on the executors.
+ * The driver holds only the paths of manifest lists; manifests are read on the executors.
  */
 public final class TableVerifier {
   private static final StructType FILE =
@@ -72,7 +72,7 @@ public final class TableVerifier {
    * @param tableName the table as in SQL: {@code lake.db.t}
    * @param allSnapshots false: what the current snapshot reaches
    * @return the result, which keeps its DataFrame of files until it is closed
-   * @throws NotSupportedException when this is no Iceberg table
+   * @throws NotSupportedException when it is not an Iceberg table
    */
   public static VerifyResult verify(SparkSession spark, String tableName, boolean allSnapshots) {
     Table table;
@@ -92,7 +92,7 @@ public final class TableVerifier {
     }
 
     table.refresh();
-    BaseTable readable = EncryptedCatalog.withPlaintextFiles(base);
+    BaseTable readable = EncryptedTable.forAudit(base);
     return new TableVerifier(spark, tableName, readable, allSnapshots).verify();
   }
 
@@ -134,13 +134,13 @@ public final class TableVerifier {
         name,
         keyId,
         table.operations().current().formatVersion(),
-        EncryptedCatalog.metadataAuthentication(table),
+        EncryptedTable.metadataAuthentication(table),
         allSnapshots,
         allSnapshots ? snapshots : Math.min(snapshots, 1));
   }
 
   /**
-   * Adds a level of the tree, or the problem that it cannot be read: what is above may be forged.
+   * Adds a level of the tree, or the problem that it cannot be read: the level above may be forged.
    *
    * @throws IcebergCryptoException when the check itself failed
    */

@@ -10,8 +10,8 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
 /**
- * What checked files add up to: counts by kind, and the first problems. Spark adds up, so nothing
- * of this class travels: its serializers do not agree on what they can take apart.
+ * What checked files add up to: counts by kind, and the first problems. Spark SQL adds up, so no
+ * object of this class is serialized: Java and Kryo do not agree on what they can.
  */
 final class Tally {
   private static final int MAX_PROBLEMS = 1000;
@@ -27,7 +27,7 @@ final class Tally {
   private final List<VerifyResult.Problem> problems = new ArrayList<>();
   private long problemCount;
 
-  /** Adds up a DataFrame of checked files; goes over it again when there are problems. */
+  /** Adds up a DataFrame of checked files; reads it again when there are problems. */
   static Tally of(Dataset<Row> checked) {
     Tally tally = new Tally();
     checked

@@ -1,0 +1,189 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.behind.CatalogBehind;
+import io.icebergcrypto.commit.TableKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.CatalogSettings;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.integrity.SigningKeys;
+import io.icebergcrypto.io.EncryptionManagerFactory;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.MetadataFile;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.MetadataTableType;
+import org.apache.iceberg.MetadataTableUtils;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.metrics.MetricsReporter;
+
+/**
+ * What the tables of one catalog share, and how they are made of those of the catalog behind.
+ *
+ * @param name the name that the catalog was given
+ * @param settings what its properties say
+ * @param behind the catalog behind
+ * @param kmsOrNull the one KMS client; null when the catalog names no KMS
+ * @param managers makes the encryption managers of tables
+ * @param reporter the metrics reporter of tables that are being created
+ * @param authenticatesMetadata whether the metadata of encrypted tables is authenticated
+ */
+record CatalogContext(
+    String name,
+    CatalogSettings settings,
+    CatalogBehind behind,
+    CachingKmsClient kmsOrNull,
+    EncryptionManagerFactory managers,
+    MetricsReporter reporter,
+    boolean authenticatesMetadata) {
+
+  /**
+   * Makes the context of one catalog.
+   *
+   * @throws InvalidConfigurationException when the settings do not fit the catalog behind
+   */
+  static CatalogContext of(
+      String name,
+      CatalogSettings settings,
+      CatalogBehind behind,
+      CachingKmsClient kmsOrNull,
+      EncryptionManagerFactory managers,
+      MetricsReporter reporter) {
+    boolean authenticates = CatalogTrust.authenticatesMetadata(behind.catalog(), settings);
+    return new CatalogContext(name, settings, behind, kmsOrNull, managers, reporter, authenticates);
+  }
+
+  /** The catalog behind. */
+  Catalog delegate() {
+    return behind.catalog();
+  }
+
+  /** The KMS client; see {@link EncryptedCatalog#kms()}. */
+  CachingKmsClient kms() {
+    if (kmsOrNull == null) {
+      throw KmsClients.notConfigured().inCatalog(name);
+    }
+
+    return kmsOrNull;
+  }
+
+  AllowedKeyIds allowedKeyIds() {
+    return settings.allowedKeyIds();
+  }
+
+  /** The properties that a new table gets, with the catalog's defaults and overrides. */
+  Map<String, String> propertiesOfNewTable(Map<String, String> own) {
+    return EncryptionProperties.ofNewTable(behind.properties(), own);
+  }
+
+  String fullName(TableIdentifier identifier) {
+    return CatalogUtil.fullTableName(name, identifier);
+  }
+
+  /**
+   * The metrics reporter that the catalog behind gave a table, which may be null: not there yet.
+   */
+  MetricsReporter reporterOf(Table table) {
+    return table instanceof BaseTable base ? base.reporter() : reporter;
+  }
+
+  /** A table's operations in the catalog behind, with encryption added. */
+  EncryptedTableOperations operations(TableOperations ops, String table) {
+    return new EncryptedTableOperations(
+        ops,
+        new TableKeys(table, managers, this::kms),
+        authenticator(table, ops),
+        settings,
+        this::kms);
+  }
+
+  private MetadataAuthenticator authenticator(String table, TableOperations ops) {
+    return authenticatesMetadata
+        ? MetadataAuthenticator.of(
+            table, ops, behind.isHadoop(), this::kms, CatalogTrust.setOnLoad(delegate()))
+        : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate()));
+  }
+
+  /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
+  void checkMetadata(Table table) {
+    if (table instanceof BaseTable base) {
+      TableMetadata metadata = base.operations().current();
+      allowedKeyIds().check(base.name(), metadata);
+      authenticator(base.name(), base.operations()).check(metadata);
+    }
+  }
+
+  /** Checks the metadata of a file that is to become a table's, as that of a table. */
+  void checkMetadata(TableIdentifier identifier, MetadataFile file) {
+    allowedKeyIds().check(fullName(identifier), file.metadata());
+    authenticator(fullName(identifier), null).check(file);
+  }
+
+  /**
+   * Refuses a master key that cannot vouch for metadata, where that is to be authenticated.
+   *
+   * @throws InvalidConfigurationException when others than its users can wrap with it
+   */
+  void checkMasterKey(String table, String keyId) {
+    if (authenticatesMetadata) {
+      SigningKeys.requireAuthenticatedWrapping(table, keyId, kms());
+    }
+  }
+
+  /** Loads a table of the catalog behind, decorated. */
+  Table load(TableIdentifier identifier) {
+    return load(identifier, () -> delegate().loadTable(identifier));
+  }
+
+  /** The same, by another call of the catalog behind. */
+  Table load(TableIdentifier identifier, Supplier<Table> load) {
+    return decorate(HashMismatchRetry.checked(fullName(identifier), load), identifier);
+  }
+
+  /** The table as this catalog gives it: with encryption, and a guard on its commits. */
+  Table decorate(Table table, TableIdentifier identifier) {
+    if (table instanceof BaseMetadataTable) {
+      return metadataTable(identifier);
+    }
+
+    if (table instanceof BaseTable base) {
+      return new EncryptedTable(operations(base.operations(), base.name()), base);
+    }
+
+    if (EncryptionProperties.keyId(table.properties()) != null) {
+      throw new NotSupportedException(
+              String.format(
+                  "it is encrypted, and catalog class %s gives tables of a class that cannot be"
+                      + " decorated: %s",
+                  delegate().getClass().getName(), table.getClass().getName()),
+              "Use a catalog whose tables are org.apache.iceberg.BaseTable.")
+          .inTable(fullName(identifier));
+    }
+
+    return table;
+  }
+
+  /** The catalog behind would read manifests without keys: built anew on the decorated table. */
+  private Table metadataTable(TableIdentifier identifier) {
+    TableIdentifier of = TableIdentifier.of(identifier.namespace().levels());
+    return MetadataTableUtils.createMetadataTableInstance(
+        ((HasTableOperations) load(of)).operations(),
+        delegate().name(),
+        of,
+        identifier,
+        MetadataTableType.from(identifier.name()));
+  }
+}

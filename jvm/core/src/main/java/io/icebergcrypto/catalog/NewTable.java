@@ -1,0 +1,263 @@
+package io.icebergcrypto.catalog;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.commit.KeyIdRule;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.metadata.HashMismatchRetry;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.Catalog.TableBuilder;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+
+/**
+ * What is asked for when a table is created or replaced. All that can be wrong with it is found
+ * here, before the catalog behind is asked and before a file is written: its properties, and
+ * whether its master key can be used.
+ */
+final class NewTable {
+  private final CatalogContext catalog;
+  private final TableIdentifier identifier;
+  private final String tableName;
+  private final TableBuilder delegate;
+  private final Map<String, String> properties = new HashMap<>();
+  private boolean askedNamespace;
+  private NamespaceKeys.Default fromNamespace;
+
+  /**
+   * Begins without properties.
+   *
+   * @param delegate the builder of the catalog behind, which gets the properties that are added
+   */
+  NewTable(CatalogContext catalog, TableIdentifier identifier, TableBuilder delegate) {
+    this.catalog = catalog;
+    this.identifier = identifier;
+    this.tableName = catalog.fullName(identifier);
+    this.delegate = delegate;
+  }
+
+  /** Takes properties that the catalog behind was given. */
+  void given(Map<String, String> more) {
+    properties.putAll(more);
+  }
+
+  private void add(String property, String value) {
+    delegate.withProperty(property, value);
+    properties.put(property, value);
+  }
+
+  /**
+   * Checks the properties of a new table and the use of its master key.
+   *
+   * @return the key id, or null for a table that is not encrypted
+   */
+  String prepare() {
+    takeNamespaceKey();
+    try {
+      return preparedNewTable();
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+  }
+
+  private String preparedNewTable() {
+    Map<String, String> all = catalog.propertiesOfNewTable(properties);
+    PropertyNames.checkTable(tableName, Map.of(), all);
+    String keyId = EncryptionProperties.keyId(all);
+    if (keyId == null) {
+      refuseIfRequired(
+          String.format(
+              "Add TBLPROPERTIES ('%s'='<master key id>'), or set the namespace property %s or the"
+                  + " catalog property table-default.%s.",
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID,
+              EncryptionProperties.KEY_ID));
+      refuseAnothersMetadata(all);
+      return null;
+    }
+
+    EncryptionProperties.check(tableName, Map.of(), all);
+    catalog.allowedKeyIds().checkNew(tableName, keyId);
+    if (EncryptionProperties.needsFormatVersion(tableName, all)) {
+      delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
+    }
+
+    try {
+      catalog.checkMasterKey(tableName, keyId);
+      tryMasterKey(keyId);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+
+    return keyId;
+  }
+
+  /**
+   * Gives the table the key of its namespace, where the statement names none and the catalog does
+   * not overrule all. Costs a call of the catalog behind, so that is all it is asked for.
+   */
+  private void takeNamespaceKey() {
+    if (askedNamespace
+        || properties.containsKey(EncryptionProperties.KEY_ID)
+        || catalog
+            .behind()
+            .properties()
+            .containsKey(CatalogProperties.TABLE_OVERRIDE_PREFIX + EncryptionProperties.KEY_ID)) {
+      return;
+    }
+
+    this.fromNamespace = new NamespaceKeys(catalog).of(identifier.namespace());
+    this.askedNamespace = true;
+    if (fromNamespace != null) {
+      add(EncryptionProperties.KEY_ID, fromNamespace.keyId());
+    }
+  }
+
+  /** Says where the key id comes from, if not from the statement. */
+  private IcebergCryptoException withNamespace(IcebergCryptoException e) {
+    return fromNamespace == null
+        ? e
+        : e.withHint(
+            String.format(
+                "%s='%s' is a property of namespace %s.",
+                EncryptionProperties.KEY_ID, fromNamespace.keyId(), fromNamespace.namespace()));
+  }
+
+  /** Properties copied from an encrypted table: commits of that one made them. */
+  private void refuseAnothersMetadata(Map<String, String> all) {
+    String folder = all.getOrDefault(TableProperties.WRITE_METADATA_LOCATION, "");
+    String property =
+        all.containsKey(EncryptionProperties.METADATA_MAC)
+            ? EncryptionProperties.METADATA_MAC
+            : TableProperties.WRITE_METADATA_LOCATION;
+    if (all.containsKey(EncryptionProperties.METADATA_MAC)
+        || AuthenticatedFolder.uuid(folder + "/file") != null) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "property %s is that of another, encrypted table, and this one has no %s",
+                  property, EncryptionProperties.KEY_ID),
+              String.format(
+                  "Leave it out, or add '%s'='<master key id>'.", EncryptionProperties.KEY_ID))
+          .inTable(tableName);
+    }
+  }
+
+  private void refuseIfRequired(String hint) {
+    if (catalog.settings().encryptionRequired()) {
+      throw EncryptionProperties.required(hint).inTable(tableName);
+    }
+  }
+
+  /**
+   * The table that is to be replaced, or null. Its properties say whether the new files are to be
+   * encrypted: they must be genuine.
+   */
+  Table existing() {
+    try {
+      Table table =
+          HashMismatchRetry.checked(tableName, () -> catalog.delegate().loadTable(identifier));
+      catalog.checkMetadata(table);
+      if (table instanceof BaseTable base
+          && EncryptionProperties.keyId(base.properties()) == null) {
+        KeyIdRule.refuseLost(tableName, base.operations().current(), null);
+      }
+
+      return table;
+    } catch (NoSuchTableException e) {
+      return null;
+    }
+  }
+
+  /**
+   * Checks the properties of a table's replacement. What the statement does not name stays as the
+   * table has it, whatever the catalog's defaults for new tables are.
+   *
+   * @return the key id, or null for a table that is not encrypted
+   */
+  String prepareReplacement(Table table) {
+    Map<String, String> before = table.properties();
+    if (EncryptionProperties.keyId(before) != null) {
+      for (String property : EncryptionProperties.OF_TABLES) {
+        String value = before.get(property);
+        if (value != null && !properties.containsKey(property)) {
+          add(property, value);
+        }
+      }
+    }
+
+    takeNamespaceKey();
+    Map<String, String> after = new HashMap<>(before);
+    after.putAll(catalog.propertiesOfNewTable(properties));
+    PropertyNames.checkTable(tableName, before, after);
+    try {
+      KeyIdRule.check(tableName, true, before, after);
+    } catch (IcebergCryptoException e) {
+      throw withNamespace(e);
+    }
+
+    String keyId = EncryptionProperties.keyId(after);
+    if (keyId == null) {
+      refuseIfRequired(
+          String.format(
+              "It was made without encryption. Make another one with TBLPROPERTIES"
+                  + " ('%s'='<master key id>'), and drop this one.",
+              EncryptionProperties.KEY_ID));
+    } else {
+      EncryptionProperties.check(tableName, before, after);
+      tryKey(table, keyId);
+    }
+
+    return keyId;
+  }
+
+  /**
+   * Tries the key that the replacement's commit needs, before a file is written: Iceberg leaves the
+   * manifests of a replacement that fails at its end. A KEK stays in the cache until then.
+   */
+  private void tryKey(Table table, String keyId) {
+    TableMetadata metadata = ((HasTableOperations) table).operations().current();
+    Optional<EncryptedKey> kek =
+        metadata.encryptionKeys().stream()
+            .filter(key -> keyId.equals(key.encryptedById()))
+            .findFirst();
+    try {
+      if (kek.isPresent()) {
+        ByteBuffer key =
+            KmsCaller.forTable(
+                tableName,
+                metadata.uuid(),
+                () -> catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId));
+        if (key.hasArray()) {
+          Arrays.fill(key.array(), (byte) 0); // a copy
+        }
+      } else {
+        tryMasterKey(keyId);
+      }
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+  }
+
+  private void tryMasterKey(String keyId) {
+    KmsCaller.forTable(
+        tableName,
+        () -> {
+          catalog.kms().check(keyId);
+          return null;
+        });
+  }
+}

@@ -1,0 +1,91 @@
+package io.icebergcrypto.catalog.behind;
+
+import io.icebergcrypto.integrity.CatalogTrust;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.SupportsNamespaces;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.jdbc.JdbcCatalog;
+import org.apache.iceberg.rest.RESTCatalog;
+
+/**
+ * The catalog behind, and what its class does differently from others.
+ *
+ * @param catalog that catalog
+ * @param configured the properties of the encrypting catalog
+ * @param conf the Hadoop configuration, which may be null
+ */
+public record CatalogBehind(Catalog catalog, Map<String, String> configured, Object conf) {
+  /** Whether a REST server keeps the tables. */
+  public boolean isRest() {
+    return catalog instanceof RESTCatalog;
+  }
+
+  /** Whether the pointer to a table's metadata is in the storage, too. */
+  public boolean isHadoop() {
+    return catalog instanceof HadoopCatalog;
+  }
+
+  /** The properties in force: those that were configured, with those that a REST server adds. */
+  public Map<String, String> properties() {
+    return catalog instanceof RESTCatalog rest ? rest.properties() : configured;
+  }
+
+  /** A FileIO of the class that the catalog behind would take; the caller closes it. */
+  public FileIO newFileIO() {
+    Map<String, String> all = properties();
+    boolean onHadoop =
+        catalog instanceof JdbcCatalog
+            || isHadoop()
+            || catalog.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_HIVE);
+    Class<? extends FileIO> usual = onHadoop ? HadoopFileIO.class : ResolvingFileIO.class;
+    return CatalogUtil.loadFileIO(
+        all.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual.getName()), all, conf);
+  }
+
+  /** Whether a purge deletes no file: Nessie keeps them, as other branches may reach them. */
+  public boolean ignoresPurge() {
+    return CatalogTrust.isNessie(catalog);
+  }
+
+  /** Whether namespaces have properties there. */
+  public boolean keepsNamespaceProperties() {
+    return catalog instanceof SupportsNamespaces && !isHadoop();
+  }
+
+  /** Not of the properties, which may have a password among them. */
+  @Override
+  public String toString() {
+    return catalog.toString();
+  }
+
+  /**
+   * Drops a table that was made just now, unless somebody has committed to it since.
+   *
+   * @param made its metadata as it was made, taken then: a table's own go on with its commits
+   */
+  public void takeBack(TableIdentifier identifier, TableMetadata made) {
+    catalog.invalidateTable(identifier);
+    TableMetadata now = ((HasTableOperations) catalog.loadTable(identifier)).operations().current();
+    if (!Objects.equals(now.uuid(), made.uuid())
+        || !Objects.equals(now.metadataFileLocation(), made.metadataFileLocation())
+        || now.snapshots().size() != made.snapshots().size()) {
+      return;
+    }
+
+    try {
+      catalog.dropTable(identifier, true); // with the metadata file that the server wrote
+    } catch (RuntimeException e) {
+      catalog.dropTable(identifier, false); // a server may refuse to purge
+    }
+  }
+}

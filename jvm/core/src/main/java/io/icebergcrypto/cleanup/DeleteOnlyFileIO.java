@@ -1,0 +1,66 @@
+package io.icebergcrypto.cleanup;
+
+import java.util.Map;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+
+/**
+ * The FileIO of a table that was in use, and is now refused, dropped or out of reach. It deletes,
+ * so that a write which fails for that reason can remove its files; it neither reads nor writes.
+ */
+public final class DeleteOnlyFileIO implements FileIO {
+  private static final long serialVersionUID = 1L;
+
+  private final FileIO io;
+  private final RuntimeException refusal;
+
+  public DeleteOnlyFileIO(FileIO io, RuntimeException refusal) {
+    this.io = io;
+    this.refusal = refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(String path) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestListFile list) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(ManifestFile manifest) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(DataFile file) {
+    throw refusal;
+  }
+
+  @Override
+  public InputFile newInputFile(DeleteFile file) {
+    throw refusal;
+  }
+
+  @Override
+  public OutputFile newOutputFile(String path) {
+    throw refusal;
+  }
+
+  @Override
+  public void deleteFile(String path) {
+    io.deleteFile(path);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return io.properties();
+  }
+}

@@ -1,0 +1,154 @@
+package io.icebergcrypto.cleanup;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.metadata.MetadataPlace;
+import java.io.FileNotFoundException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+
+/** The folder that is a table's location, before the table is dropped. */
+final class TableFolder {
+  private static final int LONGEST_LIST = 5;
+  private static final Pattern AUTHORITY = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+  private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
+
+  private final TableMetadata metadata;
+  private final SupportsPrefixOperations storage;
+  private final String path;
+
+  /**
+   * Takes the table's location.
+   *
+   * @throws InvalidConfigurationException when that cannot be a table's own folder
+   */
+  TableFolder(TableMetadata metadata, SupportsPrefixOperations storage) {
+    this.metadata = metadata;
+    this.storage = storage;
+    this.path = withoutSlash(metadata.location());
+    String comparable = comparable(path);
+    if (comparable.chars().filter(c -> c == '/').count() < 2 || comparable.contains("/../")) {
+      throw refused(
+          String.format("'%s' cannot be a table's own folder", path),
+          "Look at the table's location.");
+    }
+  }
+
+  /** Its path, without a slash at the end. */
+  String path() {
+    return path;
+  }
+
+  /**
+   * Counts the files.
+   *
+   * @throws InvalidConfigurationException when there is another table's metadata among them
+   */
+  PurgedFiles count() {
+    long files = 0;
+    long bytes = 0;
+    List<String> foreign = new ArrayList<>();
+    for (FileInfo file : files()) {
+      if (!holds(file.location())) {
+        throw refused(
+            String.format("the storage lists %s as a file in %s", file.location(), path),
+            "Use DROP TABLE without PURGE, and delete the table's folder with other tools.");
+      }
+
+      files++;
+      bytes += file.size();
+      if (METADATA.matcher(file.location()).find() && !isOwn(file.location())) {
+        foreign.add(file.location());
+      }
+    }
+
+    if (!foreign.isEmpty()) {
+      throw refused(
+          String.format(
+              "its folder %s also holds metadata that is not of this table (UUID %s): %s",
+              path, metadata.uuid(), foreign.subList(0, Math.min(LONGEST_LIST, foreign.size()))),
+          "Use DROP TABLE without PURGE, which needs no key, and delete what is this table's with"
+              + " the tools of the storage.");
+    }
+
+    return new PurgedFiles(files, bytes, elsewhere());
+  }
+
+  void delete() {
+    storage.deletePrefix(path + "/");
+  }
+
+  boolean isEmpty() {
+    return !files().iterator().hasNext();
+  }
+
+  /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */
+  private List<String> elsewhere() {
+    return Stream.of(
+            TableProperties.WRITE_DATA_LOCATION,
+            TableProperties.WRITE_METADATA_LOCATION,
+            "write.object-storage.path", // names of earlier versions
+            "write.folder-storage.path")
+        .map(metadata.properties()::get)
+        .filter(folder -> folder != null && !folder.isBlank())
+        .map(TableFolder::withoutSlash)
+        .filter(folder -> !holds(folder))
+        .distinct()
+        .toList();
+  }
+
+  private Iterable<FileInfo> files() {
+    return () -> {
+      try {
+        return storage.listPrefix(path + "/").iterator();
+      } catch (UncheckedIOException e) {
+        if (e.getCause() instanceof FileNotFoundException) {
+          return List.<FileInfo>of().iterator(); // a folder that nothing was written to
+        }
+
+        throw e;
+      }
+    };
+  }
+
+  private boolean isOwn(String metadataFile) {
+    boolean logged =
+        metadata.previousFiles().stream().anyMatch(entry -> entry.file().equals(metadataFile));
+    if (logged || metadataFile.equals(metadata.metadataFileLocation())) {
+      return true;
+    }
+
+    try {
+      return metadata.uuid().equals(TableMetadataParser.read(storage, metadataFile).uuid());
+    } catch (RuntimeException e) {
+      return false; // a view's, or of an unknown table
+    }
+  }
+
+  private boolean holds(String file) {
+    // a location without scheme and host is listed with those of the default file system
+    String listed = path.startsWith("/") ? AUTHORITY.matcher(file).replaceFirst("") : file;
+    return comparable(listed).startsWith(comparable(path) + "/");
+  }
+
+  private static String withoutSlash(String folder) {
+    return folder.replaceFirst("/+$", "");
+  }
+
+  /** A path without scheme, which may be written in several ways. */
+  private static String comparable(String location) {
+    return MetadataPlace.folderOf(location + "/");
+  }
+
+  private static IcebergCryptoException refused(String problem, String hint) {
+    return new InvalidConfigurationException("nothing was dropped: " + problem, hint);
+  }
+}

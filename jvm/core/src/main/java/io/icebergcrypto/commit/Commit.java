@@ -1,0 +1,56 @@
+package io.icebergcrypto.commit;
+
+import io.icebergcrypto.io.TableEncryptionManager;
+import java.util.function.Function;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.io.FileIO;
+
+/** One commit of a table: what its steps share. Its keys are resolved once, by the first user. */
+final class Commit {
+  private final TableKeys table;
+  private final TableMetadata base;
+  private final TableMetadata wanted;
+  private final Function<TableEncryptionManager, FileIO> files;
+  private TableEncryptionManager keys;
+
+  /**
+   * Begins a commit.
+   *
+   * @param base the metadata in force, null when the commit creates the table
+   * @param wanted the metadata that is to be committed, before the first step
+   * @param files makes the table's FileIO
+   */
+  Commit(
+      TableKeys table,
+      TableMetadata base,
+      TableMetadata wanted,
+      Function<TableEncryptionManager, FileIO> files) {
+    this.table = table;
+    this.base = base;
+    this.wanted = wanted;
+    this.files = files;
+  }
+
+  String tableName() {
+    return table.tableName();
+  }
+
+  /** The metadata in force, null when the commit creates the table. */
+  TableMetadata base() {
+    return base;
+  }
+
+  /** The manager of the table's keys; for metadata with a key id only. */
+  TableEncryptionManager keys() {
+    if (keys == null) {
+      this.keys = table.managerFor(wanted);
+    }
+
+    return keys;
+  }
+
+  /** The table's FileIO, which decrypts. */
+  FileIO io() {
+    return files.apply(keys());
+  }
+}

@@ -1,0 +1,108 @@
+package io.icebergcrypto.commit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.config.CatalogSettings;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
+import java.util.List;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.io.FileIO;
+
+/**
+ * The way of a commit: the steps that metadata goes through before the catalog behind gets it, the
+ * same for the commits of a table and of a transaction, for a registration and for metadata that
+ * somebody signs.
+ */
+public final class CommitSteps {
+  private final TableKeys keys;
+  private final Supplier<? extends KeyManagementClient> kms;
+  private final List<Step> steps;
+
+  /** Takes the metadata that is to be committed and returns it, changed or not, or refuses it. */
+  private interface Step {
+    TableMetadata apply(Commit commit, TableMetadata metadata);
+  }
+
+  /**
+   * The steps of one table's commits, in their order.
+   *
+   * @param kms the catalog's KMS client, which a first KEK needs
+   */
+  public CommitSteps(
+      TableKeys keys,
+      CatalogSettings settings,
+      MetadataAuthenticator authenticator,
+      Supplier<? extends KeyManagementClient> kms) {
+    this.keys = keys;
+    this.kms = kms;
+    CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics());
+    this.steps =
+        List.of(
+            check((commit, table) -> settings.allowedKeyIds().check(commit.tableName(), table)),
+            check(guard::checkProperties),
+            ofEncrypted(check(guard::checkFiles)),
+            ofEncrypted((commit, table) -> withFirstKek(table)),
+            ofEncrypted((commit, table) -> CommittedKeys.withMissing(table, commit::keys)),
+            ofEncrypted((commit, table) -> CommittedKeys.pruned(table, commit::keys)),
+            (commit, table) -> authenticator.sign(commit.base(), table));
+  }
+
+  /**
+   * Leads metadata through the steps.
+   *
+   * @param base the metadata in force, which was checked; null when the commit creates the table
+   * @param metadata the metadata to be
+   * @param files makes the table's FileIO, which decrypts
+   * @return what to commit in place of it; the same instance when no step changed anything
+   * @throws IcebergCryptoException a refusal; nothing has been committed
+   */
+  public TableMetadata prepare(
+      TableMetadata base, TableMetadata metadata, Function<TableEncryptionManager, FileIO> files) {
+    Commit commit = new Commit(keys, base, metadata, files);
+    TableMetadata prepared = metadata;
+    for (Step step : steps) {
+      prepared = step.apply(commit, prepared);
+    }
+
+    return prepared;
+  }
+
+  /**
+   * An encrypted table's metadata with a KEK in it, which tells that the table is encrypted even
+   * when somebody removes the key id before the first snapshot.
+   *
+   * @return the same metadata when it has one
+   */
+  public TableMetadata withFirstKek(TableMetadata metadata) {
+    if (EncryptionProperties.masterKeyId(metadata) != null) {
+      return metadata;
+    }
+
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    return TableMetadata.buildFrom(metadata)
+        .addEncryptionKey(Kek.make(keys.tableName(), metadata, keyId, kms.get()))
+        .build();
+  }
+
+  /** A step that refuses or changes nothing. */
+  private static Step check(BiConsumer<Commit, TableMetadata> check) {
+    return (commit, metadata) -> {
+      check.accept(commit, metadata);
+      return metadata;
+    };
+  }
+
+  /** A step that metadata without a key id passes by. */
+  private static Step ofEncrypted(Step step) {
+    return (commit, metadata) ->
+        EncryptionProperties.keyId(metadata.properties()) == null
+            ? metadata
+            : step.apply(commit, metadata);
+  }
+}

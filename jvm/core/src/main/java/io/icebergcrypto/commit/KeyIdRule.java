@@ -1,0 +1,105 @@
+package io.icebergcrypto.commit;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+
+/** A table's key id stays as it was when the table was created. */
+public final class KeyIdRule {
+  private KeyIdRule() {}
+
+  /**
+   * Checks that a table's key id stays as it was when the table was created.
+   *
+   * @param exists whether there is a table already
+   */
+  public static void check(
+      String tableName, boolean exists, Map<String, String> before, Map<String, String> after) {
+    String old = EncryptionProperties.keyId(before);
+    String wanted = EncryptionProperties.keyId(after);
+    if (!exists || Objects.equals(old, wanted)) {
+      return;
+    }
+
+    if (old == null) {
+      throw new NotSupportedException(
+              String.format(
+                  "%s cannot be set on a table that is not encrypted: its files would stay"
+                      + " plaintext",
+                  EncryptionProperties.KEY_ID),
+              String.format(
+                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                      + " ('%s'='%s') AS SELECT * FROM %s; then drop this table.",
+                  EncryptionProperties.KEY_ID, wanted, tableName))
+          .inTable(tableName);
+    }
+
+    String how =
+        wanted == null
+            ? String.format(
+                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT"
+                    + " * FROM %s, in a catalog without table-default.%s.",
+                tableName, EncryptionProperties.KEY_ID)
+            : String.format(
+                "To rotate the master key, make a new version of '%s' in the KMS. To use another"
+                    + " key, copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                    + " ('%s'='%s') AS SELECT * FROM %s.",
+                old, EncryptionProperties.KEY_ID, wanted, tableName);
+    throw new NotSupportedException(
+            String.format(
+                "%s is '%s' since the table was created and cannot be %s",
+                EncryptionProperties.KEY_ID,
+                old,
+                wanted == null ? "removed" : "changed to '" + wanted + "'"),
+            how)
+        .inTable(tableName);
+  }
+
+  /** Whether a commit puts back the key id that somebody removed: the one that wrapped the KEKs. */
+  static boolean isRestored(TableMetadata base, TableMetadata metadata) {
+    return base != null
+        && EncryptionProperties.keyId(base.properties()) == null
+        && EncryptionProperties.keyId(metadata.properties()) != null
+        && EncryptionProperties.keyId(metadata.properties())
+            .equals(EncryptionProperties.masterKeyId(base));
+  }
+
+  /**
+   * Refuses metadata without a key id of a table that had one.
+   *
+   * @param known the key id that it is known to have had, or null
+   * @throws TamperedException when it is known, or the KEKs or the snapshot in force tell
+   */
+  public static void refuseLost(String tableName, TableMetadata metadata, String known) {
+    String lost = known != null ? known : EncryptionProperties.masterKeyId(metadata);
+    if (lost != null) {
+      throw new TamperedException(
+              String.format(
+                  "%s is gone from the table's metadata (it was '%s'): a client without"
+                      + " encryption, or somebody with access to the metadata, removed it",
+                  EncryptionProperties.KEY_ID, lost),
+              String.format(
+                  "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
+                      + " then verify the table. Nothing was read or written.",
+                  tableName, EncryptionProperties.KEY_ID, lost))
+          .inTable(tableName);
+    }
+
+    Snapshot current = metadata.currentSnapshot();
+    if (current != null && current.keyId() != null) {
+      throw new TamperedException(
+              String.format(
+                  "%s and the table's keys are gone from its metadata: manifest list %s was written"
+                      + " encrypted",
+                  EncryptionProperties.KEY_ID, current.manifestListLocation()),
+              "A client without encryption, or somebody with access to the metadata, removed them:"
+                  + " find out who. Restore the metadata from a backup or an object version."
+                  + " Nothing was read or written.")
+          .inTable(tableName);
+    }
+  }
+}

@@ -1,0 +1,185 @@
+package io.icebergcrypto.integrity;
+
+import com.google.gson.JsonObject;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.metadata.MetadataPlace;
+import java.util.function.Supplier;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * A check of the MAC of one table's metadata. It reads the file once, or not at all: as a rule what
+ * the catalog behind loaded is all that the file holds. Where a client with a later Iceberg wrote
+ * more, the check is of the file's bytes, and what was loaded must be what they say.
+ */
+final class MetadataCheck {
+  private final String tableName;
+  private final TableMetadata metadata;
+  private final String location;
+  private final SigningKeys keys;
+  private final AuthenticatedContent content;
+  private final Supplier<MetadataFile> reader;
+  private MetadataFile file;
+
+  /**
+   * Says what is to be checked.
+   *
+   * @param metadata what was loaded
+   * @param location where it was loaded from, by the catalog's word
+   * @param reader reads the file of that location
+   */
+  MetadataCheck(
+      String tableName,
+      TableMetadata metadata,
+      String location,
+      SigningKeys keys,
+      AuthenticatedContent content,
+      Supplier<MetadataFile> reader) {
+    this.tableName = tableName;
+    this.metadata = metadata;
+    this.location = location;
+    this.keys = keys;
+    this.content = content;
+    this.reader = reader;
+  }
+
+  /**
+   * Checks it.
+   *
+   * @throws TamperedException when it is not what a client of this kind committed there
+   * @throws InvalidConfigurationException when its master key cannot vouch for it
+   */
+  void run() {
+    String problem = problem();
+    if (problem != null) {
+      throw refusal(problem);
+    }
+  }
+
+  private MetadataFile file() {
+    if (file == null) {
+      this.file = reader.get();
+    }
+
+    return file;
+  }
+
+  /** What is wrong with the metadata, or null. */
+  private String problem() {
+    String owner = AuthenticatedFolder.uuid(location);
+    if (owner != null && !owner.equals(metadata.uuid())) {
+      return String.format(
+          "it is of another table (UUID %s) than the file's folder says (%s)",
+          metadata.uuid(), owner);
+    }
+
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    if (keyId == null) {
+      String lost = EncryptionProperties.masterKeyId(metadata);
+      return String.format(
+          "%s is gone%s: a client without encryption, or somebody with access to the storage,"
+              + " removed it",
+          EncryptionProperties.KEY_ID, lost == null ? "" : " (it was '" + lost + "')");
+    }
+
+    keys.requireAuthenticatedWrapping(keyId);
+    String value = metadata.properties().get(MetadataMac.PROPERTY);
+    MetadataMac mac = MetadataMac.parse(value);
+    if (mac == null) {
+      return value == null
+          ? String.format(
+              "it has no %s: a client that does not authenticate wrote the table, or somebody"
+                  + " removed the code",
+              MetadataMac.PROPERTY)
+          : String.format("%s is not a code", MetadataMac.PROPERTY);
+    }
+
+    EncryptedKey kek = SigningKeys.find(metadata, keyId, mac.kekId()).orElse(null);
+    if (kek == null) {
+      return String.format(
+          "its code was made with KEK %s, which is not among the keys of '%s'", mac.kekId(), keyId);
+    }
+
+    return problem(mac, keys.keyOf(mac.format(), metadata, kek), kek);
+  }
+
+  private String problem(MetadataMac mac, SecretKeySpec key, EncryptedKey kek) {
+    MetadataPlace place = MetadataPlace.of(location);
+    JsonObject loaded = content.of(metadata);
+    if (mac.matches(loaded, place, key)) {
+      return SigningKeys.retired(metadata, kek);
+    }
+
+    if (mac.format() == MetadataMac.Format.V1) {
+      return mismatch(mac, loaded, place, key);
+    }
+
+    // a later Iceberg may have written more than this one loads
+    JsonObject whole;
+    try {
+      whole = content.of(file());
+    } catch (IllegalArgumentException e) {
+      return e.getMessage();
+    }
+
+    if (!mac.matches(whole, place, key)) {
+      return mismatch(mac, whole, place, key);
+    }
+
+    return content.isSame(file(), metadata)
+        ? SigningKeys.retired(metadata, kek)
+        : "its file was exchanged while it was read";
+  }
+
+  /** Why a MAC does not match: it tells old metadata and another table's from edited one. */
+  private String mismatch(
+      MetadataMac mac, JsonObject document, MetadataPlace place, SecretKeySpec key) {
+    String folder =
+        metadata
+            .properties()
+            .getOrDefault(
+                TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
+    MetadataPlace own = new MetadataPlace(MetadataPlace.folderOf(folder + "/"), mac.version());
+    if (mac.matches(document, own, key)) {
+      return own.folder().equals(place.folder())
+          ? String.format(
+              "version %d of it was put in the place of version %d", own.version(), place.version())
+          : String.format(
+              "it is genuine, but of the table at %s and not of this one", metadata.location());
+    }
+
+    return mac.version() < place.version()
+        ? String.format(
+            "version %d was committed by a client that does not authenticate (the last one that"
+                + " did wrote version %d), or somebody made it look so",
+            place.version(), mac.version())
+        : "it was changed after it was committed: its code does not match";
+  }
+
+  private IcebergCryptoException refusal(String problem) {
+    String sha256;
+    try {
+      sha256 = file().sha256();
+    } catch (RuntimeException e) {
+      sha256 = "unknown: it cannot be read now"; // the refusal is no less true
+    }
+
+    return new TamperedException(
+            String.format(
+                "its metadata is refused: %s (%s, SHA-256 %s)", problem, location, sha256),
+            String.format(
+                "Find out who wrote that file; nothing was read or written. A catalog with %s=off"
+                    + " shows the table as it is. If all is right, verify the table there, then"
+                    + " sign what the file has: %s. If not, restore the file, or drop the table"
+                    + " without PURGE and register its last good metadata file.",
+                EncryptionProperties.METADATA_AUTHENTICATION,
+                MetadataAuthenticator.callToSign(tableName, location, sha256)))
+        .inTable(tableName);
+  }
+}

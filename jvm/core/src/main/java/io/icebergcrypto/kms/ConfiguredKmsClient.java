@@ -1,0 +1,83 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.MasterKeys;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Map;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * What this project's KMS clients have in common. The configuration travels to executors; the login
+ * and the connections are made by the first call in each JVM, and stay there.
+ */
+abstract class ConfiguredKmsClient
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
+  private static final long serialVersionUID = 1L;
+
+  private KmsConfig config;
+  private transient MasterKeys open;
+
+  /** Reads the catalog's properties. */
+  abstract KmsConfig read(Map<String, String> properties);
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    KmsConfig read = read(properties);
+    close();
+    this.config = read;
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    byte[] plaintext = KeyCache.copyOf(key);
+    try {
+      return keys().wrap(plaintext, wrappingKeyId);
+    } finally {
+      Arrays.fill(plaintext, (byte) 0);
+    }
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return keys().unwrap(wrappedKey.asReadOnlyBuffer(), wrappingKeyId);
+  }
+
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return config.authenticatesWrapping();
+  }
+
+  @Override
+  public boolean bindsTable() {
+    return config.bindsTable();
+  }
+
+  boolean mayCloseWhenIdle() {
+    return config.mayCloseWhenIdle();
+  }
+
+  /** Ends the login and the connections of this JVM. Another call makes new ones. */
+  @Override
+  public synchronized void close() {
+    if (open != null) {
+      open.close();
+      this.open = null;
+    }
+  }
+
+  /** The KMS and where it is; no secret. */
+  @Override
+  public String toString() {
+    return config == null ? getClass().getSimpleName() : config.toString();
+  }
+
+  synchronized MasterKeys keys() {
+    if (open == null) {
+      this.open = config.open();
+    }
+
+    return open;
+  }
+}

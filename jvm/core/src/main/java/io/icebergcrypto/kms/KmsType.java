@@ -1,0 +1,74 @@
+package io.icebergcrypto.kms;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.call.Causes;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/** The values of {@code encryption.kms-type}: this project's clients, and what they need. */
+enum KmsType {
+  AWS("AwsKmsClient", "org.apache.iceberg:iceberg-aws-bundle:1.12.0"),
+  AZURE("AzureKmsClient", "com.azure:azure-identity:1.18.4"),
+  GCP("GcpKmsClient", "com.google.auth:google-auth-library-oauth2-http:1.50.0"),
+  KEYSTORE("KeystoreKmsClient", null),
+  PKCS11("Pkcs11KmsClient", null),
+  VAULT("VaultKmsClient", null);
+
+  private final String implementation;
+  private final String coordinate; // of the Maven package that it needs beside ours; null: none
+
+  KmsType(String implementation, String coordinate) {
+    this.implementation = KmsType.class.getPackageName() + "." + implementation;
+    this.coordinate = coordinate;
+  }
+
+  String implementation() {
+    return implementation;
+  }
+
+  static Optional<KmsType> of(String name) {
+    String upper = name.trim().toUpperCase(Locale.ROOT);
+    return Arrays.stream(values()).filter(type -> type.name().equals(upper)).findAny();
+  }
+
+  static String names() {
+    return Arrays.stream(values())
+        .map(type -> type.name().toLowerCase(Locale.ROOT))
+        .collect(Collectors.joining(", "));
+  }
+
+  /** The error of the class loader or linker among a failure's causes; null when there is none. */
+  static LinkageError linkageError(Throwable failure) {
+    return (LinkageError)
+        Causes.of(failure).filter(LinkageError.class::isInstance).findFirst().orElse(null);
+  }
+
+  /**
+   * The error for a library whose class is not on the class path, or that is there in a version
+   * that does not fit: a method that it lacks, say.
+   */
+  static InvalidConfigurationException missingLibrary(String implementation, LinkageError error) {
+    boolean missing = error instanceof NoClassDefFoundError;
+    String version = missing ? "" : " and take other versions of it off the class path";
+    return new InvalidConfigurationException(
+        missing
+            ? String.format(
+                "KMS client %s needs a library that is not on the class path: %s",
+                implementation, error.getMessage())
+            : String.format(
+                "KMS client %s finds a library in a version that does not fit: %s",
+                implementation, error),
+        Arrays.stream(values())
+            .filter(type -> type.coordinate != null && type.implementation.equals(implementation))
+            .findAny()
+            .map(
+                type ->
+                    String.format(
+                        "Add %s to spark.jars.packages, or its jar to spark.jars%s.",
+                        type.coordinate, version))
+            .orElse("Add the library's jar to spark.jars or spark.jars.packages" + version + "."),
+        error);
+  }
+}

@@ -1,0 +1,46 @@
+package io.icebergcrypto.kms.call;
+
+import java.security.cert.CertPathBuilderException;
+import java.security.cert.CertPathValidatorException;
+import java.security.cert.CertificateException;
+import java.util.Objects;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
+import javax.net.ssl.SSLPeerUnverifiedException;
+
+/** What is below an error: libraries wrap the reason of a failure several times. */
+public final class Causes {
+  private Causes() {}
+
+  /** The error and its causes, the innermost last. */
+  public static Stream<Throwable> of(Throwable error) {
+    return Stream.iterate(error, Objects::nonNull, Throwable::getCause);
+  }
+
+  /** Whether the error or one of its causes is like that. */
+  public static boolean any(Throwable error, Predicate<Throwable> like) {
+    return of(error).anyMatch(like);
+  }
+
+  /** The innermost message; without any, the name of the error's class. */
+  public static String innermostMessage(Throwable error) {
+    return of(error)
+        .map(Throwable::getMessage)
+        .filter(Objects::nonNull)
+        .reduce(error.toString(), (a, b) -> b);
+  }
+
+  /**
+   * Whether a connection failed because of the server's certificate, which no further attempt
+   * mends. A handshake also fails when the server goes away in the middle of it.
+   */
+  public static boolean isUntrusted(Throwable error) {
+    return any(
+        error,
+        cause ->
+            cause instanceof CertificateException
+                || cause instanceof CertPathValidatorException
+                || cause instanceof CertPathBuilderException
+                || cause instanceof SSLPeerUnverifiedException);
+  }
+}

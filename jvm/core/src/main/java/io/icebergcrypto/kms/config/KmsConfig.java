@@ -1,0 +1,28 @@
+package io.icebergcrypto.kms.config;
+
+import java.io.Serializable;
+
+/**
+ * What a catalog's properties say of a KMS: where it is, and where the login's secret is. It
+ * travels to executors, so it holds references to secrets and no secret. {@code toString} is how
+ * errors name the KMS.
+ */
+public interface KmsConfig extends Serializable {
+  /** Prepares the way to the master keys for this JVM. */
+  MasterKeys open();
+
+  /** Whether only those who may use the master key can wrap with it. */
+  default boolean authenticatesWrapping() {
+    return true;
+  }
+
+  /** Whether wrapped keys are bound to the UUID of their table. */
+  default boolean bindsTable() {
+    return false;
+  }
+
+  /** Whether what is open may be closed while it is idle, and opened again for the next call. */
+  default boolean mayCloseWhenIdle() {
+    return true;
+  }
+}

@@ -1,0 +1,2 @@
+/** PKCS12 files. */
+package io.icebergcrypto.kms.keystore;

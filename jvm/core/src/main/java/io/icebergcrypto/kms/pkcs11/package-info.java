@@ -1,0 +1,2 @@
+/** Hardware security modules, by PKCS#11 and the JDK's SunPKCS11 provider. */
+package io.icebergcrypto.kms.pkcs11;

@@ -1,0 +1,250 @@
+package io.icebergcrypto.kms.vault;
+
+import com.google.gson.JsonObject;
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.ErrorTable;
+import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.http.JsonHttp;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * The master keys of Vault's transit engine: connections and a login. A wrapped key is a {@link
+ * WrappedKey} header, which names the key's version, and Vault's ciphertext ({@code vault:v1:...}).
+ */
+final class VaultKeys implements MasterKeys {
+  static final String ENCRYPT = "encrypt";
+  static final String DECRYPT = "decrypt";
+
+  /**
+   * The type of the key that encrypt would create: one that cannot encrypt, so that Vault refuses
+   * to. Vault reads it for a missing key only.
+   */
+  static final String NEVER_CREATE = "ecdsa-p256";
+
+  /** A ciphertext that no key decrypts. */
+  private static final String PROBE = "vault:v1:probe";
+
+  private static final String KMS = "vault";
+  private static final Pattern KEY_NAME = Pattern.compile("\\w(([\\w.-]+)?\\w)?");
+  private static final Pattern CIPHERTEXT = Pattern.compile("vault:v([1-9]\\d{0,8}):(\\S+)");
+
+  private final VaultConfig config;
+  private final VaultErrors errors;
+  private final VaultHttp http;
+  private final VaultLogin login;
+
+  /** Whether the mount has been seen to be a transit engine that binds what it wraps. */
+  private volatile boolean proven;
+
+  VaultKeys(VaultConfig config) {
+    this.config = config;
+    this.errors = new VaultErrors(config);
+    this.http = new VaultHttp(config);
+    this.login = new VaultLogin(config, http);
+  }
+
+  /** Wraps a key under the newest version of a transit key. */
+  @Override
+  public ByteBuffer wrap(byte[] key, String keyId) {
+    checkKeyId(keyId);
+    return about(keyId, () -> encrypt(key, keyId));
+  }
+
+  private ByteBuffer encrypt(byte[] key, String keyId) {
+    boolean wasProven = proven;
+    if (!wasProven) {
+      requireTransit(keyId);
+    }
+
+    JsonObject request = request(keyId);
+    request.addProperty("plaintext", Base64.getEncoder().encodeToString(key));
+    request.addProperty("type", NEVER_CREATE);
+    JsonHttp.Answer answer = ask(ENCRYPT, keyId, request);
+    String ciphertext = result(answer, "ciphertext");
+    Matcher parsed = CIPHERTEXT.matcher(ciphertext);
+    if (!parsed.matches()) {
+      throw errors.of(answer, ENCRYPT, keyId);
+    }
+
+    if (!wasProven) {
+      requireAssociatedData(keyId, ciphertext);
+      this.proven = true;
+    }
+
+    byte[] body = ciphertext.getBytes(StandardCharsets.US_ASCII);
+    return new WrappedKey(KMS, Integer.parseInt(parsed.group(1)), body).encode();
+  }
+
+  /** Unwraps a key, whichever version of the transit key wrapped it. */
+  @Override
+  public ByteBuffer unwrap(ByteBuffer wrapped, String keyId) {
+    checkKeyId(keyId);
+    JsonObject request = decryption(keyId, ciphertext(wrapped, keyId));
+    return about(
+        keyId,
+        () -> {
+          JsonHttp.Answer answer = ask(DECRYPT, keyId, request);
+          byte[] key = decoded(result(answer, "plaintext"));
+          if (key.length == 0) {
+            throw errors.of(answer, DECRYPT, keyId);
+          }
+
+          return ByteBuffer.wrap(key);
+        });
+  }
+
+  /** Ends the renewals. A token that a login made ends by itself. */
+  @Override
+  public void close() {
+    login.close();
+  }
+
+  private ByteBuffer about(String keyId, Supplier<ByteBuffer> operation) {
+    try {
+      return operation.get();
+    } catch (KmsUnavailableException | AccessDeniedException | InvalidConfigurationException e) {
+      throw e.problem().contains("'" + keyId + "'")
+          ? e
+          : ErrorTable.retold(e, "Key '" + keyId + "' cannot be used: " + e.problem());
+    }
+  }
+
+  /** Asks, and once more when there is another token than the one that Vault refused. */
+  private JsonHttp.Answer ask(String operation, String keyId, JsonObject request) {
+    String token = login.token();
+    JsonHttp.Answer answer = http.post(path(operation, keyId), token, request);
+    if (answer.status() == 403 && login.replaced(token, VaultErrors.isInvalidToken(answer))) {
+      token = login.token();
+      answer = http.post(path(operation, keyId), token, request);
+    }
+
+    if (answer.status() == 403) {
+      throw denied(token, answer, operation, keyId);
+    }
+
+    return answer;
+  }
+
+  /**
+   * Makes sure that the mount is a transit engine before a key goes there: a key-value engine, say,
+   * would store it. A transit engine answers 400 to what is not a ciphertext.
+   */
+  private void requireTransit(String keyId) {
+    JsonHttp.Answer answer = ask(DECRYPT, keyId, decryption(keyId, PROBE));
+    if (answer.status() != 400 || VaultErrors.isMissingKey(answer)) {
+      throw errors.of(answer, DECRYPT, keyId);
+    }
+  }
+
+  /**
+   * Makes sure that a wrapped key is bound to its key id: a Vault before 1.13 ignores associated
+   * data, and what it wrapped would not unwrap after an upgrade.
+   */
+  private void requireAssociatedData(String keyId, String ciphertext) {
+    JsonObject otherId = decryption(keyId + ".other", ciphertext);
+    if (ask(DECRYPT, keyId, otherId).status() == 200) {
+      throw new NotSupportedException(
+          String.format(
+              "%s does not bind what it wraps with key '%s' to the key id", config, keyId),
+          "Use Vault 1.13 or newer: older ones ignore associated data.");
+    }
+  }
+
+  /**
+   * Why Vault answered 403: it does for a bad token, for a missing policy, and for encrypting under
+   * a missing key with a login that may not create one. Decrypt tells a missing key apart.
+   */
+  private IcebergCryptoException denied(
+      String token, JsonHttp.Answer answer, String operation, String keyId) {
+    if (VaultErrors.isInvalidToken(answer)) {
+      return errors.denied(VaultErrors.Token.DEAD, answer, operation, keyId);
+    }
+
+    if (operation.equals(ENCRYPT)
+        && VaultErrors.isMissingKey(
+            http.post(path(DECRYPT, keyId), token, decryption(keyId, PROBE)))) {
+      return errors.keyNotFound(answer, operation, keyId);
+    }
+
+    boolean good = http.get(VaultLogin.LOOKUP, token).status() == 200;
+    return errors.denied(
+        good ? VaultErrors.Token.GOOD : VaultErrors.Token.UNKNOWN, answer, operation, keyId);
+  }
+
+  private static String result(JsonHttp.Answer answer, String name) {
+    return answer.status() == 200
+        ? VaultHttp.text(JsonHttp.object(answer.body(), "data"), name)
+        : "";
+  }
+
+  /** Decodes Base64; empty for other text, as the decoder's own error would show it. */
+  private static byte[] decoded(String base64) {
+    try {
+      return Base64.getDecoder().decode(base64);
+    } catch (IllegalArgumentException e) {
+      return new byte[0];
+    }
+  }
+
+  /** Whether encoding gives the same text: decoders, Vault's too, ignore the last unused bits. */
+  private static boolean isCanonical(String base64) {
+    return Base64.getEncoder().encodeToString(decoded(base64)).equals(base64);
+  }
+
+  private static JsonObject decryption(String keyId, String ciphertext) {
+    JsonObject request = request(keyId);
+    request.addProperty("ciphertext", ciphertext);
+    return request;
+  }
+
+  private String path(String operation, String keyId) {
+    return config.mount() + "/" + operation + "/" + keyId;
+  }
+
+  private static JsonObject request(String keyId) {
+    JsonObject request = new JsonObject();
+    request.addProperty(
+        "associated_data",
+        Base64.getEncoder().encodeToString(keyId.getBytes(StandardCharsets.UTF_8)));
+    return request;
+  }
+
+  /** Vault's ciphertext in a blob, whose two versions must agree. */
+  private String ciphertext(ByteBuffer blob, String keyId) {
+    WrappedKey wrapped = WrappedKey.parse(blob, KMS, keyId);
+    String ciphertext = new String(wrapped.body(), StandardCharsets.UTF_8);
+    Matcher parsed = CIPHERTEXT.matcher(ciphertext);
+    if (!parsed.matches()
+        || Integer.parseInt(parsed.group(1)) != wrapped.keyVersion()
+        || !isCanonical(parsed.group(2))) {
+      throw new BadWrappedKeyException(
+          String.format(
+              "A key wrapped under '%s' by %s is damaged: its header says version %d, and no"
+                  + " ciphertext of that version follows",
+              keyId, config, wrapped.keyVersion()),
+          "The table's metadata was changed or damaged: restore it.");
+    }
+
+    return ciphertext;
+  }
+
+  /** The key id becomes part of a path, so it may be nothing but a name. */
+  private void checkKeyId(String keyId) {
+    if (!KEY_NAME.matcher(keyId).matches() || keyId.contains("..")) {
+      throw new InvalidConfigurationException(
+          String.format("'%s' cannot be the name of a key of %s", keyId, config),
+          "Use the transit key's bare name: letters, digits, '_', and '-' and '.' within.");
+    }
+  }
+}

@@ -1,0 +1,138 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.spark.metadata.HiddenKeysTable;
+import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.spark.PathIdentifier;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * What the catalogs of all Spark versions share: they open the encrypting Iceberg catalog, guard
+ * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
+ * version adds how its Spark makes tables.
+ */
+abstract class SparkCatalogBase extends SparkCatalog {
+  private EncryptedCatalog encrypted;
+  private CaseInsensitiveStringMap options;
+  private PathTables lazyByPath;
+
+  /** The encrypting Iceberg catalog, without Spark's table cache in front. */
+  public EncryptedCatalog encryptedCatalog() {
+    return encrypted;
+  }
+
+  @Override
+  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    wrapped.putAll(options.asCaseSensitiveMap());
+    String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);
+    String impl = wrapped.put(CatalogProperties.CATALOG_IMPL, EncryptedCatalog.class.getName());
+    if (impl != null) {
+      wrapped.put(EncryptedCatalog.CATALOG_IMPL, impl);
+    }
+
+    // Spark's own default is Hive
+    if (type != null || impl == null) {
+      wrapped.put(
+          EncryptedCatalog.CATALOG_TYPE,
+          type != null ? type : CatalogUtil.ICEBERG_CATALOG_TYPE_HIVE);
+    }
+
+    wrapped.putIfAbsent(
+        KmsProperties.APPLICATION_ID,
+        KmsCaller.applicationId(SparkSession.active().sparkContext().applicationId()));
+    this.options = options;
+    this.encrypted = open(name, new CaseInsensitiveStringMap(wrapped));
+    return encrypted;
+  }
+
+  /** The encrypting Iceberg catalog. */
+  EncryptedCatalog open(String name, CaseInsensitiveStringMap properties) {
+    return (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
+  }
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return GuardedProcedure.load(ident, super::loadProcedure, this, encrypted);
+  }
+
+  @Override
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path))
+        : forUser(super.loadTable(ident));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), version)
+        : forUser(super.loadTable(ident, version));
+  }
+
+  @Override
+  public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().loadTable(PathTables.identifier(path), timestamp)
+        : forUser(super.loadTable(ident, timestamp));
+  }
+
+  @Override
+  public boolean tableExists(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().tableExists(PathTables.identifier(path))
+        : super.tableExists(ident);
+  }
+
+  @Override
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
+    return ident instanceof PathIdentifier path
+        ? byPath().alterTable(PathTables.identifier(path), changes)
+        : super.alterTable(ident, changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier ident) {
+    return ident instanceof PathIdentifier path
+        ? byPath().dropTable(PathTables.identifier(path))
+        : super.dropTable(ident);
+  }
+
+  @Override
+  public boolean purgeTable(Identifier ident) {
+    if (ident instanceof PathIdentifier path) {
+      return byPath().purgeTable(PathTables.identifier(path));
+    }
+
+    encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
+    return super.purgeTable(ident);
+  }
+
+  /** A loaded table as Spark's users get it. */
+  private Table forUser(Table table) {
+    return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
+  }
+
+  /** The tables by their paths, which Iceberg would not take to this catalog. */
+  final synchronized PathTables byPath() {
+    if (lazyByPath == null) {
+      this.lazyByPath = new PathTables(encrypted, name(), options);
+    }
+
+    return lazyByPath;
+  }
+}
