@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,8 @@ BY_DAY = ("jdbc", "rest")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         leave_to_the_night(item)
-        item.add_marker(pytest.mark.xdist_group(group(item)))
+        if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) != "spark":
+            raise pytest.UsageError(f"{item.nodeid} uses Spark's session: say so in WITH_SPARK")
 
 
 def leave_to_the_night(item: pytest.Item) -> None:
@@ -39,17 +41,30 @@ def leave_to_the_night(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.nightly)
 
 
-def group(item: pytest.Item) -> str:
-    """Tests that share a server, which one of pytest-xdist's workers runs, so that there is one server.
+# Those who use the one Spark session, but for programs that start one of their own in the same world.
+WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
+OF_THEIR_OWN = ("test_kryo.py", "test_keys_out_of_sight.py")
 
-    They are all that use the Spark session, those that start another in the same world, those of a folder
-    (a KMS), or those of a module.
-    """
-    for shared in ("spark", "world"):
-        if shared in getattr(item, "fixturenames", ()):
-            return shared
-    module = item.path.relative_to(Path(__file__).parent)
-    return str(module.parent if len(module.parts) > 2 else module)
+
+def group(nodeid: str) -> str:
+    """Tests that share a server: of Spark's session, of its world, of a folder (a KMS), or of a module."""
+    path = nodeid.partition("::")[0]
+    folder, _, module = path.rpartition("/")
+    if path.startswith(WITH_SPARK):
+        return "world" if module in OF_THEIR_OWN else "spark"
+    return folder if folder.count("/") > 1 else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One of pytest-xdist's workers runs all tests of a group, so that there is one server for them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByServer(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    return ByServer(config, log)
 
 
 @pytest.fixture(scope="session")

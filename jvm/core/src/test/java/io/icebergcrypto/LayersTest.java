@@ -35,8 +35,18 @@ class LayersTest {
   /** From the bottom up: a layer uses those before it in the list, and none after it. */
   private static final List<String> LAYERS =
       List.of(
-          "format", "kms", "config", "metadata", "io", "integrity", "commit", "cleanup", "catalog",
-          "audit", "spark", "python");
+          "format",
+          "kms",
+          "config",
+          "metadata",
+          "io",
+          "integrity",
+          "commit",
+          "cleanup",
+          "catalog",
+          "audit",
+          "spark",
+          "python");
 
   /** The layers within kms, in the same order; a folder that is not here is that of one KMS. */
   private static final List<String> BELOW_KMS = List.of("config", "call", "blob", "http");

@@ -61,7 +61,7 @@ final class EncryptedTableOperations implements TableOperations {
         delegate,
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
-        new TableStorage(settings.plaintextFiles(), settings.statistics(), false),
+        new TableStorage(settings, false),
         authenticator,
         settings,
         new LoadedMetadata(delegate, keys.tableName()));
@@ -97,7 +97,7 @@ final class EncryptedTableOperations implements TableOperations {
   /** The same operations, for an audit: they read files without a key. */
   EncryptedTableOperations forAudit() {
     return new EncryptedTableOperations(
-        delegate, keys, steps, storage.forAudit(), authenticator, settings, loaded);
+        delegate, keys, steps, new TableStorage(settings, true), authenticator, settings, loaded);
   }
 
   @Override

@@ -1,6 +1,6 @@
 package io.icebergcrypto.catalog;
 
-import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.io.StatisticsFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
@@ -11,15 +11,10 @@ import org.apache.iceberg.io.FileIO;
 /**
  * Makes the FileIO of a table.
  *
- * @param plaintextFiles whether data and delete files without a key may be read
- * @param statistics what becomes of statistics files
- * @param asStored whether an audit reads the table, which looks at the bytes of all files
+ * @param settings which files without a key may be read and written
+ * @param forAudit whether an audit reads the table, which looks at the bytes of all files
  */
-record TableStorage(boolean plaintextFiles, StatisticsPolicy statistics, boolean asStored) {
-  TableStorage forAudit() {
-    return new TableStorage(true, statistics, true);
-  }
-
+record TableStorage(CatalogSettings settings, boolean forAudit) {
   /**
    * Opens a table's storage.
    *
@@ -34,7 +29,10 @@ record TableStorage(boolean plaintextFiles, StatisticsPolicy statistics, boolean
 
     FileIO storage = TableFileIO.storageBelow(plain);
     FileIO guarded =
-        asStored ? storage : StatisticsFileIO.guarded(storage, manager, plaintextFiles, statistics);
+        forAudit
+            ? storage
+            : StatisticsFileIO.guarded(
+                storage, manager, settings.plaintextFiles(), settings.statistics());
     return TableFileIO.combine(storage, guarded, manager);
   }
 }

@@ -3,9 +3,6 @@ package io.icebergcrypto.kms.azure;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
@@ -194,12 +191,7 @@ final class AzureVault {
   }
 
   private JsonHttp.Answer ask(URI uri, JsonObject body, String token, String keyId) {
-    Map<String, String> headers = Map.of("Authorization", "Bearer " + token);
-    try {
-      return http.ask(uri, headers, body);
-    } catch (KmsUnavailableException | InvalidConfigurationException e) {
-      throw ErrorTable.retold(e, e.problem() + " (for key '" + keyId + "')");
-    }
+    return http.ask(keyId, uri, Map.of("Authorization", "Bearer " + token), body);
   }
 
   /** An entry of the list of versions. */

@@ -9,6 +9,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.TimeLimit;
 import java.io.IOException;
@@ -93,6 +94,15 @@ public final class JsonHttp {
     }
 
     this.client = builder.build();
+  }
+
+  /** Asks as {@link #ask(URI, Map, JsonObject)} does; errors name the key that it is about. */
+  public Answer ask(String keyId, URI uri, Map<String, String> headers, JsonObject body) {
+    try {
+      return ask(uri, headers, body);
+    } catch (KmsUnavailableException | InvalidConfigurationException e) {
+      throw ErrorTable.retold(e, e.problem() + " (for key '" + keyId + "')");
+    }
   }
 
   /**
