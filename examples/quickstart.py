@@ -1,6 +1,6 @@
-"""From nothing to an encrypted table and the proof of it, on Hive's metastore embedded in Spark.
+"""Create an encrypted table and verify it, with the Hive metastore embedded in Spark.
 
-Everything is in a temporary folder, which is removed at the end:
+All files are in a temporary folder, which is removed at the end:
 
     python examples/quickstart.py
 """
@@ -36,7 +36,7 @@ def start_spark(folder: Path, keys: Keystore) -> SparkSession:
 
 
 def main() -> None:
-    """Make keys, create a table, write, read, verify, and look at one file."""
+    """Create keys and a table, write, read, verify, and inspect one file."""
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-quickstart-") as name:
         folder = Path(name)
         password = folder / "password"

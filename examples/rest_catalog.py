@@ -1,11 +1,11 @@
 """An encrypted table on a REST catalog.
 
-The keystore is made if it does not exist; its password is in the environment:
+The keystore is created if it does not exist; its password is in the environment:
 
     export KEYSTORE_PASSWORD=...
     python examples/rest_catalog.py http://localhost:8181 keys.p12
 
-The table, lake.example.orders, stays on the server. Keep the keystore: without it nobody can read the table.
+The table, lake.example.orders, remains on the server. Keep the keystore: the table is unreadable without it.
 """
 
 import sys
@@ -20,7 +20,7 @@ TABLE = "lake.example.orders"
 
 
 def main(uri: str, keystore: str) -> int:
-    """Create the table if need be, change rows, verify it; return 0 when every file is encrypted."""
+    """Create the table if needed, change rows, verify it; return 0 if every file is encrypted."""
     if Path(keystore).exists():
         keys = Keystore(keystore, password_env=PASSWORD)
     else:

@@ -1,4 +1,4 @@
--- An encrypted table in plain SQL. Any catalog will do; this is a Hadoop one in ./warehouse:
+-- An encrypted table in plain SQL. This example uses a Hadoop catalog in ./warehouse; any other works too:
 --
 --   export KEYSTORE_PASSWORD=...
 --   keytool -genseckey -alias sales -keyalg AES -keysize 256 -storetype PKCS12 \
@@ -29,7 +29,7 @@ WHEN NOT MATCHED THEN INSERT *;
 
 ALTER TABLE lake.shop.orders ADD COLUMN note STRING;
 
--- A table made of an encrypted one is encrypted when it has a key id of its own.
+-- A table created from an encrypted one is encrypted only if it has its own key id.
 CREATE TABLE lake.shop.customers USING iceberg
 TBLPROPERTIES ('encryption.key-id'='sales')
 AS SELECT DISTINCT customer FROM lake.shop.orders;
@@ -41,5 +41,5 @@ INSERT INTO lake.shop.countries VALUES ('DE'), ('FR');
 SELECT concat('orders: ', count(*), ', total: ', sum(total)) FROM lake.shop.orders;
 SELECT concat('customers: ', count(*)) FROM lake.shop.customers;
 
--- What was encrypted stays encrypted: this is refused, so it is a comment.
+-- An encrypted table stays encrypted. This statement is refused, so it is commented out:
 -- ALTER TABLE lake.shop.orders UNSET TBLPROPERTIES ('encryption.key-id');

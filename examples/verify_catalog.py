@@ -36,7 +36,7 @@ def tables(spark: SparkSession) -> Iterator[str]:
 
 
 def check(spark: SparkSession, table: str) -> int:
-    """Verify one table, say what was found, and return its exit code."""
+    """Verify one table, print the result, and return its exit code."""
     try:
         with verify_table(spark, table, all_snapshots=True) as report:
             print(report)

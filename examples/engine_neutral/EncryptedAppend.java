@@ -18,16 +18,17 @@ import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.types.Types;
 
 /**
- * Writes and reads an encrypted table in plain Java: EncryptedCatalog in front of a Hadoop catalog, no
- * Spark session. Any engine that loads Iceberg catalogs by {@code catalog-impl} does the same.
+ * Writes and reads an encrypted table in plain Java: EncryptedCatalog in front of a Hadoop catalog,
+ * no Spark session. It works the same in any engine that loads Iceberg catalogs by {@code
+ * catalog-impl}.
  *
  * <pre>
- * export KEYSTORE_PASSWORD=...    # of keys.p12, which has a key called sales
+ * export KEYSTORE_PASSWORD=...    # of keys.p12, which has a key named sales
  * java -cp "iceberg-crypto-spark-4.1_2.13-0.1.0.jar:iceberg-spark-runtime-4.1_2.13-1.12.0.jar:$SPARK_HOME/jars/*" \
  *   examples/engine_neutral/EncryptedAppend.java warehouse keys.p12
  * </pre>
  *
- * <p>Spark's folder of jars is there for Hadoop's classes only.
+ * <p>Spark's jar folder is needed only for Hadoop's classes.
  */
 public final class EncryptedAppend {
   private static final TableIdentifier TABLE = TableIdentifier.of("shop", "visits");
@@ -65,7 +66,7 @@ public final class EncryptedAppend {
     }
   }
 
-  /** Writes one data file; the table's encryption manager, which the writer asks, encrypts it. */
+  /** Writes one data file; the writer encrypts it with the table's encryption manager. */
   private static DataFile write(Table table) throws IOException {
     OutputFileFactory files = OutputFileFactory.builderFor(table, 1, System.nanoTime()).build();
     DataWriter<Record> writer =
