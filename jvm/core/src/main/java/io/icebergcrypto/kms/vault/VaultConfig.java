@@ -160,7 +160,7 @@ public record VaultConfig(
     String path = value.replaceAll("^/+|/+$", "");
     if (!PATH.matcher(path).matches()) {
       throw new InvalidConfigurationException(
-          String.format("Property %s is no path in Vault: '%s'", property, value),
+          String.format("Property %s is not a path in Vault: '%s'", property, value),
           "Use letters, digits, '_', '-' and '.', and '/' between the parts, such as "
               + (defaultValue == null ? "team/data" : defaultValue)
               + ".");
