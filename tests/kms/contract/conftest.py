@@ -2,32 +2,53 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from harness.backends import start
+from harness.backends import Backend, start
 from harness.jvm import start_jvm
 from harness.keystore import few_iterations
 from harness.subject import EVERY, Subject, make_subject
 
 
 @pytest.fixture(scope="session")
-def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Subject]]:
-    """All of them, and one JVM for their clients."""
+def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Backend]]:
+    """The servers."""
     folder = tmp_path_factory.mktemp("contract")
-    backends = {kind: start(kind, folder / kind) for kind in EVERY}
+    started = {kind: start(kind, folder / kind) for kind in EVERY}
+    yield started
+    for backend in started.values():
+        backend.stop()
+
+
+@pytest.fixture(autouse=True)
+def environment(backends: dict[str, Backend]) -> Iterator[None]:
+    """What the backends want of their users' environment: only during these tests, as others share the process."""
+    with users_of(backends):
+        yield
+
+
+@contextmanager
+def users_of(backends: dict[str, Backend]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         few_iterations(patch)
         for backend in backends.values():
             for name, value in backend.environment.items():
                 patch.setenv(name, value)
-        options = [option for backend in backends.values() for option in backend.java]
-        jvm = start_jvm(folder / "log", dict(os.environ), options)
-        try:
-            yield {kind: make_subject(backend, jvm) for kind, backend in backends.items()}
-        finally:
-            jvm.stop()
-            for backend in backends.values():
-                backend.stop()
+        yield
+
+
+@pytest.fixture(scope="session")
+def subjects(
+    backends: dict[str, Backend], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Subject]]:
+    """All of them, and one JVM for their clients."""
+    options = [option for backend in backends.values() for option in backend.java]
+    with users_of(backends):
+        jvm = start_jvm(tmp_path_factory.mktemp("jvm") / "log", dict(os.environ), options)
+        made = {kind: make_subject(backend, jvm) for kind, backend in backends.items()}
+    yield made
+    jvm.stop()
 
 
 @pytest.fixture(params=EVERY)
