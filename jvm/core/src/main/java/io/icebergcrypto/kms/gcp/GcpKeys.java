@@ -14,7 +14,6 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
-import java.util.Map;
 import java.util.zip.CRC32C;
 
 /**
@@ -77,10 +76,10 @@ final class GcpKeys implements MasterKeys {
 
   private JsonObject ask(String resource, String verb, JsonObject body, String keyId) {
     URI uri = URI.create(config.endpoint() + "/v1/" + resource + ":" + verb);
-    JsonHttp.Answer answer = post(uri, credentials.headers(uri, keyId), body, keyId);
+    JsonHttp.Answer answer = http.ask(keyId, uri, credentials.headers(uri, keyId), body);
     if (answer.status() == 401) {
       // the token was revoked, or expired earlier than it said: once more with a new one
-      answer = post(uri, credentials.renewedHeaders(uri, keyId), body, keyId);
+      answer = http.ask(keyId, uri, credentials.renewedHeaders(uri, keyId), body);
     }
 
     if (answer.status() != 200) {
@@ -88,18 +87,6 @@ final class GcpKeys implements MasterKeys {
     }
 
     return answer.body();
-  }
-
-  private JsonHttp.Answer post(
-      URI uri, Map<String, String> headers, JsonObject body, String keyId) {
-    try {
-      return http.ask(uri, headers, body);
-    } catch (KmsUnavailableException e) {
-      throw new KmsUnavailableException(e.problem() + " (for key '" + keyId + "')", e.hint(), e);
-    } catch (InvalidConfigurationException e) {
-      throw new InvalidConfigurationException(
-          e.problem() + " (for key '" + keyId + "')", e.hint(), e);
-    }
   }
 
   private void putAad(JsonObject request, GcpKeyName name) {
