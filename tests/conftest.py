@@ -1,4 +1,4 @@
-"""Fixtures: a Spark session for a whole worker, with every catalog in it, ours and stock Iceberg's.
+"""Fixtures: one Spark session for the whole run, with every catalog in it, ours and stock Iceberg's.
 
 And which tests `make test` leaves to `make nightly`, and which share a worker.
 """
@@ -28,11 +28,8 @@ BY_DAY = ("jdbc", "rest")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         leave_to_the_night(item)
-        if (
-            "spark" in getattr(item, "fixturenames", ())
-            and group(item.nodeid) not in SESSIONS.values()
-        ):
-            raise pytest.UsageError(f"{item.nodeid} uses a Spark session: say so in SESSIONS")
+        if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) != "spark":
+            raise pytest.UsageError(f"{item.nodeid} uses Spark's session: say so in WITH_SPARK")
 
 
 def leave_to_the_night(item: pytest.Item) -> None:
@@ -44,13 +41,8 @@ def leave_to_the_night(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.nightly)
 
 
-# Who uses a Spark session: there are two, so that two workers are busy to the end.
-SESSIONS = {
-    "tests/catalog/": "spark",
-    "tests/kms/test_outage.py": "spark",
-    "tests/tamper/": "spark of attacks",
-}
-# Programs that start a session of their own, in the same world.
+# Those who use the one Spark session, but for programs that start one of their own in the same world.
+WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
 OF_THEIR_OWN = ("test_kryo.py", "test_keys_out_of_sight.py")
 
 
@@ -58,9 +50,8 @@ def group(nodeid: str) -> str:
     """Tests that share a server: of Spark's session, of its world, of a folder (a KMS), or of a module."""
     path = nodeid.partition("::")[0]
     folder, _, module = path.rpartition("/")
-    for start, session in SESSIONS.items():
-        if path.startswith(start):
-            return "world" if module in OF_THEIR_OWN else session
+    if path.startswith(WITH_SPARK):
+        return "world" if module in OF_THEIR_OWN else "spark"
     return folder if folder.count("/") > 1 else path
 
 
@@ -86,7 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def spark(world: World) -> Iterator[SparkSession]:
-    """The worker's Spark session; it holds enc_KIND and stock_KIND catalogs, and ours as spark_catalog."""
+    """The one Spark session; it holds enc_KIND and stock_KIND catalogs, and ours as spark_catalog."""
     builder = SparkSession.builder.appName("iceberg-crypto tests")
     for key, value in world.session_conf().items():
         builder = builder.config(key, value)
