@@ -42,7 +42,8 @@ def is_current(jar: Path, root: Path) -> bool:
         return False
     sources = [*root.glob("*.gradle"), *root.glob("gradle.properties")]
     for folder in ("core", "spark"):
-        sources += [path for path in (root / "jvm" / folder).rglob("*") if path.is_file()]
+        files = (path for path in (root / "jvm" / folder).rglob("*") if path.is_file())
+        sources += [path for path in files if "test" not in path.relative_to(root).parts]
     return jar.stat().st_mtime >= max(path.stat().st_mtime for path in sources)
 
 

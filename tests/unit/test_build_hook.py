@@ -43,6 +43,14 @@ def test_a_jar_is_current_when_no_source_is_newer(
     assert hook.is_current(tree(tmp_path, age), tmp_path) is current
 
 
+def test_the_jar_is_not_made_of_tests(hook: ModuleType, tmp_path: Path) -> None:
+    jar = tree(tmp_path, 0)
+    test = tmp_path / "jvm" / "core" / "src" / "test" / "java" / "ATest.java"
+    test.parent.mkdir(parents=True)
+    test.touch()
+    assert hook.is_current(jar, tmp_path)
+
+
 def test_no_gradle(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RuntimeError, match="apt-get install -y gradle openjdk-17-jdk-headless"):
