@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.keystore import few_iterations
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -31,8 +32,7 @@ LONG = "a password of a program, 32 bytes of it or more. " * 100 + "~"
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     """And few iterations, but in the test that counts them: 600,000 take seconds."""
     monkeypatch.setenv("STORE_PASSWORD", SECRET)
-    monkeypatch.setattr(_keytool, "ITERATIONS", 1000)
-    monkeypatch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+    few_iterations(monkeypatch)
 
 
 def listed(path: Path) -> str:
@@ -295,8 +295,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keystore") / "k.p12"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STORE_PASSWORD", SECRET)
-        patch.setattr(_keytool, "ITERATIONS", 1000)
-        patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+        few_iterations(patch)
         Keystore.create(path, ["k1", "k2"], password_env="STORE_PASSWORD")
     return path
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from harness.jvm import ENVIRONMENT, Client, Jvm
-from harness.keystore import make_keystore
+from harness.keystore import few_iterations, make_keystore
 from harness.refused import refused as must_be_refused
 
 from pyspark_iceberg_crypto import (
@@ -22,7 +22,6 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms.keystore import _keytool
 
 KEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.keystore"
@@ -33,9 +32,7 @@ HEADER = len(b"ICWK") + 2 + len("keystore") + 4
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few iterations: 600,000 take seconds each time that a file is written."""
-    monkeypatch.setattr(_keytool, "ITERATIONS", 1000)
-    monkeypatch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+    few_iterations(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +41,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keystore") / "keys.p12"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, PASSWORD)
-        patch.setattr(_keytool, "ITERATIONS", 1000)
-        patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+        few_iterations(patch)
         Keystore.create(path, ["k1", "k2"], password_env=VARIABLE)
     return path
 
