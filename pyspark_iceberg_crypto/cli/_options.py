@@ -19,16 +19,14 @@ KMS = click.Option(
     required=True,
     help="The kind of KMS. With it, --help shows its own options.",
 )
-_KEY_BITS = click.Option(
-    ["--key-bits"], type=int, default=256, show_default=True, help="128, 192 or 256."
-)
-_KEY_BITS_OF_VERSION = click.Option(
-    ["--key-bits"],
-    type=int,
-    default=256,
-    show_default=True,
-    help="128, 192 or 256, for the new version.",
-)
+
+
+def _key_bits(help: str) -> click.Option:  # noqa: A002
+    return click.Option(["--key-bits"], type=int, default=256, show_default=True, help=help)
+
+
+_KEY_BITS = _key_bits("128, 192 or 256.")
+_KEY_BITS_OF_VERSION = _key_bits("128, 192 or 256, for the new version.")
 # The keyword arguments of methods, by the method and the KMS.
 ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
     "create_key": {
