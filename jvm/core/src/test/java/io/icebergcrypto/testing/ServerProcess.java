@@ -1,0 +1,54 @@
+package io.icebergcrypto.testing;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/**
+ * A server of {@code tests/servers} in a JVM of its own. It tells its port and ends with its input.
+ *
+ * @param port where it listens on 127.0.0.1
+ */
+record ServerProcess(Process process, int port) {
+  /**
+   * Starts a server.
+   *
+   * @param source its program, such as {@code RestServer.java}
+   * @param jars the folder below {@code jvm/build} with its jars
+   * @param ours a pattern for the jars of this class path that it runs on, too
+   * @param errors where its standard error goes
+   */
+  static ServerProcess start(
+      String source, String jars, String ours, Redirect errors, String... arguments)
+      throws IOException {
+    Path root = Path.of(System.getProperty("iceberg.crypto.root"));
+    String shared =
+        Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+            .filter(jar -> jar.matches(".*/(" + ours + ")[^/]*"))
+            .collect(Collectors.joining(File.pathSeparator));
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp"));
+    command.add(root.resolve("jvm/build").resolve(jars) + "/*" + File.pathSeparator + shared);
+    command.add(root.resolve("tests/servers").resolve(source).toString());
+    command.addAll(List.of(arguments));
+    Process process = new ProcessBuilder(command).redirectError(errors).start();
+    BufferedReader out =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    String line = out.readLine();
+    if (line == null || !line.startsWith("PORT ")) {
+      process.destroyForcibly();
+      throw new IOException(source + " did not start: " + line);
+    }
+
+    return new ServerProcess(process, Integer.parseInt(line.substring("PORT ".length())));
+  }
+}
