@@ -30,6 +30,7 @@ from pyspark_iceberg_crypto.errors import (
     SparkConnectError,
     TamperedError,
 )
+from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport, encryption_keys
 from pyspark_iceberg_crypto.kms import (
     AwsKms,
     AzureKeyVault,
@@ -60,6 +61,7 @@ __all__ = [
     "AzureKeyVault",
     "BadWrappedKeyError",
     "ConfigurationError",
+    "EncryptionKey",
     "FileCount",
     "FileInspection",
     "GcpKms",
@@ -68,6 +70,7 @@ __all__ = [
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeysReport",
     "Keystore",
     "Kms",
     "KmsMetrics",
@@ -84,6 +87,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "configure_spark",
+    "encryption_keys",
     "inspect_file",
     "kms_metrics",
     "typed_errors",

@@ -6,6 +6,7 @@ import click
 
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.cli._doctor import doctor
+from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
 from pyspark_iceberg_crypto.cli._tables import demo, inspect, verify
 
@@ -23,5 +24,5 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
-for _command in (demo, doctor, inspect, kms, verify):
+for _command in (demo, doctor, inspect, keys, kms, verify):
     main.add_command(_command)

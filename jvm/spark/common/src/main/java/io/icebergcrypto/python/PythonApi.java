@@ -1,6 +1,7 @@
 package io.icebergcrypto.python;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
@@ -10,8 +11,12 @@ import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import scala.Option;
 
@@ -53,6 +58,32 @@ public final class PythonApi {
     }
 
     return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
+  }
+
+  /**
+   * The keys of a table of a catalog of ours.
+   *
+   * @return {@link EncryptionKeys#toJson()}
+   */
+  public static String encryptionKeys(SparkSession spark, String table) {
+    return in(
+        spark,
+        () -> {
+          CatalogAndIdentifier found = find(spark, table);
+          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
+          return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
+        });
+  }
+
+  private static CatalogAndIdentifier find(SparkSession spark, String table) {
+    try {
+      return Spark3Util.catalogAndIdentifier(spark, table);
+    } catch (ParseException e) {
+      throw new NotSupportedException(
+          String.format("Not the name of a table: %s", table),
+          "Give the name as in SQL, with its catalog: lake.db.t.",
+          e);
+    }
   }
 
   /**
