@@ -30,6 +30,7 @@ from pyspark_iceberg_crypto.errors import (
     SparkConnectError,
     TamperedError,
 )
+from pyspark_iceberg_crypto.inspection import FileInspection, FileKey, inspect_file
 from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport, encryption_keys
 from pyspark_iceberg_crypto.kms import (
     AwsKms,
@@ -46,10 +47,8 @@ from pyspark_iceberg_crypto.kms import (
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
-    FileInspection,
     Problem,
     VerifyReport,
-    inspect_file,
     verify_table,
 )
 
@@ -64,6 +63,7 @@ __all__ = [
     "EncryptionKey",
     "FileCount",
     "FileInspection",
+    "FileKey",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",

@@ -1,4 +1,4 @@
-"""The proof that a table's files are encrypted, and a look at a single file."""
+"""The proof that a table's files are encrypted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto import _jvm, _render
-from pyspark_iceberg_crypto._report import FileCount, FileReport, Problem, TableReport
+from pyspark_iceberg_crypto._report import FileCount, Problem, TableReport
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 
 __all__ = [
     "FileCount",
-    "FileInspection",
     "Problem",
     "VerifyReport",
-    "inspect_file",
     "verify_table",
 ]
 
@@ -85,24 +83,3 @@ def verify_table(
     result = _jvm.call(spark, "verifyTable", table, deep, all_snapshots)
     with _jvm.typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)
-
-
-@dataclass(frozen=True)
-class FileInspection(_render.Shown, FileReport):
-    """A `FileReport`, which has the attributes, that prints as text."""
-
-
-def inspect_file(spark: SparkSession, path: str) -> FileInspection:
-    """Tell what a file is, and how it is encrypted, from its bytes.
-
-    Args:
-        spark: a session; it brings the storage's file systems.
-        path: a local path, or any URI that Spark can read.
-
-    Raises:
-        ConfigurationError: there is no such file, or it cannot be read.
-        TamperedError: it says it is encrypted, but its structure is broken.
-    """
-    found = json.loads(_jvm.call(spark, "inspectFile", str(path)))
-    known = FileInspection.__dataclass_fields__
-    return FileInspection(**{key: value for key, value in found.items() if key in known})

@@ -6,9 +6,10 @@ import click
 
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.cli._doctor import doctor
+from pyspark_iceberg_crypto.cli._inspect import inspect
 from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
-from pyspark_iceberg_crypto.cli._tables import demo, inspect, verify
+from pyspark_iceberg_crypto.cli._tables import demo, verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
