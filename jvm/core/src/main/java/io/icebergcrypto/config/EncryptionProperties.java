@@ -62,7 +62,7 @@ public final class EncryptionProperties {
   /** Catalog property: the age in days from which on reports call a KEK overdue: 1 to 730. */
   public static final String KEK_MAX_AGE_DAYS = "encryption.kek.max-age-days";
 
-  /** Table property of this catalog's own making: the code that authenticates the metadata. */
+  /** Table property of this catalog's own making: the MAC that authenticates the metadata. */
   public static final String METADATA_MAC = "encryption.metadata-mac";
 
   private static final int MIN_FORMAT_VERSION = 3;
