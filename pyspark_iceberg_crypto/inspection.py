@@ -88,13 +88,14 @@ def inspect_file(
         if spark is None and _local.local_path(str(path)) is not None:
             return of(_local.inspect(str(path)))
         return of(json.loads(_call(spark, "inspectFile", path)))
-    asked = {"table": table, "decrypt_to": _new(decrypt_to)}
-    if key is not None:
-        asked |= {"key_file": key.file, "key_env": key.env, "aad_prefix": key.aad_prefix}
-    return of(json.loads(_call(spark, "checkFile", path, json.dumps(asked))))
+    target = _new(decrypt_to)
+    if key is None:
+        return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))
+    asked = (key.file, key.env, key.aad_prefix, target)
+    return of(json.loads(_call(spark, "checkFile", path, *asked)))
 
 
-def _call(spark: SparkSession | None, method: str, path: str, *more: str) -> str:
+def _call(spark: SparkSession | None, method: str, path: str, *more: str | None) -> str:
     return str(_jvm.call(cast(SparkSession, spark), method, str(path), *more))  # it refuses None
 
 

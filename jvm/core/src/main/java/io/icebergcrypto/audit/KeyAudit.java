@@ -22,12 +22,10 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
@@ -286,7 +284,7 @@ final class KeyAudit {
 
   private static int length(EncryptedKey key, TableEncryptionManager manager) {
     ByteBuffer keyMetadata =
-        EncryptionUtil.decryptManifestListKeyMetadata(new Entry("", key.keyId()), manager);
+        EncryptionUtil.decryptManifestListKeyMetadata(new KeyOfList("", key.keyId()), manager);
     return manager
         .decrypt(EncryptedFiles.encryptedInput(NO_FILE, keyMetadata))
         .keyMetadata()
@@ -336,13 +334,5 @@ final class KeyAudit {
   private static String joined(String... problems) {
     List<String> all = Stream.of(problems).filter(Objects::nonNull).distinct().toList();
     return all.isEmpty() ? null : String.join("; ", all);
-  }
-
-  /** Iceberg decrypts the entries of manifest lists, and a statistics file's entry is alike. */
-  private record Entry(String location, String encryptionKeyID) implements ManifestListFile {
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
-    }
   }
 }

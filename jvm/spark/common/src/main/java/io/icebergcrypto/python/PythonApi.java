@@ -5,13 +5,18 @@ import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.verify.KeyedInspection;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
@@ -41,10 +46,59 @@ public final class PythonApi {
    * @return {@link io.icebergcrypto.format.FileInspection#toJson()}
    */
   public static String inspectFile(SparkSession spark, String path) {
-    try (ResolvingFileIO io = new ResolvingFileIO()) {
-      io.setConf(spark.sessionState().newHadoopConf());
-      io.initialize(Map.of());
+    try (ResolvingFileIO io = fileIO(spark)) {
       return FileInspector.inspect(io.newInputFile(path)).toJson();
+    }
+  }
+
+  private static ResolvingFileIO fileIO(SparkSession spark) {
+    ResolvingFileIO io = new ResolvingFileIO();
+    io.setConf(spark.sessionState().newHadoopConf());
+    io.initialize(Map.of());
+    return io;
+  }
+
+  /**
+   * Checks every tag of a file that a table of a catalog of ours reaches.
+   *
+   * @param decryptTo see {@link KeyedInspection#check}
+   * @return what that gives, as JSON
+   */
+  public static String checkFileOfTable(
+      SparkSession spark, String path, String table, String decryptTo) {
+    return in(
+        spark,
+        () -> {
+          CatalogAndIdentifier found = find(spark, table);
+          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
+          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
+          return Json.of(KeyedInspection.ofTable(catalog, name, path).check(decryptTo));
+        });
+  }
+
+  /**
+   * Checks every tag of a file whose DEK is in a file or an environment variable, in hex.
+   *
+   * @param keyFile the file; null: keyEnv is given
+   * @param keyEnv the variable; null: keyFile is given
+   * @param aadPrefix the AAD prefix, in hex
+   * @param decryptTo see {@link KeyedInspection#check}
+   * @return what that gives, as JSON
+   */
+  public static String checkFile(
+      SparkSession spark,
+      String path,
+      String keyFile,
+      String keyEnv,
+      String aadPrefix,
+      String decryptTo) {
+    Map<String, String> given = new HashMap<>();
+    given.put("key_file", keyFile);
+    given.put("key_env", keyEnv);
+    SecretSource dek = SecretSource.required(new PropertyReader(given), "key_env", "key_file");
+    try (ResolvingFileIO io = fileIO(spark)) {
+      InputFile file = io.newInputFile(path);
+      return Json.of(KeyedInspection.withKey(file, dek.read(), aadPrefix).check(decryptTo));
     }
   }
 
