@@ -174,8 +174,7 @@ public final class KeyedInspection {
       throw new NotSupportedException(
           String.format(
               "%s is encrypted Parquet, which is not decrypted into a file", stored.location()),
-          "Its rows are read through its table: SELECT * FROM <table> WHERE input_file_name() ="
-              + " '<the file>', or CREATE TABLE ... AS SELECT.");
+          "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.");
     }
 
     InputFile plaintext = FileKey.of(stored, keyMetadata).decrypted(stored);
