@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 Report = TypeVar("Report", bound="TableReport")
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,16 @@ class Problem:
         path: the file; empty when the problem is the table's.
         problem: what is wrong.
         hint: what to do about it.
+        unchecked: True: it could not be checked, so nothing is known of it.
+        code: what is wrong, in one word: plaintext, truncated, tampered, missing, unreadable, stray, ...
     """
 
     kind: str
     path: str
     problem: str
     hint: str
+    unchecked: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,8 @@ class TableReport:
         told["file_count"], told["byte_count"] = found["files"], found["bytes"]
         told["counts"] = [FileCount(**count) for count in found["counts"]]
         told["problems"] = [
-            Problem(**{name: value or "" for name, value in problem.items()})
-            for problem in found["problems"]
+            _part(Problem, {name: "" if value is None else value for name, value in one.items()})
+            for one in found["problems"]
         ]
         return cls(**told, **more)
 
@@ -101,6 +106,12 @@ class TableReport:
         found["counts"] = [asdict(count) for count in self.counts]
         found["problems"] = [asdict(problem) for problem in self.problems]
         return found
+
+
+def _part(kind: type[Part], found: Mapping[str, Any]) -> Part:
+    """Make a part of a report; what a later version adds is left out."""
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: value for name, value in found.items() if name in known})
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ public enum Depth {
                 new InvalidConfigurationException(
                     String.format("There is no depth '%s'", name),
                     "Give one of "
-                        + Arrays.stream(values()).map(Depth::label).collect(Collectors.joining(", "))
+                        + Arrays.stream(values())
+                            .map(Depth::label)
+                            .collect(Collectors.joining(", "))
                         + "."));
   }
 
