@@ -29,7 +29,11 @@ from pyspark_iceberg_crypto.errors import (
     PlaintextFoundError,
     SparkConnectError,
     TamperedError,
+    VerificationFailedError,
+    VerificationIncompleteError,
 )
+from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.kms import (
     AwsKms,
     AzureKeyVault,
@@ -79,13 +83,18 @@ __all__ = [
     "PlaintextFoundError",
     "Problem",
     "SparkConnectError",
+    "TablesReport",
     "TamperedError",
     "Vault",
+    "VerificationFailedError",
+    "VerificationIncompleteError",
     "VerifyReport",
     "__version__",
+    "check_report",
     "configure_spark",
     "inspect_file",
     "kms_metrics",
+    "report_schema",
     "typed_errors",
     "verify_table",
 ]
