@@ -43,7 +43,7 @@ def leave_to_the_night(item: pytest.Item) -> None:
 
 # Those who use the one Spark session, but for programs that start one of their own in the same world.
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
-OF_THEIR_OWN = ("test_kryo.py", "test_keys_out_of_sight.py")
+OF_THEIR_OWN = ("test_defaults.py", "test_kryo.py", "test_keys_out_of_sight.py")
 
 
 def group(nodeid: str) -> str:

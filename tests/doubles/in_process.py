@@ -55,7 +55,7 @@ def verify_json(**changes: Any) -> dict[str, Any]:
         "key_id": "k1",
         "format_version": 3,
         "metadata_authenticated": True,
-        "metadata_authentication": "each load checks its code",
+        "metadata_authentication": "each load checks its MAC",
         "ok": True,
         "all_snapshots": False,
         "deep": False,

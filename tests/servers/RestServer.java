@@ -12,6 +12,7 @@ import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.jdbc.JdbcCatalog;
 import org.apache.iceberg.rest.HTTPHeaders;
 import org.apache.iceberg.rest.HTTPRequest;
+import org.apache.iceberg.rest.ImmutableHTTPRequest;
 import org.apache.iceberg.rest.RESTCatalogAdapter;
 import org.apache.iceberg.rest.RESTCatalogServlet;
 import org.apache.iceberg.rest.RESTResponse;
@@ -35,7 +36,8 @@ import org.eclipse.jetty.server.ServerConnector;
  * {@code X-Refuse} ({@code header.X-Refuse} in its properties) meets a server that refuses: {@code
  * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
- * that answer to a key and 400 to a staged create.
+ * that answer to a key and 400 to a staged create. With the header {@code X-Forget} it creates
+ * tables without that property.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -117,7 +119,30 @@ public final class RestServer {
         throw new RESTException("%s", message);
       }
 
-      return super.execute(request, responseType, errorHandler, responseHeaders);
+      return super.execute(withoutProperty(request), responseType, errorHandler, responseHeaders);
+    }
+
+    private static HTTPRequest withoutProperty(HTTPRequest request) {
+      String forgotten =
+          request.headers().firstEntry("X-Forget").map(HTTPHeaders.HTTPHeader::value).orElse(null);
+      if (forgotten == null || !(request.body() instanceof CreateTableRequest create)) {
+        return request;
+      }
+
+      Map<String, String> kept = new HashMap<>(create.properties());
+      kept.remove(forgotten);
+      CreateTableRequest.Builder forgetful =
+          CreateTableRequest.builder()
+              .withName(create.name())
+              .withSchema(create.schema())
+              .withPartitionSpec(create.spec())
+              .withWriteOrder(create.writeOrder())
+              .withLocation(create.location())
+              .setProperties(kept);
+      return ImmutableHTTPRequest.builder()
+          .from(request)
+          .body(create.stageCreate() ? forgetful.stageCreate().build() : forgetful.build())
+          .build();
     }
   }
 

@@ -67,7 +67,7 @@ def test_a_good_report_as_text() -> None:
 
 def test_a_report_says_whether_the_metadata_is_authenticated() -> None:
     report = VerifyReport.of(verify_json())
-    assert "its metadata is authenticated: each load checks its code" in str(report)
+    assert "its metadata is authenticated: each load checks its MAC" in str(report)
     why = "the catalog has <off>"
     report = VerifyReport.of(verify_json(metadata_authenticated=False, metadata_authentication=why))
     assert report.ok, "it is about the files"

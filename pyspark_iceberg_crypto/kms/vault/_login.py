@@ -122,7 +122,7 @@ def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
     """
     method = next((method for name, method in METHODS.items() if vault[name]), None)
     if method is None:
-        return read_secret(vault["token_env"], vault["token_file"])
+        return vault_secret(vault["token_env"], vault["token_file"])
     mount, role = vault[method.mount], vault[method.role]
     body = {method.body: role} if role else {}
     named = ", ".join(f"{name} {value}" for name, value in body.items()) or "the certificate"
@@ -132,7 +132,7 @@ def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
             if method.places
             else (None, vault[method.optional] or SERVICE_ACCOUNT_TOKEN)
         )
-        body[method.secret] = read_secret(env, file, projected=method.projected)
+        body[method.secret] = vault_secret(env, file, projected=method.projected)
     what = f"{where}: login refused at auth/{mount} for {named}"
     with ERRORS.typed(what, mount=method.mount):
         made = client.adapter.post(f"/v1/auth/{mount.strip('/')}/login", json=body)
@@ -145,7 +145,7 @@ def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
     return token
 
 
-def read_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:
+def vault_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:
     """Read the secret from the one place that is given; errors name the place only."""
     place = f"environment variable {variable}" if variable else f"file {file}"
     try:

@@ -96,7 +96,7 @@ EDITS: dict[str, Callable[[Json], object]] = {
     "a property set": lambda m: m["properties"].update({"write.data.path": "/tmp/elsewhere"}),
     "key id dropped": lambda m: m["properties"].pop("encryption.key-id"),
     "key id changed": lambda m: m["properties"].update({"encryption.key-id": "k2"}),
-    "code dropped": lambda m: m["properties"].pop("encryption.metadata-mac"),
+    "MAC dropped": lambda m: m["properties"].pop("encryption.metadata-mac"),
     "location changed": lambda m: m.update({"location": m["location"] + "x"}),
     "next row id changed": lambda m: m.update({"next-row-id": 1_000_000}),
 }

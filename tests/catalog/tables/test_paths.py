@@ -270,6 +270,9 @@ def test_a_table_of_a_hadoop_catalog(hadoop: Lake, session: SparkSession, tmp_pa
     newest = max(
         place.folder.glob("metadata/v*.metadata.json"), key=lambda path: path.stat().st_mtime
     )
+    one_file = session._jvm.org.apache.iceberg.spark.PathIdentifier(str(newest))
+    with untouched(place.folder), pytest.raises(Exception, match="drop a table by its metadata"):
+        place.catalog.dropTable(one_file)
     old = session.read.format("iceberg").load(str(newest))
     assert sorted(row.id for row in old.collect()) == [1, 2, 3]
     newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)

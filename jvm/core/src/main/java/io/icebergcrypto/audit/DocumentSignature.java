@@ -29,7 +29,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * The signature of a JSON document: its member {@code signature}. It is an HMAC-SHA-256 (RFC 2104)
- * over the document's canonical form ({@link CanonicalJson#canonical}), all but the code itself, so
+ * over the document's canonical form ({@link CanonicalJson#canonical}), all but the MAC itself, so
  * that the time and the key's id are signed, too. Its key is random, used once, and stands in the
  * signature, wrapped by the KMS.
  *

@@ -59,7 +59,7 @@ public final class EncryptionProperties {
   /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
   public static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
 
-  /** Table property of this catalog's own making: the code that authenticates the metadata. */
+  /** Table property of this catalog's own making: the MAC that authenticates the metadata. */
   public static final String METADATA_MAC = "encryption.metadata-mac";
 
   private static final int MIN_FORMAT_VERSION = 3;

@@ -92,7 +92,7 @@ public final class MetadataAuthenticator {
     }
 
     return isOn()
-        ? new MetadataAuthentication(true, "each load checks its code, made with a KEK")
+        ? new MetadataAuthentication(true, "each load checks its MAC, made with a KEK")
         : otherwise;
   }
 
@@ -207,7 +207,7 @@ public final class MetadataAuthenticator {
     TableMetadata signed = mac.addTo(CanonicalJson.of(complete));
     if (!mac.matches(content.of(signed), place, key) || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
-          "Nothing was committed: the code of the metadata of " + tableName + " would not match");
+          "Nothing was committed: the MAC of the metadata of " + tableName + " would not match");
     }
 
     return signed;

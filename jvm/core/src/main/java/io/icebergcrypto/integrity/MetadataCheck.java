@@ -95,15 +95,15 @@ final class MetadataCheck {
       return value == null
           ? String.format(
               "it has no %s: a client that does not authenticate wrote the table, or somebody"
-                  + " removed the code",
+                  + " removed the MAC",
               MetadataMac.PROPERTY)
-          : String.format("%s is not a code", MetadataMac.PROPERTY);
+          : String.format("%s is not a MAC", MetadataMac.PROPERTY);
     }
 
     EncryptedKey kek = SigningKeys.find(metadata, keyId, mac.kekId()).orElse(null);
     if (kek == null) {
       return String.format(
-          "its code was made with KEK %s, which is not among the keys of '%s'", mac.kekId(), keyId);
+          "its MAC was made with KEK %s, which is not among the keys of '%s'", mac.kekId(), keyId);
     }
 
     return problem(mac, keys.keyOf(mac.format(), metadata, kek), kek);
@@ -159,7 +159,7 @@ final class MetadataCheck {
             "version %d was committed by a client that does not authenticate (the last one that"
                 + " did wrote version %d), or somebody made it look so",
             place.version(), mac.version())
-        : "it was changed after it was committed: its code does not match";
+        : "it was changed after it was committed: its MAC does not match";
   }
 
   private IcebergCryptoException refusal(String problem) {

@@ -60,7 +60,7 @@ public final class SigningKeys {
             String.format(
                 "its metadata cannot be authenticated: %s does not tell who wrapped a key with"
                     + " master key '%s' (as with RSA, whose public half wraps), so anybody could"
-                    + " make the key of a code",
+                    + " make the key of a MAC",
                 kms, keyId),
             String.format(
                 "Use a symmetric master key; or set the catalog property %s=off, and"
@@ -93,12 +93,12 @@ public final class SigningKeys {
     EncryptedKey newest = newest(metadata, kek.encryptedById()).orElse(kek);
     if (BY_AGE.compare(kek, newest) < 0) {
       return String.format(
-          "its code was made with KEK %s, which %s has replaced", kek.keyId(), newest.keyId());
+          "its MAC was made with KEK %s, which %s has replaced", kek.keyId(), newest.keyId());
     }
 
     return Kek.lives(kek, metadata.lastUpdatedMillis())
         ? null
-        : String.format("its code was made with KEK %s, after that one's life", kek.keyId());
+        : String.format("its MAC was made with KEK %s, after that one's life", kek.keyId());
   }
 
   private static Optional<EncryptedKey> newest(TableMetadata metadata, String keyId) {

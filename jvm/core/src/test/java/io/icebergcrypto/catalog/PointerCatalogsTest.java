@@ -106,7 +106,7 @@ class PointerCatalogsTest {
     replace(file, Files.readString(file).replace("a-team", "b-team"));
     assertThatThrownBy(() -> open(Map.of()).loadTable(T).refresh())
         .isInstanceOf(TamperedException.class)
-        .hasMessageContainingAll("its code does not match", file.getFileName().toString());
+        .hasMessageContainingAll("its MAC does not match", file.getFileName().toString());
   }
 
   @Test

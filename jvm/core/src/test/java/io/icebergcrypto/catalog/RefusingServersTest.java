@@ -4,12 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,7 +28,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** REST servers that do not create a table in a transaction, and that take no keys. */
+/**
+ * REST servers that do not create a table in a transaction, that take no keys, or that forget a
+ * property.
+ */
 @ParameterizedClass
 @EnumSource(names = "REST")
 class RefusingServersTest extends LakeFixture {
@@ -130,6 +135,31 @@ class RefusingServersTest extends LakeFixture {
           .hasMessageContainingAll("lake.db.t", "refused a commit that adds a key", "hint:");
       assertThat(catalog.tableExists(T)).as(answer).isFalse();
       assertThat(written()).as(answer).isEqualTo(before);
+    }
+  }
+
+  /** Its tables would be plaintext. */
+  @Test
+  void aServerThatForgetsTheKeyIdGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    Map<String, String> forgets = Map.of("header.X-Forget", "encryption.key-id");
+    Map<String, String> atOnce = new HashMap<>(forgets);
+    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
+    for (Map<String, String> headers : List.of(forgets, atOnce)) {
+      EncryptedCatalog server = lake.open(headers);
+      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+          .isInstanceOf(PlaintextException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "the catalog made it without encryption.key-id='k1'", "hint:");
+      assertThat(catalog.tableExists(T)).isFalse();
+      assertThat(written()).isEqualTo(before);
+    }
+
+    Catalog.TableBuilder builder =
+        lake.open(forgets).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
+    for (Runnable begin :
+        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+      assertThatThrownBy(begin::run).isInstanceOf(PlaintextException.class);
     }
   }
 

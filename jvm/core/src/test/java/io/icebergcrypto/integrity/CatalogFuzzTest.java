@@ -69,14 +69,14 @@ class CatalogFuzzTest {
         round -> {
           String tag = round.oneOf("v1.12.", "v2.hmac-sha256.12.");
           String value = round.mutated(tag + code64);
-          MetadataMac code = MetadataMac.parse(value);
-          if (code != null) {
-            assertThat(code.mac()).hasSize(32);
-            assertThat(code.version()).isNotNegative();
-            assertThat(MetadataMac.parse(code.value())).isEqualTo(code);
+          MetadataMac mac = MetadataMac.parse(value);
+          if (mac != null) {
+            assertThat(mac.mac()).hasSize(32);
+            assertThat(mac.version()).isNotNegative();
+            assertThat(MetadataMac.parse(mac.value())).isEqualTo(mac);
           }
 
-          return code != null;
+          return mac != null;
         });
   }
 

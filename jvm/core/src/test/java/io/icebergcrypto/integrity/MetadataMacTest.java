@@ -19,7 +19,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.junit.jupiter.api.Test;
 
-/** The code of metadata: what others must be able to compute again. */
+/** The MAC of metadata: what others must be able to compute again. */
 class MetadataMacTest {
   private static final String UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1";
 
@@ -77,16 +77,16 @@ class MetadataMacTest {
     assertThat(written.properties()).containsEntry("half", "?").containsEntry("b", "\u00fc\"<\n");
     MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     SecretKeySpec key = key(Format.V2);
-    MetadataMac code = MetadataMac.of(Format.V2, CanonicalJson.of(written), place, key, "kek");
-    TableMetadata signed = code.addTo(CanonicalJson.of(written));
+    MetadataMac mac = MetadataMac.of(Format.V2, CanonicalJson.of(written), place, key, "kek");
+    TableMetadata signed = mac.addTo(CanonicalJson.of(written));
     assertThat(signed.lastUpdatedMillis()).isEqualTo(metadata.lastUpdatedMillis());
-    assertThat(MetadataMac.parse(signed.properties().get(MetadataMac.PROPERTY))).isEqualTo(code);
+    assertThat(MetadataMac.parse(signed.properties().get(MetadataMac.PROPERTY))).isEqualTo(mac);
     JsonObject read =
         CanonicalJson.of(
             TableMetadataParser.fromJson("s3://b/x.json", TableMetadataParser.toJson(signed)));
-    assertThat(code.matches(read, place, key)).isTrue();
-    assertThat(code.matches(read, new MetadataPlace("/b/t/metadata", 8), key)).isFalse();
-    assertThat(code.matches(read, new MetadataPlace("/b/u/metadata", 7), key)).isFalse();
+    assertThat(mac.matches(read, place, key)).isTrue();
+    assertThat(mac.matches(read, new MetadataPlace("/b/t/metadata", 8), key)).isFalse();
+    assertThat(mac.matches(read, new MetadataPlace("/b/u/metadata", 7), key)).isFalse();
   }
 
   /** In UTF-8 half of a surrogate pair would become the question mark that was signed. */
@@ -95,10 +95,10 @@ class MetadataMacTest {
     MetadataPlace place = new MetadataPlace("", 0);
     for (Format format : Format.values()) {
       JsonObject signed = CanonicalJson.parse("{\"a\": \"?\"}");
-      MetadataMac code = MetadataMac.of(format, signed, place, key(format), "kek");
-      assertThat(code.matches(signed, place, key(format))).isTrue();
+      MetadataMac mac = MetadataMac.of(format, signed, place, key(format), "kek");
+      assertThat(mac.matches(signed, place, key(format))).isTrue();
       JsonObject other = CanonicalJson.parse("{\"a\": \"\\ud800\"}");
-      assertThat(code.matches(other, place, key(format))).isFalse();
+      assertThat(mac.matches(other, place, key(format))).isFalse();
     }
   }
 
@@ -128,9 +128,9 @@ class MetadataMacTest {
   void whatIsNoCodeIsNotTakenForOne() {
     String hex = "0".repeat(64);
     for (String tag : new String[] {"v1", "v2.hmac-sha256"}) {
-      MetadataMac code = MetadataMac.parse(tag + ".3." + hex + ".a.b/c==");
-      assertThat(code.kekId()).isEqualTo("a.b/c==");
-      assertThat(code.value()).isEqualTo(tag + ".3." + hex + ".a.b/c==");
+      MetadataMac mac = MetadataMac.parse(tag + ".3." + hex + ".a.b/c==");
+      assertThat(mac.kekId()).isEqualTo("a.b/c==");
+      assertThat(mac.value()).isEqualTo(tag + ".3." + hex + ".a.b/c==");
       for (String rest : new String[] {"", ".3.00.k", ".99999999999." + hex + ".k"}) {
         assertThat(MetadataMac.parse(tag + rest)).isNull();
       }

@@ -12,6 +12,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
@@ -123,14 +124,14 @@ class MetadataSignaturesTest extends LakeFixture {
     EncryptedKey kek = SigningKeys.find(metadata, "k1", kekId).orElseThrow();
     ByteBuffer key = catalog.kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
     SecretKeySpec derived = MetadataMac.key(format, key, metadata.uuid());
-    MetadataMac code =
+    MetadataMac mac =
         MetadataMac.of(
             format,
             format == Format.V1 ? CanonicalJson.of(metadata) : json,
             MetadataPlace.of(file.toString()),
             derived,
             kekId);
-    json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, code.value());
+    json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, mac.value());
     write(file, json.toString());
   }
 
@@ -286,6 +287,22 @@ class MetadataSignaturesTest extends LakeFixture {
     assertThat(reloaded().properties()).containsEntry("a", "b");
     assertThat(TestLake.ids(reloaded())).containsExactly(1L);
     assertThat(TestLake.ids(table)).containsExactly(1L);
+  }
+
+  @Test
+  void whatLostItsKeyIdAndKeysIsNotSigned() throws IOException {
+    Table table = table(Map.of());
+    Path file = file(table);
+    change(
+        file,
+        json -> {
+          json.getAsJsonObject("properties").remove("encryption.key-id");
+          json.remove("encryption-keys");
+        });
+    String location = metadata(table).metadataFileLocation();
+    assertThatThrownBy(() -> catalog.authenticateMetadata(T, location, sha256(file)))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "no encryption.key-id and no keys left", "backup");
   }
 
   /** The catalog behind reads one content, and the hash is of another. */

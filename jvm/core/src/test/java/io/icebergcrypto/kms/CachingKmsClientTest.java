@@ -7,6 +7,7 @@ import com.sun.management.HotSpotDiagnosticMXBean;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -77,6 +78,24 @@ class CachingKmsClientTest {
     public void initialize(Map<String, String> properties) {}
   }
 
+  /** A double of a KMS that gives back another key than it was given. */
+  public static final class MixingKms implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      return ByteBuffer.allocate(key.remaining());
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      return wrappedKey;
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {}
+  }
+
   private static CachingKmsClient client(long ttlMs) {
     return KmsClients.create(
         Map.of(
@@ -105,6 +124,15 @@ class CachingKmsClientTest {
     assertThat(client.metrics().unwrapCalls()).isEqualTo(1);
     assertThat(client.metrics().misses()).isEqualTo(1);
     assertThat(client.metrics().hits()).isEqualTo(4);
+  }
+
+  @Test
+  void aKmsThatUnwrapsOtherBytesIsFoundByItsCheck() {
+    CachingKmsClient client =
+        KmsClients.create(Map.of(KmsProperties.KMS_IMPL, MixingKms.class.getName()));
+    assertThatThrownBy(() -> client.check("k1"))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("unwraps other bytes than it wrapped under key 'k1'", "hint:");
   }
 
   @Test

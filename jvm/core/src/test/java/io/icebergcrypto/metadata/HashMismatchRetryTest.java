@@ -90,6 +90,28 @@ class HashMismatchRetryTest {
   }
 
   @Test
+  void whoIsInterruptedLooksNoMore() {
+    AtomicInteger looks = new AtomicInteger();
+    Thread.currentThread().interrupt();
+    try {
+      assertThatThrownBy(
+              () ->
+                  HashMismatchRetry.checked(
+                      "db.t",
+                      () -> {
+                        looks.incrementAndGet();
+                        throw new RuntimeException(DIFFERS);
+                      }))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("Interrupted before a second look")
+          .hasRootCauseMessage(DIFFERS);
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+    assertThat(looks).hasValue(1);
+  }
+
+  @Test
   void sessionsUnderLoadSeeNoTampering() throws Exception {
     checkUnderLoad(Backend.HIVE.conf(folder));
   }
