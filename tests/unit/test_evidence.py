@@ -5,12 +5,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.in_process import broken_json, evidence_json, verify_json
 from jsonschema import Draft202012Validator, FormatChecker
+from rich.console import Console
 
 from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
@@ -211,6 +213,16 @@ def test_names_of_strangers_do_nothing_to_the_terminal() -> None:
     shown = str(VerifyReport.of(evidence_json(table="lake.db.\x1b[31mt", key_id="k\n✓ all")))
     assert "\x1b" not in shown and "\u202e" not in shown
     assert not [line for line in shown.splitlines() if line.startswith("✓")]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_is_not_too_narrow(width: int) -> None:
+    for report in (VerifyReport.of(BAD), several(GOOD, BAD, not_checked=[NOT_CHECKED])):
+        out = StringIO()
+        Console(file=out, width=width, color_system="truecolor", force_terminal=True).print(report)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
+        assert max(map(len, lines)) <= width
+        assert any(BAD["table_uuid"] in line for line in lines), "it is whole"
 
 
 # ---- the page
