@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_iceberg_crypto import _jvm, _progress, _render
 from pyspark_iceberg_crypto._report import FileCount, FileReport, Problem, TableReport
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.evidence import _html
+from pyspark_iceberg_crypto.evidence._evidence import Evidence
 
 __all__ = [
     "FileCount",
@@ -25,8 +27,8 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class VerifyReport(_render.Shown, TableReport):
-    """A `TableReport`, which has the attributes, that prints as text and shows itself in a notebook.
+class VerifyReport(TableReport, Evidence):
+    """A `TableReport`, which has the attributes; `Evidence` of what was found.
 
     The JVM keeps the list of files for ``files`` until ``close()``, or the end of a ``with`` block.
     """
@@ -57,8 +59,12 @@ class VerifyReport(_render.Shown, TableReport):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def to_html(self) -> str:
+        """Return one page for a browser or for print, which loads nothing from elsewhere."""
+        return _html.page(self.table, [self], self.signature)
+
     def _repr_html_(self) -> str:
-        return _render.report_html(self)
+        return _html.note(self)
 
 
 def verify_table(

@@ -1,6 +1,7 @@
 package io.icebergcrypto.python;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
@@ -110,6 +111,23 @@ public final class PythonApi {
         () -> {
           catalog(spark, catalog).kms().check(keyId);
           return keyId;
+        });
+  }
+
+  /** See {@link DocumentSignature#sign}; with the KMS of a catalog. */
+  public static String signReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    return in(spark, () -> DocumentSignature.sign(document, keyId, catalog(spark, catalog).kms()));
+  }
+
+  /** See {@link DocumentSignature#check}; with the KMS of a catalog. */
+  public static void checkReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    in(
+        spark,
+        () -> {
+          DocumentSignature.check(document, keyId, catalog(spark, catalog).kms());
+          return document;
         });
   }
 
