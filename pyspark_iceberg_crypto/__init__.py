@@ -29,7 +29,11 @@ from pyspark_iceberg_crypto.errors import (
     PlaintextFoundError,
     SparkConnectError,
     TamperedError,
+    VerificationFailedError,
+    VerificationIncompleteError,
 )
+from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.inspection import FileInspection, FileKey, inspect_file
 from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport, encryption_keys
 from pyspark_iceberg_crypto.kms import (
@@ -43,6 +47,12 @@ from pyspark_iceberg_crypto.kms import (
     Pkcs11,
     Vault,
     kms_metrics,
+)
+from pyspark_iceberg_crypto.many import (
+    CatalogReport,
+    FolderReport,
+    verify_catalog,
+    verify_folder,
 )
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
@@ -59,11 +69,13 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
+    "CatalogReport",
     "ConfigurationError",
     "EncryptionKey",
     "FileCount",
     "FileInspection",
     "FileKey",
+    "FolderReport",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
@@ -82,14 +94,21 @@ __all__ = [
     "PlaintextFoundError",
     "Problem",
     "SparkConnectError",
+    "TablesReport",
     "TamperedError",
     "Vault",
+    "VerificationFailedError",
+    "VerificationIncompleteError",
     "VerifyReport",
     "__version__",
+    "check_report",
     "configure_spark",
     "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "report_schema",
     "typed_errors",
+    "verify_catalog",
+    "verify_folder",
     "verify_table",
 ]

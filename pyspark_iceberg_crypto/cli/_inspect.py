@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto import _local
 from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.cli._tables import _catalog_of
+from pyspark_iceberg_crypto.cli._verify import _catalog_of
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,

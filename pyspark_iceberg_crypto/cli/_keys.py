@@ -7,7 +7,7 @@ import sys
 import click
 
 from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.cli._tables import _catalog_of
+from pyspark_iceberg_crypto.cli._verify import _catalog_of
 from pyspark_iceberg_crypto.keys import encryption_keys
 
 

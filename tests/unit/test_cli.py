@@ -12,7 +12,7 @@ from doubles.in_process import broken_json, verify_json
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
-from pyspark_iceberg_crypto.cli import _shared, _tables
+from pyspark_iceberg_crypto.cli import _shared, _verify
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return answer
 
         monkeypatch.setattr(_shared, "session", spark)
-        monkeypatch.setattr(_tables, "verify_table", give)
+        monkeypatch.setattr(_verify, "verify_table", give)
         return CliRunner().invoke(cli.main, arguments)
 
     return invoke
@@ -39,7 +39,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 def test_help_names_the_commands(run: Callable[..., Result]) -> None:
     shown = run("--help").output
     assert all(
-        f"  {name} " in shown for name in ("demo", "doctor", "inspect", "keys", "kms", "verify")
+        f"  {name} " in shown
+        for name in ("demo", "doctor", "inspect", "keys", "kms", "report", "verify")
     )
 
 
@@ -121,7 +122,7 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
         yield "spark"
 
     monkeypatch.setattr(_shared, "session", session)
-    monkeypatch.setattr(_tables, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
+    monkeypatch.setattr(_verify, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     tables = {
         "prod.a.b.t": "prod",
         "`prod`.`a.b`.t": "prod",
@@ -131,4 +132,4 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     }
     for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [((), catalog, {"uri": "a=b"}) for catalog in tables.values()]
+    assert seen == [((), [catalog], {"uri": "a=b"}) for catalog in tables.values()]

@@ -1,6 +1,7 @@
 package io.icebergcrypto.python;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
@@ -9,9 +10,14 @@ import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
-import io.icebergcrypto.spark.verify.KeyedInspection;
+import io.icebergcrypto.spark.inspect.KeyedInspection;
+import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -102,16 +108,47 @@ public final class PythonApi {
     }
   }
 
-  /** See {@link TableVerifier#verify(SparkSession, String, boolean)}. */
-  public static VerifyResult verifyTable(
-      SparkSession spark, String table, boolean deep, boolean allSnapshots) {
-    if (deep) {
-      throw new NotSupportedException(
-          "Verification of whole files (deep) is not in this version",
-          "Leave deep out: the first bytes of every file are checked.");
-    }
+  /** What tells another thread how far a verification is: {@link Progress#json()}. */
+  public static Progress progress(SparkSession spark) {
+    return new Progress(spark.sparkContext());
+  }
 
-    return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
+  /**
+   * See {@link TableVerifier#verify}.
+   *
+   * @param options as {@link VerifyOptions#ofJson} reads them
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyTable(
+      SparkSession spark, String table, String options, Progress progress) {
+    return in(
+        spark,
+        () ->
+            TableVerifier.verify(
+                spark,
+                table,
+                VerifyOptions.ofJson(options),
+                progress == null ? progress(spark) : progress));
+  }
+
+  /**
+   * See {@link CatalogTables#of(SparkSession, String)}.
+   *
+   * @return {@link CatalogTables.Listed} as JSON
+   */
+  public static String listTables(SparkSession spark, String catalogOrNamespace) {
+    return in(spark, () -> Json.of(CatalogTables.of(spark, catalogOrNamespace)));
+  }
+
+  /**
+   * See {@link FolderVerifier#verify}.
+   *
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyFolder(SparkSession spark, String uri, Progress progress) {
+    return in(
+        spark,
+        () -> FolderVerifier.verify(spark, uri, progress == null ? progress(spark) : progress));
   }
 
   /**
@@ -127,6 +164,16 @@ public final class PythonApi {
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
           return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
         });
+  }
+
+  /**
+   * Examines tables, several at once.
+   *
+   * @param tables their full names, as a JSON list
+   * @return see {@link TablesExamined#json}
+   */
+  public static String examineTables(SparkSession spark, String tables) {
+    return in(spark, () -> TablesExamined.json(spark, tables));
   }
 
   private static CatalogAndIdentifier find(SparkSession spark, String table) {
@@ -160,6 +207,23 @@ public final class PythonApi {
         () -> {
           catalog(spark, catalog).kms().check(keyId);
           return keyId;
+        });
+  }
+
+  /** See {@link DocumentSignature#sign}; with the KMS of a catalog. */
+  public static String signReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    return in(spark, () -> DocumentSignature.sign(document, keyId, catalog(spark, catalog).kms()));
+  }
+
+  /** See {@link DocumentSignature#check}; with the KMS of a catalog. */
+  public static void checkReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    in(
+        spark,
+        () -> {
+          DocumentSignature.check(document, keyId, catalog(spark, catalog).kms());
+          return document;
         });
   }
 

@@ -106,6 +106,11 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
 
     List<Object[]> rows = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
     catalog.invalidateTable(found.identifier());
+    return scan(rows);
+  }
+
+  /** The rows as Spark takes them. */
+  final Iterator<Scan> scan(List<Object[]> rows) {
     InternalRow[] all = rows.stream().map(GenericInternalRow::new).toArray(InternalRow[]::new);
     return List.<Scan>of(new Output(output, all)).iterator();
   }
