@@ -17,11 +17,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -90,6 +94,22 @@ class StockWritersTest extends LakeFixture {
         .hasMessageContaining("encryption.plaintext-files=allow");
     assertThatThrownBy(() -> TestLake.append(table, 2)).isInstanceOf(PlaintextException.class);
     assertThat(TestLake.ids(load(ALLOW))).containsExactly(1L);
+  }
+
+  /** Not even one without files, where such files are allowed. */
+  @Test
+  void aSnapshotWhoseListIsPlaintextIsNotCommitted() throws IOException {
+    create();
+    TableOperations ops = ((HasTableOperations) load(ALLOW)).operations();
+    TableMetadata base = ops.current();
+    Table stock = lake.openStock().loadTable(T);
+    stock.newAppend().stageOnly().commit();
+    Snapshot staged = Iterables.getOnlyElement(stock.snapshots());
+    TableMetadata metadata = TableMetadata.buildFrom(base).addSnapshot(staged).build();
+    assertThatThrownBy(() -> ops.commit(base, metadata))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContainingAll(
+            "lake.db.t", "a manifest list without encryption: " + staged.manifestListLocation());
   }
 
   @Test
