@@ -17,7 +17,10 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.Files;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -25,6 +28,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -110,6 +114,23 @@ class StockWritersTest extends LakeFixture {
         .isInstanceOf(PlaintextException.class)
         .hasMessageContainingAll(
             "lake.db.t", "a manifest list without encryption: " + staged.manifestListLocation());
+  }
+
+  @Test
+  void aPlaintextManifestIsNotCommitted() throws IOException {
+    Table table = create();
+    Table allowing = load(ALLOW);
+    OutputFile file = Files.localOutput(folder.resolve("plaintext.avro").toFile());
+    ManifestWriter<DataFile> manifest = ManifestFiles.write(3, table.spec(), file, null);
+    try (manifest) {
+      manifest.add(TestLake.write(table, 1)); // which is encrypted
+    }
+
+    assertThatThrownBy(
+            () -> allowing.newFastAppend().appendManifest(manifest.toManifestFile()).commit())
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContainingAll("lake.db.t", "a manifest without encryption: " + file.location());
+    assertThat(TestLake.ids(load(ALLOW))).isEmpty();
   }
 
   @Test
