@@ -121,6 +121,21 @@ class KeyCacheTest {
   }
 
   @Test
+  void whatLoadsWhileItIsClosedIsAnsweredAndNotKept() {
+    ByteBuffer answer =
+        cache.get(
+            "k",
+            ByteBuffer.wrap(new byte[] {1}),
+            () -> {
+              cache.close();
+              return ByteBuffer.wrap(new byte[] {1, 1});
+            },
+            metrics);
+    assertThat(answer).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
+    assertThat(cache.size()).isZero();
+  }
+
+  @Test
   void theTimeBeginsWhenTheKmsHasAnswered() {
     cache.get(
         "k",
