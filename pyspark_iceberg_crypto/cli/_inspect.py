@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _local
+from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.cli._verify import _catalog_of
 from pyspark_iceberg_crypto.errors import (
@@ -99,9 +100,9 @@ class _Inspected:
     def laid_out(self) -> RenderableType:
         parts: list[RenderableType] = [] if self.inspection is None else [self.inspection]
         if self.message:
-            lines = Text.assemble(("✗ ", "red"), self.message)
+            lines = Text.assemble(("✗ ", "red"), visible(self.message))
             if self.hint:
-                lines.append("\nhint: ", "yellow").append(self.hint)
+                lines.append("\nhint: ", "yellow").append(visible(self.hint))
             parts.append(lines)
         return Group(*parts)
 

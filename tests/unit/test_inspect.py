@@ -233,6 +233,16 @@ def test_the_command_needs_no_java(pare: Path) -> None:
     assert "AES_GCM_V1" in ran.stdout
 
 
+def test_names_of_strangers_do_nothing_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[31m[red]"
+    path.write_bytes(b"AGS1")
+    result = run(path)
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stdout
+    path.write_bytes(b"PAR1")
+    assert "\x1b" not in run("--expect-encrypted", path).stdout
+
+
 def test_keys_go_to_the_jvm_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     answer = {"path": "f", "length": 1, "magic": "AGS1", "format": "x", "encrypted": True}

@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto import (
     inspect_file,
 )
 
-ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 4
+ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 8
 
 
 def told(spark: SparkSession | None, path: Path) -> Any:
