@@ -74,8 +74,10 @@ def inspect(
         for one in found:
             shown += [one.laid_out(), Text("")]
         _shared.show(Group(*shown[:-1]))
-    if decrypted := asked.get("decrypt_to"):
-        click.echo(f"warning: {decrypted} is not encrypted: delete it when you are done", err=True)
+    for one in found:
+        if one.inspection is not None and one.inspection.decrypted_to:
+            said = f"{one.inspection.decrypted_to} is not encrypted: delete it when you are done"
+            click.echo(f"warning: {said}", err=True)
     sys.exit(
         max((one.code for one in found), key=(_shared.OK, _shared.UNCHECKED, _shared.PROBLEM).index)
     )
