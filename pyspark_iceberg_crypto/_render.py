@@ -22,6 +22,7 @@ from pyspark_iceberg_crypto._report import (
     Step,
     TableReport,
 )
+from pyspark_iceberg_crypto._text import size as size  # for who shows progress
 from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.evidence import _words
 from pyspark_iceberg_crypto.kms import KeyInfo
@@ -67,7 +68,8 @@ def report(found: TableReport) -> RenderableType:
 def findings(found: TableReport) -> Iterator[RenderableType]:
     """Lay out which state of the table it was, the problems, and what could not be checked."""
     authenticated = "dim" if found.metadata_authenticated else "yellow"
-    yield _under(visible(_words.metadata(found)), authenticated)
+    if metadata := _words.metadata(found):
+        yield _under(visible(metadata), authenticated)
     yield from (_under(line, "dim") for line in _evidence(found))
     yield from _problems(found.wrong, found.problem_count, "bad", "and {:,} more")
     if found.unchecked_count:
@@ -121,7 +123,7 @@ def _counts(counts: Iterable[FileCount]) -> Table:
     for count in counts:
         known = _words.state(count)
         table.add_row(
-            Text(_words.STATES[known], _STYLES[known]),
+            Text(_words.state_word(count), _STYLES[known]),
             Text(visible(count.kind)),
             Text(count.magic or "-", _STYLES[known]),
             f"{count.files:,}",

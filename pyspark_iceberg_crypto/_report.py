@@ -97,6 +97,7 @@ class TableReport:
         sample: the share of data and delete files that was checked; 1.0 is all.
         seed: which sample it was.
         strays: whether files below the table's folder were looked for that no metadata reaches.
+        folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
         table_uuid: the table's UUID.
         location: the table's folder.
         metadata_location: the metadata file that was current.
@@ -131,6 +132,7 @@ class TableReport:
     sample: float = 1.0
     seed: int | None = None
     strays: bool = False
+    folder: str | None = None
     table_uuid: str | None = None
     location: str | None = None
     metadata_location: str | None = None
@@ -152,6 +154,8 @@ class TableReport:
         Raises:
             KeyError, TypeError, ValueError: it is no report.
         """
+        if found.get("folder") is not None:
+            found = {**_FOLDER, "table": found["folder"], **found}
         told = {one.name: found[one.name] for one in fields(TableReport) if one.name in found}
         for name in ("file", "byte"):
             told[f"{name}_count"] = found.get(f"{name}_count", found.get(f"{name}s"))
@@ -209,6 +213,17 @@ class TableReport:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of files, as the JSON schema describes it."""
         return {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+
+
+# What is not known of a folder.
+_FOLDER = {
+    "key_id": None,
+    "format_version": 0,
+    "metadata_authenticated": False,
+    "metadata_authentication": "a folder has none",
+    "all_snapshots": False,
+    "snapshots": 0,
+}
 
 
 def _count(number: int, thing: str) -> str:

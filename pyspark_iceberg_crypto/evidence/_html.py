@@ -96,7 +96,7 @@ class View:
             ("bytes", self.bytes),
             ("depth", report.depth),
             *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
-            ("snapshots", f"{report.snapshots:,}"),
+            *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
             ("problems", f"{report.problem_count:,}"),
             ("not checked", f"{report.unchecked_count:,}"),
         ]
@@ -106,7 +106,8 @@ class View:
         """What identifies the state of the table, and what checked it."""
         report = self.report
         rows = [
-            ("Table", report.table),
+            ("Folder", report.folder),
+            ("Table", report.table if report.folder is None else None),
             ("Table UUID", report.table_uuid),
             ("Location", report.location),
             ("Master key", report.key_id),
@@ -155,7 +156,7 @@ class View:
                 "kind": count.kind,
                 "magic": count.magic or "-",
                 "state": _words.state(count),
-                "word": _words.state_word(_words.state(count)),
+                "word": _words.state_word(count),
                 "files": f"{count.files:,}",
                 "bytes": f"{count.bytes:,}",
             }

@@ -192,6 +192,23 @@ def test_metadata_files_are_no_plaintext_files() -> None:
     assert "✓ all 3 files of lake.db.t are encrypted" in shown
 
 
+def test_a_folder_has_no_table() -> None:
+    counts = [
+        {"kind": "file", "magic": "PARE", "encrypted": True, "files": 2, "bytes": 10},
+        {"kind": "file", "magic": "JSON", "encrypted": False, "files": 1, "bytes": 10},
+    ]
+    same = ("ok", "files", "bytes", "seconds", "problem_count", "problems")
+    told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
+    report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
+    VALIDATOR.validate(report.to_dict())
+    assert report.ok and "✓ all 2 files in s3://b/w are of encrypted formats" in str(report)
+    assert "authenticated" not in str(report) and "snapshot" not in str(report)
+    assert "without a catalog or a key" in report.to_html()
+    assert VerifyReport.of(json.loads(report.to_json())) == report
+    bad = VerifyReport.of({**told, "folder": "s3://b/w", "problem_count": 1})
+    assert "1 problem found in 2 files of s3://b/w" in str(bad)
+
+
 def test_a_sample_is_no_proof_of_all() -> None:
     report = VerifyReport.of(verify_json(sample=0.01, seed=7))
     assert "no problem in a sample of 4 files" in str(report)
