@@ -46,6 +46,12 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
+from pyspark_iceberg_crypto.many import (
+    CatalogReport,
+    FolderReport,
+    verify_catalog,
+    verify_folder,
+)
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
@@ -63,9 +69,11 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
+    "CatalogReport",
     "ConfigurationError",
     "FileCount",
     "FileInspection",
+    "FolderReport",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
@@ -96,5 +104,7 @@ __all__ = [
     "kms_metrics",
     "report_schema",
     "typed_errors",
+    "verify_catalog",
+    "verify_folder",
     "verify_table",
 ]

@@ -10,7 +10,6 @@ from doubles.in_process import VerifyResult, broken_json, verify_json
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     FileCount,
-    NotSupportedError,
     VerifyReport,
     _jvm,
     inspect_file,
@@ -40,15 +39,24 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
         assert report.counts[0] == FileCount("data", "PARE", True, 3, 123_456)
         assert report.files == ("spark", "a Java Dataset")
     report.close()
-    assert jvm["calls"] == [("verifyTable", "lake.db.t", False, True)]
+    ((method, table, options, progress),) = jvm["calls"]
+    assert (method, table, progress) == ("verifyTable", "lake.db.t", None)
+    assert json.loads(options) == {
+        "depth": "magic",
+        "all_snapshots": True,
+        "sample": 1.0,
+        "seed": 0,
+        "strays": False,
+        "resume": None,
+    }
     assert result.closed == 1
     with pytest.raises(ConfigurationError, match="no list of files"):
         _ = report.files
 
 
-def test_deep_comes_later() -> None:
-    with pytest.raises(NotSupportedError, match="later version"):
-        verify_table(None, "lake.db.t", deep=True)  # type: ignore[arg-type]
+def test_deep_and_another_depth() -> None:
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        verify_table(None, "lake.db.t", deep=True, depth="magic")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", "  ", None])

@@ -10,7 +10,7 @@ import java.nio.ByteBuffer;
  * Avro: length and bytes of the key, a union of null and the AAD prefix (length and bytes), a union
  * of null and the file's length.
  */
-final class KeyMetadataLengths {
+public final class KeyMetadataLengths {
   private KeyMetadataLengths() {}
 
   /**
@@ -18,7 +18,7 @@ final class KeyMetadataLengths {
    *
    * @param metadata stays as it is
    */
-  static boolean fit(ByteBuffer metadata) {
+  public static boolean fit(ByteBuffer metadata) {
     ByteBuffer bytes = metadata.duplicate();
     if (!bytes.hasRemaining() || bytes.get() != 1) {
       return true; // Iceberg refuses it by itself

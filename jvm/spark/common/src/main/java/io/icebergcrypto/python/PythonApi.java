@@ -7,8 +7,12 @@ import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.io.ResolvingFileIO;
@@ -44,16 +48,47 @@ public final class PythonApi {
     }
   }
 
-  /** See {@link TableVerifier#verify(SparkSession, String, boolean)}. */
-  public static VerifyResult verifyTable(
-      SparkSession spark, String table, boolean deep, boolean allSnapshots) {
-    if (deep) {
-      throw new NotSupportedException(
-          "Verification of whole files (deep) is not in this version",
-          "Leave deep out: the first bytes of every file are checked.");
-    }
+  /** What tells another thread how far a verification is: {@link Progress#json()}. */
+  public static Progress progress(SparkSession spark) {
+    return new Progress(spark.sparkContext());
+  }
 
-    return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
+  /**
+   * See {@link TableVerifier#verify}.
+   *
+   * @param options as {@link VerifyOptions#ofJson} reads them
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyTable(
+      SparkSession spark, String table, String options, Progress progress) {
+    return in(
+        spark,
+        () ->
+            TableVerifier.verify(
+                spark,
+                table,
+                VerifyOptions.ofJson(options),
+                progress == null ? progress(spark) : progress));
+  }
+
+  /**
+   * See {@link CatalogTables#of(SparkSession, String)}.
+   *
+   * @return {@link CatalogTables.Listed} as JSON
+   */
+  public static String listTables(SparkSession spark, String catalogOrNamespace) {
+    return in(spark, () -> Json.of(CatalogTables.of(spark, catalogOrNamespace)));
+  }
+
+  /**
+   * See {@link FolderVerifier#verify}.
+   *
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyFolder(SparkSession spark, String uri, Progress progress) {
+    return in(
+        spark,
+        () -> FolderVerifier.verify(spark, uri, progress == null ? progress(spark) : progress));
   }
 
   /**

@@ -1,0 +1,189 @@
+package io.icebergcrypto.spark.verify;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.spark.verify.ParquetMap.Module;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Every module of Parquet files that Iceberg wrote. */
+class DeepParquetTest {
+  @TempDir private Path folder;
+
+  @ParameterizedTest
+  @CsvSource({"16,2000", "24,700", "32,2000", "16,1"})
+  void cleanFiles(int keyLength, int rows) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(rows, keyLength, EncryptedFile.MANY_PARTS);
+
+    CheckedFile checked = file.check(Depth.DEEP);
+
+    assertThat(checked)
+        .isEqualTo(
+            new CheckedFile("PARE", true, file.bytes().length, file.bytes().length, null, false));
+  }
+
+  @Test
+  void aFileOfManyReadsIsReadOnce() throws IOException {
+    Map<String, String> properties =
+        Map.of(
+            "write.parquet.compression-codec",
+            "uncompressed",
+            "write.parquet.page-row-limit",
+            "100000");
+    EncryptedFile file = EncryptedFile.parquet(1_000_000, 16, properties);
+    assertThat(file.bytes().length).isGreaterThan(9 << 20);
+
+    CheckedFile checked = file.check(Depth.DEEP);
+
+    assertThat(checked.problem()).isNull();
+    assertThat(checked.bytesRead()).isEqualTo(file.bytes().length);
+    long data = 100_000;
+    assertThat(file.flipped(data).check(Depth.DEEP).problem()).contains("page 0 of column id");
+  }
+
+  @Test
+  void aFlippedBitIsFoundInItsModule() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(2000, 16, EncryptedFile.MANY_PARTS);
+    List<Module> modules = ParquetMap.of(file, folder);
+    Set<String> kinds =
+        modules.stream()
+            .map(module -> module.name().replaceAll(" (\\d+ )?of column.*", ""))
+            .collect(Collectors.toCollection(TreeSet::new));
+    assertThat(kinds)
+        .containsExactly(
+            "data page",
+            "the bloom filter",
+            "the column index",
+            "the dictionary page",
+            "the header of data page",
+            "the header of the bloom filter",
+            "the header of the dictionary page",
+            "the offset index");
+    assertThat(modules).anyMatch(module -> module.name().endsWith("row group 2"));
+    for (Module module : modules) {
+      long end = module.start() + module.length();
+      for (long at : new long[] {module.start() + 4, (module.start() + end) / 2, end - 1}) {
+        CheckedFile checked = file.flipped(at).check(Depth.DEEP);
+        assertThat(checked.unchecked()).isFalse();
+        assertThat(checked.problem())
+            .startsWith(module.name() + " does not open with the file's key");
+      }
+    }
+  }
+
+  @Test
+  void noBitOfAFileCanBeFlipped() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(30, 16, EncryptedFile.MANY_PARTS);
+    for (int at = 0; at < file.bytes().length; at++) {
+      for (int bit = 0; bit < 8; bit++) {
+        byte[] flipped = file.bytes().clone();
+        flipped[at] ^= (byte) (1 << bit);
+        CheckedFile checked = file.with(flipped).check(Depth.DEEP);
+        assertThat(checked.problem()).as("bit %d of byte %d", bit, at).isNotNull();
+        assertThat(checked.unchecked()).isFalse();
+      }
+    }
+  }
+
+  @Test
+  void aFlippedBitInTheFooter() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    CheckedFile checked = file.flipped(file.bytes().length - 30).check(Depth.DEEP);
+    assertThat(checked.problem()).startsWith("the footer does not open with the file's key");
+  }
+
+  @Test
+  void anotherKeyAndAnotherFile() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    EncryptedFile other = EncryptedFile.parquet(10, 16, Map.of());
+    String footer = "the footer does not open with the file's key";
+    assertThat(file.with(other.bytes()).check(Depth.DEEP).problem()).startsWith(footer);
+    // the same key, another prefix: only the AAD tells the two apart
+    EncryptedFile wrongPrefix =
+        new EncryptedFile("parquet", file.bytes(), new Keys(file.key(), other.aadPrefix()));
+    assertThat(wrongPrefix.check(Depth.DEEP).problem()).startsWith(footer);
+    EncryptedFile noPrefix = new EncryptedFile("parquet", file.bytes(), new Keys(file.key(), null));
+    assertThat(noPrefix.check(Depth.DEEP).problem()).contains("AAD prefix");
+  }
+
+  @Test
+  void swappedPages() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(2000, 16, EncryptedFile.MANY_PARTS);
+    Map<Long, Module> sameLength = new HashMap<>();
+    for (Module module : ParquetMap.of(file, folder)) {
+      Module other =
+          module.name().startsWith("data page") ? sameLength.put(module.length(), module) : null;
+      if (other != null) {
+        byte[] swapped = file.bytes().clone();
+        copy(file.bytes(), module, swapped, other);
+        copy(file.bytes(), other, swapped, module);
+        assertThat(file.with(swapped).check(Depth.DEEP).problem()).startsWith(other.name());
+        return;
+      }
+    }
+
+    throw new AssertionError("no two pages of the same length");
+  }
+
+  private static void copy(byte[] from, Module module, byte[] to, Module place) {
+    System.arraycopy(from, (int) module.start(), to, (int) place.start(), (int) module.length());
+  }
+
+  /** Parquet's Java writer leaves the levels of such pages in plaintext. */
+  @Test
+  void pagesOfVersionTwoAreNotAllEncrypted() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of("write.parquet.page-version", "v2"));
+    assertThat(file.check(Depth.DEEP).problem())
+        .startsWith("data page 0 of column name in row group 0 is not all encrypted: its");
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 8, 100})
+  void cutOffAndAppended(int count) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(100, 16, Map.of());
+    int length = file.bytes().length;
+    for (Depth depth : List.of(Depth.STRUCTURE, Depth.DEEP)) {
+      byte[] cut = Arrays.copyOf(file.bytes(), length - count);
+      byte[] longer = Arrays.copyOf(file.bytes(), length + count);
+      assertThat(file.with(cut).check(depth, length, file.keyMetadata()).problem())
+          .isEqualTo(
+              String.format(
+                  "it has %d bytes, expected %d: it was cut off", length - count, length));
+      assertThat(file.with(longer).check(depth, length, file.keyMetadata()).problem())
+          .isEqualTo(
+              String.format(
+                  "it has %d bytes, expected %d: bytes were appended", length + count, length));
+    }
+  }
+
+  /** Bytes in front of the footer, with lengths that agree. */
+  @Test
+  void bytesOfNoModule() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(100, 16, Map.of());
+    int length = file.bytes().length;
+    int footer =
+        8 + ByteBuffer.wrap(file.bytes()).order(ByteOrder.LITTLE_ENDIAN).getInt(length - 8);
+    byte[] longer = new byte[length + 5];
+    System.arraycopy(file.bytes(), 0, longer, 0, length - footer);
+    System.arraycopy(file.bytes(), length - footer, longer, length - footer + 5, footer);
+    assertThat(file.with(longer).check(Depth.DEEP).problem())
+        .isEqualTo(
+            String.format(
+                "bytes %d to %d belong to no module of the file",
+                length - footer, length - footer + 4));
+  }
+}

@@ -1,0 +1,315 @@
+package io.icebergcrypto.spark.verify;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.verify.deep.FileKey;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.ChecksumException;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What is checked at each depth, and what is said when it cannot be. */
+class FileCheckTest {
+  @Test
+  void depthsByName() {
+    assertThat(Depth.of("Deep")).isEqualTo(Depth.DEEP);
+    assertThat(Depth.of("magic")).isEqualTo(Depth.MAGIC);
+    assertThatThrownBy(() -> Depth.of("deeper"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("no depth 'deeper'")
+        .hasMessageContaining("magic, structure, deep");
+    assertThatThrownBy(() -> Depth.of(null)).isInstanceOf(InvalidConfigurationException.class);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void cleanFiles(Depth depth) throws IOException {
+    EncryptedFile parquet = EncryptedFile.parquet(10, 16, Map.of());
+    EncryptedFile stream = EncryptedFile.stream(1000, 32);
+    for (EncryptedFile file : List.of(parquet, stream)) {
+      CheckedFile checked = file.check(depth);
+      assertThat(checked.problem()).isNull();
+      assertThat(checked.encrypted()).isTrue();
+      assertThat(checked.unchecked()).isFalse();
+      assertThat(checked.length()).isEqualTo(file.bytes().length);
+      assertThat(file.check(depth, -1).length()).isEqualTo(file.bytes().length);
+    }
+  }
+
+  @Test
+  void magicReadsTheEnds() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(1000, 16, Map.of());
+    assertThat(file.check(Depth.MAGIC, -1, null))
+        .isEqualTo(new CheckedFile("PARE", true, file.bytes().length, 72, null, false));
+    assertThat(EncryptedFile.stream(1000, 16).check(Depth.MAGIC, 1036, null))
+        .isEqualTo(new CheckedFile("AGS1", true, 1036, 64, null, false));
+  }
+
+  @Test
+  void parquetWithAnotherTail() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    byte[] appended = Arrays.copyOf(file.bytes(), file.bytes().length + 1);
+    byte[] head = "PARE".getBytes(StandardCharsets.US_ASCII);
+    for (byte[] bytes : List.of(appended, Arrays.copyOf(appended, 500), head)) {
+      for (boolean ranges : new boolean[] {true, false}) {
+        CheckedFile checked =
+            check(Depth.MAGIC, new Storage(bytes, ranges), file.bytes().length, null);
+        assertThat(checked.problem()).startsWith("it starts as PARE, but does not end so");
+        assertThat(checked.unchecked()).isFalse();
+      }
+    }
+  }
+
+  /** The end of an object is asked for as such, without a request for its length. */
+  @Test
+  void magicAsksObjectStorageForNoLength() throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    Storage storage = new Storage(file.bytes(), true);
+    storage.length = new AssertionError("a request for the length");
+    assertThat(check(Depth.MAGIC, storage, 5, null).problem()).isNull();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void plaintextAndWrongFormats(Depth depth) throws IOException {
+    EncryptedFile stream = EncryptedFile.stream(1000, 16);
+    EncryptedFile asParquet = new EncryptedFile("parquet", stream.bytes(), stream.metadata());
+    assertThat(asParquet.check(depth).problem()).startsWith("it starts as AGS1, expected PARE");
+    EncryptedFile plain = stream.with("Obj\u0001...".getBytes(StandardCharsets.US_ASCII));
+    CheckedFile checked = plain.check(depth);
+    assertThat(checked.problem()).isEqualTo("it is not encrypted: it starts as AVRO");
+    assertThat(checked.encrypted()).isFalse();
+    assertThat(stream.with(new byte[0]).check(depth).problem()).isEqualTo("it is empty");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"STRUCTURE", "DEEP"})
+  void lengthsThatDisagree(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.stream(1000, 16);
+    assertThat(file.check(depth, 1037).problem())
+        .isEqualTo("the table's metadata gives its length as 1037 bytes, its key metadata as 1036");
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"STRUCTURE", "DEEP"})
+  void keyMetadata(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.stream(1000, 16);
+    assertThat(file.check(depth, 1036, null).problem()).isEqualTo("the table has no key for it");
+    ByteBuffer claims2GiB = ByteBuffer.wrap(new byte[] {1, -1, -1, -1, -1, 15});
+    for (ByteBuffer bad : List.of(ByteBuffer.allocate(0), ByteBuffer.allocate(9), claims2GiB)) {
+      assertThat(file.check(depth, 1036, bad).problem()).startsWith("its key metadata cannot be");
+    }
+
+    Keys shortKey = new Keys(new byte[5], new byte[16], 1036L);
+    assertThat(file.check(depth, 1036, shortKey.buffer()).problem())
+        .startsWith("its key metadata cannot be read");
+    ByteBuffer metadata = file.keyMetadata();
+    int position = metadata.position();
+    file.check(depth, 1036, metadata);
+    assertThat(metadata.position()).isEqualTo(position);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"STRUCTURE", "DEEP"})
+  void aHeaderThatNoReaderTakes(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.stream(1000, 16);
+    byte[] otherBlocks = file.bytes().clone();
+    otherBlocks[6] = 8;
+    assertThat(file.with(otherBlocks).check(depth).problem())
+        .isEqualTo("its header gives a block length of 524288 bytes, expected 1048576");
+    EncryptedFile parquet = EncryptedFile.parquet(10, 16, Map.of());
+    byte[] otherFooter = parquet.bytes().clone();
+    otherFooter[otherFooter.length - 6] = 100;
+    assertThat(parquet.with(otherFooter).check(depth).problem()).contains("its last bytes give");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void storageThatFails(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    List<Throwable> outages =
+        List.of(
+            new IOException("connection reset"),
+            new IllegalStateException("connection pool shut down"),
+            new IcebergCryptoException("KMS down", "mend it"));
+    for (Throwable outage : outages) {
+      Storage onOpen = new Storage(file.bytes(), false);
+      onOpen.open = outage;
+      Storage onRead = new Storage(file.bytes(), false);
+      onRead.read = outage;
+      for (Storage storage : List.of(onOpen, onRead)) {
+        CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
+        assertThat(checked.unchecked()).isTrue();
+        assertThat(checked.magic()).isNull();
+        assertThat(checked.problem()).contains(outage.getMessage().substring(0, 4));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void missingFiles(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    Storage missing = new Storage(file.bytes(), false);
+    missing.open = new NotFoundException("no such file");
+    missing.length = new NotFoundException("no such file");
+    CheckedFile checked = check(depth, missing, -1, file.keyMetadata());
+    assertThat(checked.problem()).isEqualTo("it does not exist");
+    assertThat(checked.unchecked()).isFalse();
+  }
+
+  /** A file whose bytes the storage itself finds changed. */
+  @ParameterizedTest
+  @EnumSource
+  void checksumsOfTheStorage(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    Storage storage = new Storage(file.bytes(), false);
+    storage.read = new ChecksumException("checksum error at 0", 0);
+    CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
+    assertThat(checked.unchecked()).isFalse();
+    assertThat(checked.problem()).contains("checksum error");
+  }
+
+  @Test
+  void aFileThatIsCutOffWhileItIsRead() throws IOException {
+    EncryptedFile file = EncryptedFile.stream(20 << 20, 16);
+    Storage storage = new Storage(Arrays.copyOf(file.bytes(), 10 << 20), false);
+    storage.claimedLength = file.bytes().length;
+    CheckedFile checked =
+        new FileCheck(Depth.DEEP).check(FileKind.DATA, "avro", storage, -1, file.keyMetadata());
+    assertThat(checked.problem())
+        .isEqualTo(
+            "it ends after 10485760 bytes, expected "
+                + file.bytes().length
+                + ", the length that its storage gives");
+  }
+
+  @Test
+  void keysStayOutOfSight() throws IOException {
+    EncryptedFile file = EncryptedFile.stream(10, 16);
+    assertThat(FileKey.of(new InMemoryInputFile(file.bytes()), file.keyMetadata()).toString())
+        .isEqualTo("the key of a file");
+  }
+
+  private static CheckedFile check(
+      Depth depth, InputFile stored, long expectedLength, ByteBuffer keyMetadata) {
+    return new FileCheck(depth)
+        .check(FileKind.DATA, "parquet", stored, expectedLength, keyMetadata);
+  }
+
+  /** A file in a storage that fails on demand. */
+  private static final class Storage implements InputFile {
+    private final byte[] bytes;
+    private final boolean ranges;
+    private long claimedLength;
+    private Throwable open;
+    private Throwable read;
+    private Throwable length;
+
+    Storage(byte[] bytes, boolean ranges) {
+      this.bytes = bytes;
+      this.ranges = ranges;
+      this.claimedLength = bytes.length;
+    }
+
+    @Override
+    public long getLength() {
+      raise(length);
+      return claimedLength;
+    }
+
+    @Override
+    public SeekableInputStream newStream() {
+      raise(open);
+      return ranges ? new Ranges() : new Stream();
+    }
+
+    private static void raise(Throwable error) {
+      if (error instanceof Error e) {
+        throw e;
+      } else if (error instanceof RuntimeException e) {
+        throw e;
+      } else if (error instanceof IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+
+    @Override
+    public String location() {
+      return "s3://bucket/db/t/file";
+    }
+
+    @Override
+    public boolean exists() {
+      return true;
+    }
+
+    private class Stream extends SeekableInputStream {
+      private int position;
+
+      @Override
+      public long getPos() {
+        return position;
+      }
+
+      @Override
+      public void seek(long newPosition) {
+        this.position = (int) newPosition;
+      }
+
+      @Override
+      public int read() throws IOException {
+        byte[] single = new byte[1];
+        return read(single, 0, 1) < 0 ? -1 : single[0] & 0xff;
+      }
+
+      @Override
+      public int read(byte[] target, int at, int count) throws IOException {
+        if (read instanceof IOException e) {
+          throw e;
+        }
+
+        raise(read);
+        // less than asked for: callers have to cope with short reads
+        int got = Math.min((count + 1) / 2, bytes.length - position);
+        if (count > 0 && got <= 0) {
+          return -1;
+        }
+
+        System.arraycopy(bytes, position, target, at, got);
+        this.position += got;
+        return got;
+      }
+    }
+
+    private final class Ranges extends Stream implements RangeReadable {
+      @Override
+      public void readFully(long from, byte[] target, int at, int count) {
+        throw new UnsupportedOperationException();
+      }
+
+      @Override
+      public int readTail(byte[] target, int at, int count) {
+        int got = Math.min(count, bytes.length);
+        System.arraycopy(bytes, bytes.length - got, target, at, got);
+        return got;
+      }
+    }
+  }
+}

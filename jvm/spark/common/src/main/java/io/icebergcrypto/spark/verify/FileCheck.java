@@ -1,0 +1,205 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.format.FileInspection;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.spark.verify.deep.FileKey;
+import io.icebergcrypto.spark.verify.deep.ParquetModules;
+import io.icebergcrypto.spark.verify.deep.StoredFile;
+import io.icebergcrypto.spark.verify.deep.StreamBlocks;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.IOUtil;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * Checks one file of an encrypted table, as deep as asked. It raises nothing: what is wrong with
+ * the file, or kept it from being checked, is in the result.
+ */
+final class FileCheck {
+  private static final int MAGIC_LENGTH = 4;
+
+  /** At a Parquet file's end: the footer's length, and the magic. */
+  private static final int TAIL_LENGTH = 8;
+
+  private final Depth depth;
+
+  FileCheck(Depth depth) {
+    this.depth = depth;
+  }
+
+  /**
+   * Checks a file.
+   *
+   * @param kind what it is to the table
+   * @param format its format as the table's metadata says: parquet, avro, orc, puffin
+   * @param stored the file as its storage has it, not decrypted; knows its length from there only
+   * @param expectedLength its length in bytes as the table's metadata says; -1 when it does not
+   * @param keyMetadata its key metadata, not encrypted, which is left as it is; null when the table
+   *     has none. {@link Depth#MAGIC} needs none
+   */
+  CheckedFile check(
+      FileKind kind, String format, InputFile stored, long expectedLength, ByteBuffer keyMetadata) {
+    Result result = new Result(expectedLength);
+    try {
+      if (depth == Depth.MAGIC) {
+        checkMagic(kind, format, stored, result);
+      } else {
+        checkWhole(kind, format, stored, keyMetadata, result);
+      }
+    } catch (RuntimeException e) {
+      result.failed(e);
+    }
+
+    return result.checked();
+  }
+
+  /** Asks the storage for as little as it can: with the fewest requests, too. */
+  private void checkMagic(FileKind kind, String format, InputFile stored, Result result) {
+    if (result.length < 0) {
+      result.length = stored.getLength();
+    }
+
+    result.magic = FileInspector.magic(stored);
+    result.bytesRead = FileMagic.HEAD_LENGTH;
+    result.problem = kind.problem(format, result.magic);
+    if (result.problem == null && result.magic == FileMagic.PARE) {
+      result.bytesRead += TAIL_LENGTH;
+      result.problem =
+          endsAsParquet(stored)
+              ? null
+              : "it starts as PARE, but does not end so: it was cut off, or bytes were appended";
+    }
+  }
+
+  private static boolean endsAsParquet(InputFile stored) {
+    byte[] tail = new byte[TAIL_LENGTH];
+    try (SeekableInputStream in = stored.newStream()) {
+      int got = TAIL_LENGTH;
+      if (in instanceof RangeReadable ranges) {
+        got = ranges.readTail(tail, 0, TAIL_LENGTH); // object storage needs no length for it
+      } else if (stored.getLength() < TAIL_LENGTH) {
+        return false;
+      } else {
+        in.seek(stored.getLength() - TAIL_LENGTH);
+        IOUtil.readFully(in, tail, 0, TAIL_LENGTH);
+      }
+
+      byte[] magic = Arrays.copyOfRange(tail, TAIL_LENGTH - MAGIC_LENGTH, TAIL_LENGTH);
+      return got == TAIL_LENGTH && FileMagic.of(magic) == FileMagic.PARE;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private void checkWhole(
+      FileKind kind, String format, InputFile stored, ByteBuffer keyMetadata, Result result) {
+    try (StoredFile file = new StoredFile(stored, depth == Depth.DEEP)) {
+      try {
+        check(kind, format, file, keyMetadata, result);
+      } finally {
+        result.bytesRead = file.bytesRead();
+      }
+    }
+  }
+
+  private void check(
+      FileKind kind, String format, StoredFile file, ByteBuffer keyMetadata, Result result) {
+    long expectedLength = result.length;
+    result.length = file.getLength();
+    result.magic = FileInspector.magic(file);
+    result.problem = kind.problem(format, result.magic);
+    if (result.problem != null || !result.magic.encrypted()) {
+      return;
+    }
+
+    if (keyMetadata == null) {
+      result.problem = "the table has no key for it";
+      return;
+    }
+
+    FileKey key = FileKey.of(file, keyMetadata);
+    result.problem = wrongLength(file.getLength(), expectedLength, key.length());
+    if (result.problem == null) {
+      checkContent(file, key, result);
+    }
+  }
+
+  private void checkContent(StoredFile file, FileKey key, Result result) {
+    FileInspection inspection = FileInspector.inspect(file);
+    if (result.magic == FileMagic.AGS1
+        && inspection.ags1().blockSize() != Ags1Layout.ICEBERG_BLOCK_SIZE) {
+      result.problem =
+          String.format(
+              "its header gives a block length of %d bytes, expected %d",
+              inspection.ags1().blockSize(), Ags1Layout.ICEBERG_BLOCK_SIZE);
+    } else if (depth == Depth.DEEP && result.magic == FileMagic.AGS1) {
+      StreamBlocks.check(file, key, inspection.ags1());
+    } else if (depth == Depth.DEEP) {
+      ParquetModules.check(file, key, inspection.pare().footerLength());
+    }
+  }
+
+  /** The storage's length must be that of the key metadata, and of the table's metadata. */
+  private static String wrongLength(long stored, long expected, Long inKeyMetadata) {
+    if (inKeyMetadata == null && expected < 0) {
+      return "neither its key metadata nor the table's metadata gives its length: whether it was"
+          + " cut off cannot be told";
+    }
+
+    long written = inKeyMetadata != null ? inKeyMetadata : expected;
+    if (stored != written) {
+      return String.format(
+          "it has %d bytes, expected %d: %s",
+          stored, written, stored < written ? "it was cut off" : "bytes were appended");
+    }
+
+    return expected < 0 || expected == written
+        ? null
+        : String.format(
+            "the table's metadata gives its length as %d bytes, its key metadata as %d",
+            expected, written);
+  }
+
+  private static final class Result {
+    private FileMagic magic;
+    private long length;
+    private long bytesRead;
+    private String problem;
+    private boolean unchecked;
+
+    Result(long length) {
+      this.length = length;
+    }
+
+    void failed(RuntimeException e) {
+      Throwable finding = FailedCheck.finding(e);
+      this.unchecked = finding == null;
+      if (finding instanceof NotFoundException) {
+        this.problem = "it does not exist";
+      } else if (finding instanceof IcebergCryptoException known) {
+        this.problem = known.problem();
+      } else {
+        this.problem = "it could not be read: " + (finding == null ? e : finding).getMessage();
+      }
+    }
+
+    CheckedFile checked() {
+      return new CheckedFile(
+          magic == null ? null : magic.name(),
+          magic != null && magic.encrypted(),
+          length,
+          bytesRead,
+          problem,
+          unchecked);
+    }
+  }
+}

@@ -1,0 +1,100 @@
+package io.icebergcrypto.spark.verify.deep;
+
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.io.checked.KeyMetadataLengths;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.util.ByteBuffers;
+
+/** What key metadata says of one file. Secret: it has the file's key. */
+public final class FileKey {
+  private static final String HINT =
+      "The manifest, or the table's metadata, that holds the key metadata was damaged or forged."
+          + " Restore it from a backup or from an object version.";
+
+  /** Reads key metadata, and needs no key for that. */
+  private static final StandardEncryptionManager READER =
+      new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
+
+  private final byte[] key;
+  private final byte[] aadPrefix;
+  private final Long length;
+
+  private FileKey(byte[] key, byte[] aadPrefix, Long length) {
+    this.key = key;
+    this.aadPrefix = aadPrefix;
+    this.length = length;
+  }
+
+  /**
+   * Reads key metadata.
+   *
+   * @param file whose it is
+   * @param metadata Iceberg's standard key metadata, not encrypted; stays as it is
+   * @throws TamperedException when it is none
+   */
+  public static FileKey of(InputFile file, ByteBuffer metadata) {
+    try {
+      if (!KeyMetadataLengths.fit(metadata)) {
+        throw new IllegalArgumentException("A length in it is behind its end");
+      }
+
+      NativeEncryptionKeyMetadata read =
+          READER.decrypt(EncryptedFiles.encryptedInput(file, metadata.duplicate())).keyMetadata();
+      byte[] key = ByteBuffers.toByteArray(read.encryptionKey());
+      if (key.length != 16 && key.length != 24 && key.length != 32) {
+        throw new IllegalArgumentException("A key of " + key.length + " bytes");
+      }
+
+      return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength());
+    } catch (RuntimeException e) {
+      // without the cause's message, which may quote the bytes
+      throw new TamperedException(
+          "its key metadata cannot be read (" + e.getClass().getSimpleName() + ")", HINT);
+    }
+  }
+
+  /** The file's length in bytes as stored; null when the key metadata gives none. */
+  public Long length() {
+    return length;
+  }
+
+  byte[] key() {
+    return key;
+  }
+
+  /** Null: there is none. */
+  byte[] aadPrefix() {
+    return aadPrefix;
+  }
+
+  @Override
+  public String toString() {
+    return "the key of a file";
+  }
+
+  private static final class NoKms implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {
+      throw new UnsupportedOperationException();
+    }
+  }
+}
