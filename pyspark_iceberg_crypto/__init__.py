@@ -47,8 +47,6 @@ from pyspark_iceberg_crypto.kms import (
     kms_metrics,
 )
 from pyspark_iceberg_crypto.many import (
-    CatalogReport,
-    FolderReport,
     verify_catalog,
     verify_folder,
 )
@@ -69,11 +67,9 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
-    "CatalogReport",
     "ConfigurationError",
     "FileCount",
     "FileInspection",
-    "FolderReport",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -187,6 +187,16 @@ class TableReport:
     def unchecked(self) -> list[Problem]:
         """The problems that are files which could not be checked."""
         return [problem for problem in self.problems if problem.unchecked]
+
+    def with_keys(self: Report, keys: Iterable[Any]) -> Report:
+        """Return this report with the table's master keys and KEKs; keys of single files are left out.
+
+        Args:
+            keys: the rows of ``encryption_keys(spark, table)``.
+        """
+        rows = [_plain(key) for key in keys]
+        kept = [row for row in rows if row["kind"] in ("master", "kek")]
+        return replace(self, encryption_keys=kept)
 
     def raise_for_problems(self) -> None:
         """Raise an error unless everything was checked and is encrypted; for pipelines.

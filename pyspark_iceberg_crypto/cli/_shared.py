@@ -75,6 +75,8 @@ def errors_told() -> Iterator[None]:
         yield
     except click.ClickException:
         raise
+    except KeyboardInterrupt:  # click would end with 1
+        _fail("stopped before the end", "")
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
         _fail(*told(error))
 

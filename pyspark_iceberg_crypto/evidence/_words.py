@@ -118,8 +118,8 @@ def limits(report: TableReport) -> list[str]:
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
     if report.folder is not None:
         said.append(
-            "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, and "
-            "all of it, is not known; nor is whether they can be decrypted."
+            "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, "
+            "and all of it, is not known; nor is whether they can be decrypted."
         )
         return [*said, _NAMES]
     if report.sample < 1:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles.in_process import evidence_json, verify_json
+from doubles.in_process import SparkDouble, evidence_json, verify_json
 from jsonschema import Draft202012Validator
 
 from pyspark_iceberg_crypto import (
@@ -16,6 +17,8 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     KmsUnavailableError,
+    NotSupportedError,
+    TablesReport,
     TamperedError,
     VerifyReport,
     cli,
@@ -38,15 +41,28 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answers` are verify_table's by table, `checked` is check_report's."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
+    def session(*_: Any) -> Iterator[SparkDouble]:
+        yield SparkDouble(
+            "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
+        )
 
     def invoke(*arguments: str, answers: Any = None, checked: Any = None) -> Result:
-        def verify(_: Any, table: str, **__: Any) -> Any:
-            found = (answers or {})[table]
-            if isinstance(found, Exception):
+        def verify(_: Any, table: str, whole: bool = False, **options: Any) -> Any:
+            asked.append(
+                (table, {k: v for k, v in options.items() if v not in (None, 0, 1, False)})
+            )
+            found = (answers or {}).get(
+                table, NotSupportedError(f"There is no Iceberg table {table}")
+            )
+            if isinstance(found, BaseException):
                 raise found
+            if isinstance(found, list):
+                if not whole:
+                    raise NotSupportedError(f"There is no Iceberg table {table}")
+                return TablesReport(table, [VerifyReport.of(one) for one in found], [], ["lake.v"])
             return VerifyReport.of({**found, "table": table})
+
+        asked: list[Any] = []
 
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):
@@ -55,9 +71,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
         monkeypatch.setattr(_shared, "session", session)
         monkeypatch.setattr(_verify, "verify_table", verify)
+        monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
+        monkeypatch.setattr(_verify, "verify_folder", verify)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
-        return CliRunner().invoke(cli.main, arguments)
+        result = CliRunner().invoke(cli.main, arguments)
+        result.asked = asked  # type: ignore[attr-defined]
+        return result
 
     return invoke
 
@@ -111,6 +131,72 @@ def test_several_tables(run: Callable[..., Result]) -> None:
     result = run("verify", *answers, answers=answers)
     assert result.exit_code == 1
     assert "1 with problems, 1 not checked" in result.stdout and "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("lake", "lake"),
+        ("lake.*", "lake.*"),
+        ("lake.db", "lake.db"),
+        ("lake.db.*", "lake.db.*"),
+        ("lake.a.b", "lake.a.b"),  # no table, but a namespace
+    ],
+)
+def test_a_catalog_or_a_namespace(run: Callable[..., Result], target: str, asked: str) -> None:
+    result = run("verify", target, answers={asked: [verify_json(), verify_json()]})
+    assert result.exit_code == 0, result.output
+    assert f"all 2 tables of {target} are encrypted" in result.stdout
+    assert "8 files in 2 tables; 1 view, which have no files" in result.stdout
+
+
+def test_a_name_of_two_parts_is_a_table_of_sparks_catalog(run: Callable[..., Result]) -> None:
+    result = run("verify", "db.t", answers={"spark_catalog.db.t": verify_json()})
+    assert result.exit_code == 0, "db is a catalog's name only by --catalog-conf"
+    result = run("verify", "other.t", answers={"other.t": verify_json()})
+    assert result.exit_code == 0
+
+
+def test_options_reach_each_table(run: Callable[..., Result]) -> None:
+    options = ("--deep", "--sample", "0.5", "--seed", "7", "--strays", "--all-snapshots")
+    answers = {"lake.db.a": verify_json(), "lake.db.b": verify_json()}
+    result = run("verify", *answers, *options, "--resume", "s3://b/r/", answers=answers)
+    more = {"deep": True, "sample": 0.5, "seed": 7, "strays": True, "all_snapshots": True}
+    folders = [f"s3://b/r/{table}" for table in answers]
+    assert [one[0] for one in result.asked] == list(answers)  # type: ignore[attr-defined]
+    for (_, given), folder in zip(result.asked, folders, strict=True):  # type: ignore[attr-defined]
+        assert {**more, "resume": folder} == {**more, **given}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--depth", "quick"),
+        ("--sample", "0"),
+        ("--sample", "1.1"),
+        ("--seed", "x"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_2(run: Callable[..., Result], wrong: tuple[str, ...]) -> None:
+    result = run("verify", "lake.db.t", *wrong, answers={"lake.db.t": verify_json()})
+    assert result.exit_code == 2
+    assert "Error" in result.stderr and "Traceback" not in result.output
+
+
+def test_folders(run: Callable[..., Result]) -> None:
+    result = run("verify", "--folder", "s3://b/w", answers={"s3://b/w": verify_json()})
+    assert result.exit_code == 0
+    for option in (("--deep",), ("--sample", "0.5"), ("--strays",), ("--depth", "structure")):
+        result = run("verify", "--folder", "s3://b/w", *option, answers={"s3://b/w": verify_json()})
+        assert result.exit_code == 2, "nothing is left out in silence"
+        assert "is not for a folder" in result.stderr
+
+
+def test_stopped_by_the_user_is_2(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.db.t", answers={"lake.db.t": KeyboardInterrupt()})
+    assert result.exit_code == 2
+    assert "error: stopped" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_what_a_later_report_has_more_is_left_out() -> None:
         (VerifyReport.of(verify_json(ok=True, problem_count=1)), 1),
         (several(GOOD, GOOD), 0),
         (several(GOOD, OPEN), 2),
+        (several(), 2),
         (several(OPEN, BAD, GOOD), 1),
         (several(GOOD, not_checked=[NOT_CHECKED]), 2),
         (several(BAD, not_checked=[NOT_CHECKED]), 1),
