@@ -102,6 +102,16 @@ def test_files_are_written(run: Callable[..., Result], tmp_path: Path) -> None:
     assert "was signed with master key" in page.read_text()
 
 
+def test_lines_stay_whole_where_there_is_no_terminal(run: Callable[..., Result]) -> None:
+    """So that a path or a statement in a hint can be copied, and found with grep."""
+    path, hint = f"s3://b/{'x' * 300}.parquet", "rewrite it: " + "SELECT " * 60
+    problem = {**evidence_json()["problems"][0], "path": path, "hint": hint}
+    answers = {"lake.db.t": evidence_json(problems=[problem])}
+    for more in ((), ("lake.db.t",)):
+        result = run("verify", "lake.db.t", *more, answers=answers)
+        assert path in result.stdout and hint.rstrip() in result.stdout
+
+
 def test_a_file_that_cannot_be_written_is_2(run: Callable[..., Result], tmp_path: Path) -> None:
     page = str(tmp_path / "none" / "report.html")
     result = run("verify", "lake.db.t", "--html", page, answers={"lake.db.t": verify_json()})
