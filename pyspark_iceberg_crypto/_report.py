@@ -222,7 +222,8 @@ class TableReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of files, as the JSON schema describes it."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+        told = {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+        return {"schema_version": told.pop("schema_version"), **told}
 
 
 # What is not known of a folder.

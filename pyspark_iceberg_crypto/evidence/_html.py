@@ -114,14 +114,11 @@ class View:
             ("Format version", report.format_version or None),
             ("Metadata file", report.metadata_location),
             ("SHA-256 of it", report.metadata_sha256),
-            ("Metadata authentication", report.metadata_authentication),
+            ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
             ("Current snapshot", report.current_snapshot_id),
             ("Snapshots checked", _listed(report.snapshot_ids)),
             ("Depth", report.depth),
-            (
-                "Sample",
-                f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files",
-            ),
+            ("Sample", _unless_folder(report, _sample(report))),
             ("Start", report.started_at),
             ("End", report.ended_at),
             ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),
@@ -192,6 +189,14 @@ class View:
     def limits(self) -> list[str]:
         """What it proves, and what it does not."""
         return _words.limits(self.report)
+
+
+def _unless_folder(report: TableReport, told: str) -> str | None:
+    return told if report.folder is None else None
+
+
+def _sample(report: TableReport) -> str:
+    return f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files"
 
 
 def _listed(ids: Sequence[int]) -> str:
