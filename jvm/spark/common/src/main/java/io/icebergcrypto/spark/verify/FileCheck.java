@@ -188,7 +188,7 @@ final class FileCheck {
       } else if (finding instanceof IcebergCryptoException known) {
         this.problem = known.problem();
       } else {
-        this.problem = "it could not be read: " + (finding == null ? e : finding).getMessage();
+        this.problem = "it could not be read: " + FailedCheck.reason(finding == null ? e : finding);
       }
     }
 
