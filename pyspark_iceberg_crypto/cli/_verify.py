@@ -145,7 +145,12 @@ def _one(
     try:
         with verify_table(spark, name, **options) as report:
             return report
-    except NotSupportedError:
+    except NotSupportedError as error:
+        if is_sparks and "There is no Iceberg table" in error.message:
+            raise NotSupportedError(
+                f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
+                "give a table with its catalog, such as lake.db.t, or a namespace that there is",
+            ) from error
         if not _is_namespace(spark, target):
             raise
     return verify_catalog(spark, target, **options)

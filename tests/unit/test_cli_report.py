@@ -167,6 +167,12 @@ def test_a_name_of_two_parts_is_a_table_of_sparks_catalog(run: Callable[..., Res
     assert result.exit_code == 0
 
 
+def test_a_namespace_that_is_not_there(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.nope")
+    assert result.exit_code == 2
+    assert "lake.nope is neither a namespace of catalog lake nor a table" in result.stderr
+
+
 def test_options_reach_each_table(run: Callable[..., Result]) -> None:
     options = ("--deep", "--sample", "0.5", "--seed", "7", "--strays", "--all-snapshots")
     answers = {"lake.db.a": verify_json(), "lake.db.b": verify_json()}
