@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _render
 from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.keys import encryption_keys
 from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
 from pyspark_iceberg_crypto.session import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
@@ -135,16 +136,16 @@ def _one(
     if folder:
         with verify_folder(spark, target) as report:
             return report
-    parts = _parts(target)
+    parts = _shared.parts(target)
     is_whole = len(parts) == 1 or parts[-1] == "*"
     if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
-        return verify_catalog(spark, target, **options)
+        return _with_all_keys(spark, verify_catalog(spark, target, **options))
     # Spark would take a first part that is the name of a catalog for one
     is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
     name = f"{SESSION_CATALOG}.{target}" if is_sparks else target
     try:
         with verify_table(spark, name, **options) as report:
-            return report
+            return _with_keys(spark, report)
     except NotSupportedError as error:
         if is_sparks and "There is no Iceberg table" in error.message:
             raise NotSupportedError(
@@ -153,29 +154,37 @@ def _one(
             ) from error
         if not _is_namespace(spark, target):
             raise
-    return verify_catalog(spark, target, **options)
+    return _with_all_keys(spark, verify_catalog(spark, target, **options))
+
+
+def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
+    """Add the table's keys where they can be had: whether its files are encrypted does not depend on that."""
+    if report.key_id is None:
+        return report
+    try:
+        return report.with_keys(encryption_keys(spark, report.table).rows)
+    except IcebergCryptoError:
+        return report
+
+
+def _with_all_keys(spark: SparkSession, found: TablesReport) -> TablesReport:
+    return replace(found, reports=[_with_keys(spark, report) for report in found.reports])
 
 
 def _is_namespace(spark: SparkSession, target: str) -> bool:
     """Tell whether a name is that of a namespace in a catalog of the session, which the name begins with."""
-    return _is_catalog(spark, _parts(target)[0]) and spark.catalog.databaseExists(target)
+    return _is_catalog(spark, _shared.parts(target)[0]) and spark.catalog.databaseExists(target)
 
 
 def _is_catalog(spark: SparkSession, name: str) -> bool:
     return name == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
 
-def _parts(name: str) -> list[str]:
-    """Split a name into its parts, which may be quoted as in SQL."""
-    found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
-    return [part.strip("`").replace("``", "`") for part in found] or [name]
-
-
 def _catalogs(targets: tuple[str, ...]) -> list[str]:
     """Return the catalogs that targets may be of: of a name of two parts, two."""
     found = []
     for target in targets:
-        parts = _parts(target)
+        parts = _shared.parts(target)
         is_either = len(parts) == 2 and parts[1] != "*"
         found += [SESSION_CATALOG] if is_either else []
         found += [] if is_either and not parts[0].isidentifier() else parts[:1]
@@ -188,6 +197,6 @@ def _first_catalog(
     """Return the catalog of the first target, as it was found to be."""
     if folder:
         return "lake"
-    parts = _parts(targets[0])
+    parts = _shared.parts(targets[0])
     is_table = isinstance(report, VerifyReport) and len(parts) == 2
     return SESSION_CATALOG if is_table else parts[0]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from jsonschema import Draft202012Validator
 from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
+    EncryptionKey,
     KeyNotFoundError,
     KmsUnavailableError,
     NotSupportedError,
@@ -46,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
         )
 
-    def invoke(*arguments: str, answers: Any = None, checked: Any = None) -> Result:
+    def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
         def verify(_: Any, table: str, whole: bool = False, **options: Any) -> Any:
             asked.append(
                 (table, {k: v for k, v in options.items() if v not in (None, 0, 1, False)})
@@ -64,6 +66,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
         asked: list[Any] = []
 
+        def keys(*_: Any) -> Any:
+            if isinstance(rows, Exception):
+                raise rows
+            return SimpleNamespace(rows=rows)
+
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):
                 raise checked
@@ -74,6 +81,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
         monkeypatch.setattr(_report, "check_report", check)
+        monkeypatch.setattr(_verify, "encryption_keys", keys)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
         result = CliRunner().invoke(cli.main, arguments)
         result.asked = asked  # type: ignore[attr-defined]
@@ -124,6 +132,29 @@ def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.db.t", answers={"lake.db.t": found})
     assert result.exit_code == 2
     assert "? not proved" in result.stdout
+
+
+def test_the_tables_keys_are_in_the_report(run: Callable[..., Result], tmp_path: Path) -> None:
+    document, page = tmp_path / "report.json", tmp_path / "report.html"
+    more = {"encrypted_by": None, "created_at": "2026-01-02T00:00:00Z", "snapshots": 2}
+    same = {"kms_answers": True, "authenticated_wrapping": True, "problem": None, "used_for": None}
+    rows = [
+        EncryptionKey(f"key-{kind}", kind, age_days=9, overdue=False, key_length=16, **more, **same)  # type: ignore[arg-type]
+        for kind in ("master", "kek", "manifest list", "dead")
+    ]
+    arguments = ("verify", "lake.db.t", "--json-file", str(document), "--html", str(page))
+    result = run(*arguments, answers={"lake.db.t": verify_json()}, rows=rows)
+    assert result.exit_code == 0
+    found = json.loads(document.read_text())
+    Draft202012Validator(report_schema()).validate(found)
+    assert set(found["encryption_keys"][0]) == set(
+        report_schema()["$defs"]["encryptionKey"]["properties"]
+    )
+    assert [key["kind"] for key in found["encryption_keys"]] == ["master", "kek"]
+    assert "key-kek: 9 days" in page.read_text() and "key-dead" not in page.read_text()
+    denied = KeyNotFoundError("no key", "")
+    assert run(*arguments, answers={"lake.db.t": verify_json()}, rows=denied).exit_code == 0
+    assert json.loads(document.read_text())["encryption_keys"] == []
 
 
 def test_several_tables(run: Callable[..., Result]) -> None:

@@ -92,6 +92,10 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       return new VerifyEncryption(catalog);
     }
 
+    if (system && lower.equals(ListEncryptionKeys.NAME)) {
+      return new ListEncryptionKeys(catalog, encrypted);
+    }
+
     UnboundProcedure procedure = iceberg.apply(ident);
     return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)
