@@ -17,7 +17,9 @@ import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
@@ -107,38 +109,48 @@ public record KnownFile(
     }
 
     private KnownFile inMetadata() {
-      for (ReachableFile file : ReachableFile.namedByMetadata(table, true)) {
+      for (Snapshot snapshot : table.snapshots()) {
+        String path = snapshot.manifestListLocation();
+        if (matches(path)) {
+          return inMetadata(FileKind.MANIFEST_LIST, path, "avro", -1, snapshot.keyId());
+        }
+      }
+
+      for (StatisticsFile file : table.statisticsFiles()) {
         if (matches(file.path())) {
-          return new KnownFile(
-              file.kind(), file.path(), file.format(), file.length(), keyMetadata(file));
+          return statistics(FileKind.STATISTICS, file.path(), "puffin", file.fileSizeInBytes());
+        }
+      }
+
+      for (PartitionStatisticsFile file : table.partitionStatisticsFiles()) {
+        if (matches(file.path())) {
+          return statistics(
+              FileKind.PARTITION_STATISTICS, file.path(), "parquet", file.fileSizeInBytes());
         }
       }
 
       return null;
     }
 
-    private ByteBuffer keyMetadata(ReachableFile file) {
-      String keyId = null;
-      if (file.kind() == FileKind.MANIFEST_LIST) {
-        for (Snapshot snapshot : table.snapshots()) {
-          keyId = snapshot.manifestListLocation().equals(file.path()) ? snapshot.keyId() : keyId;
-        }
-      } else if (manager instanceof TableEncryptionManager ours) {
-        EncryptedKey key = ours.statisticsKey(file.path());
-        keyId = key == null ? null : key.keyId();
-      }
+    private KnownFile statistics(FileKind kind, String path, String format, long length) {
+      EncryptedKey key =
+          manager instanceof TableEncryptionManager ours ? ours.statisticsKey(path) : null;
+      return inMetadata(kind, path, format, length, key == null ? null : key.keyId());
+    }
 
-      if (keyId == null) {
-        return null;
-      }
-
+    private KnownFile inMetadata(
+        FileKind kind, String path, String format, long length, String keyId) {
       try {
-        return EncryptionUtil.decryptManifestListKeyMetadata(
-            new KeyOfList(file.path(), keyId), manager);
+        ByteBuffer keyMetadata =
+            keyId == null
+                ? null
+                : EncryptionUtil.decryptManifestListKeyMetadata(
+                    new KeyOfList(path, keyId), manager);
+        return new KnownFile(kind, path, format, length, keyMetadata);
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) { // of any type, where an entry is gone or was changed
-        throw new ExpectedFile(table.name(), file.path(), null).unreadableKeyMetadata(e);
+        throw new ExpectedFile(table.name(), path, null).unreadableKeyMetadata(e);
       }
     }
 

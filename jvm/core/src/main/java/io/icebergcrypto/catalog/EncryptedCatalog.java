@@ -216,9 +216,9 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     return context.settings().kekMaxAgeDays();
   }
 
-  /** Whether tables without a key id are refused. */
-  public boolean refusesPlaintextTables() {
-    return context.settings().refusesPlaintextTables();
+  /** Whether each table is to be encrypted. */
+  public boolean requiresEncryption() {
+    return context.settings().encryptionRequired();
   }
 
   /**
@@ -249,6 +249,11 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
    */
   public MetadataAuthentication checkMetadata(BaseTable table, KeyManagementClient kms) {
     return context.checkMetadata(table, () -> kms);
+  }
+
+  /** The same with this catalog's own client, if a key is needed. */
+  public MetadataAuthentication checkMetadata(BaseTable table) {
+    return context.checkMetadata(table, context::kms);
   }
 
   // ---- tables

@@ -10,8 +10,9 @@ import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.inspect.KeyedInspection;
+import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.verify.FolderVerifier;
-import io.icebergcrypto.spark.verify.KeyedInspection;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
@@ -54,11 +55,6 @@ public final class PythonApi {
     try (ResolvingFileIO io = fileIO(spark)) {
       return FileInspector.inspect(io.newInputFile(path)).toJson();
     }
-  }
-
-  /** What tells another thread how far a verification is: {@link Progress#json()}. */
-  public static Progress progress(SparkSession spark) {
-    return new Progress(spark.sparkContext());
   }
 
   private static ResolvingFileIO fileIO(SparkSession spark) {
@@ -112,6 +108,11 @@ public final class PythonApi {
     }
   }
 
+  /** What tells another thread how far a verification is: {@link Progress#json()}. */
+  public static Progress progress(SparkSession spark) {
+    return new Progress(spark.sparkContext());
+  }
+
   /**
    * See {@link TableVerifier#verify}.
    *
@@ -163,6 +164,16 @@ public final class PythonApi {
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
           return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
         });
+  }
+
+  /**
+   * Examines tables, several at once.
+   *
+   * @param tables their full names, as a JSON list
+   * @return see {@link TablesExamined#json}
+   */
+  public static String examineTables(SparkSession spark, String tables) {
+    return in(spark, () -> TablesExamined.json(spark, tables));
   }
 
   private static CatalogAndIdentifier find(SparkSession spark, String table) {

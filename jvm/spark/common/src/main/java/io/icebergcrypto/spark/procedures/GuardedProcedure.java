@@ -88,12 +88,12 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       return new PurgeWithoutKey(catalog, encrypted);
     }
 
-    if (system && lower.equals(VerifyEncryption.NAME)) {
-      return new VerifyEncryption(catalog);
-    }
-
     if (system && lower.equals(ListEncryptionKeys.NAME)) {
       return new ListEncryptionKeys(catalog, encrypted);
+    }
+
+    if (system && lower.equals(VerifyEncryption.NAME)) {
+      return new VerifyEncryption(catalog);
     }
 
     UnboundProcedure procedure = iceberg.apply(ident);

@@ -1,4 +1,4 @@
-package io.icebergcrypto.spark.verify;
+package io.icebergcrypto.spark.inspect;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
@@ -12,6 +12,9 @@ import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.spark.verify.CheckedFile;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.FileCheck;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import java.io.IOException;
 import java.io.InputStream;
@@ -25,6 +28,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
@@ -72,7 +76,7 @@ public final class KeyedInspection {
   public static KeyedInspection ofTable(
       EncryptedCatalog catalog, TableIdentifier identifier, String path) {
     BaseTable plain = catalog.unchecked(identifier);
-    BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier));
+    BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
     KnownFile file = KnownFile.find(table, path);
     return new KeyedInspection(
         file.kind(),

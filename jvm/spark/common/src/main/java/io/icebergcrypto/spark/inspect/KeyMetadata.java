@@ -1,4 +1,4 @@
-package io.icebergcrypto.spark.verify;
+package io.icebergcrypto.spark.inspect;
 
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
