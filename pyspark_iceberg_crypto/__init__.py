@@ -34,6 +34,8 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.inspection import FileInspection, FileKey, inspect_file
+from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport, encryption_keys
 from pyspark_iceberg_crypto.kms import (
     AwsKms,
     AzureKeyVault,
@@ -47,18 +49,14 @@ from pyspark_iceberg_crypto.kms import (
     kms_metrics,
 )
 from pyspark_iceberg_crypto.many import (
-    CatalogReport,
-    FolderReport,
     verify_catalog,
     verify_folder,
 )
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
-    FileInspection,
     Problem,
     VerifyReport,
-    inspect_file,
     verify_table,
 )
 
@@ -69,17 +67,18 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
-    "CatalogReport",
     "ConfigurationError",
+    "EncryptionKey",
     "FileCount",
     "FileInspection",
-    "FolderReport",
+    "FileKey",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeysReport",
     "Keystore",
     "Kms",
     "KmsMetrics",
@@ -100,6 +99,7 @@ __all__ = [
     "__version__",
     "check_report",
     "configure_spark",
+    "encryption_keys",
     "inspect_file",
     "kms_metrics",
     "report_schema",

@@ -1,4 +1,4 @@
-"""The proof that a table's files are encrypted, and a look at a single file."""
+"""The proof that a table's files are encrypted."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _jvm, _progress, _render
-from pyspark_iceberg_crypto._report import FileCount, FileReport, Problem, TableReport
+from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto._report import FileCount, Problem, TableReport
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
 
 __all__ = [
     "FileCount",
-    "FileInspection",
     "Problem",
     "VerifyReport",
-    "inspect_file",
     "verify_table",
 ]
 
@@ -156,24 +154,3 @@ def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[
     told = _jvm.call(spark, "progress")
     with _progress.shown(title, told.json):
         yield told
-
-
-@dataclass(frozen=True)
-class FileInspection(_render.Shown, FileReport):
-    """A `FileReport`, which has the attributes, that prints as text."""
-
-
-def inspect_file(spark: SparkSession, path: str) -> FileInspection:
-    """Tell what a file is, and how it is encrypted, from its bytes.
-
-    Args:
-        spark: a session; it brings the storage's file systems.
-        path: a local path, or any URI that Spark can read.
-
-    Raises:
-        ConfigurationError: there is no such file, or it cannot be read.
-        TamperedError: it says it is encrypted, but its structure is broken.
-    """
-    found = json.loads(_jvm.call(spark, "inspectFile", str(path)))
-    known = FileInspection.__dataclass_fields__
-    return FileInspection(**{key: value for key, value in found.items() if key in known})

@@ -88,6 +88,10 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       return new PurgeWithoutKey(catalog, encrypted);
     }
 
+    if (system && lower.equals(ListEncryptionKeys.NAME)) {
+      return new ListEncryptionKeys(catalog, encrypted);
+    }
+
     if (system && lower.equals(VerifyEncryption.NAME)) {
       return new VerifyEncryption(catalog, encrypted);
     }
