@@ -24,7 +24,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  * Checks one file of an encrypted table, as deep as asked. It raises nothing: what is wrong with
  * the file, or kept it from being checked, is in the result.
  */
-final class FileCheck {
+public final class FileCheck {
   private static final int MAGIC_LENGTH = 4;
 
   /** At a Parquet file's end: the footer's length, and the magic. */
@@ -32,7 +32,12 @@ final class FileCheck {
 
   private final Depth depth;
 
-  FileCheck(Depth depth) {
+  /**
+   * Makes a check, which any number of threads can use.
+   *
+   * @param depth how much of each file it reads
+   */
+  public FileCheck(Depth depth) {
     this.depth = depth;
   }
 
@@ -46,7 +51,7 @@ final class FileCheck {
    * @param keyMetadata its key metadata, not encrypted, which is left as it is; null when the table
    *     has none. {@link Depth#MAGIC} needs none
    */
-  CheckedFile check(
+  public CheckedFile check(
       FileKind kind, String format, InputFile stored, long expectedLength, ByteBuffer keyMetadata) {
     Result result = new Result(expectedLength);
     try {
