@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that what `make` cannot bring itself is there: a JDK of at least 17, Gradle, Python >= 3.10 with venv.
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
-# With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, and a C
-# compiler for the library that puts faults between the two. (Vault's Go comes with the Python packages for tests.)
+# With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
+# compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
+# with the Python packages for tests.)
 # Usage: tools.sh PYTHON [tests]
 set -euo pipefail
 
@@ -22,6 +23,8 @@ command -v "$python" > /dev/null || packages+=(python3)
 if [[ ${2:-} == tests ]]; then
   command -v softhsm2-util > /dev/null || packages+=(softhsm2)
   command -v pkcs11-tool > /dev/null || packages+=(opensc)
+  command -v chromium > /dev/null || packages+=(chromium)
+  command -v chromedriver > /dev/null || packages+=(chromium-driver)
   command -v gcc > /dev/null || packages+=(gcc)
   echo '#include <stdio.h>' | gcc -fsyntax-only -xc - 2> /dev/null || packages+=(libc6-dev)
 fi

@@ -29,7 +29,13 @@ from pyspark_iceberg_crypto.errors import (
     PlaintextFoundError,
     SparkConnectError,
     TamperedError,
+    VerificationFailedError,
+    VerificationIncompleteError,
 )
+from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.inspection import FileInspection, FileKey, inspect_file
+from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport, encryption_keys
 from pyspark_iceberg_crypto.kms import (
     AwsKms,
     AzureKeyVault,
@@ -42,13 +48,15 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
+from pyspark_iceberg_crypto.many import (
+    verify_catalog,
+    verify_folder,
+)
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
-    FileInspection,
     Problem,
     VerifyReport,
-    inspect_file,
     verify_table,
 )
 
@@ -60,14 +68,17 @@ __all__ = [
     "AzureKeyVault",
     "BadWrappedKeyError",
     "ConfigurationError",
+    "EncryptionKey",
     "FileCount",
     "FileInspection",
+    "FileKey",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeysReport",
     "Keystore",
     "Kms",
     "KmsMetrics",
@@ -79,13 +90,21 @@ __all__ = [
     "PlaintextFoundError",
     "Problem",
     "SparkConnectError",
+    "TablesReport",
     "TamperedError",
     "Vault",
+    "VerificationFailedError",
+    "VerificationIncompleteError",
     "VerifyReport",
     "__version__",
+    "check_report",
     "configure_spark",
+    "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "report_schema",
     "typed_errors",
+    "verify_catalog",
+    "verify_folder",
     "verify_table",
 ]

@@ -42,6 +42,9 @@ UNTYPED = (Py4JError, CapturedException)
 _BAD_ARGUMENT = {
     "org.apache.iceberg.exceptions.NotFoundException": "check the path",
     "java.io.FileNotFoundException": "check the path",
+    "org.apache.iceberg.exceptions.NoSuchTableException": "check the table's name, and that of its "
+    "catalog",
+    "org.apache.iceberg.exceptions.NoSuchNamespaceException": "check the namespace's name",
     "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": "check the catalog's name, "
     "or set the catalog up with configure_spark",
 }

@@ -1,23 +1,36 @@
-"""How reports look: for a terminal with Rich, for a notebook as HTML."""
+"""How reports look in a terminal, with Rich. As HTML: `evidence`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
-from html import escape
 from io import StringIO
+from itertools import zip_longest
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto._report import FileReport, KeyReport, Status, Step, TableReport
+from pyspark_iceberg_crypto._report import (
+    FileCount,
+    FileReport,
+    KeyReport,
+    Problem,
+    Status,
+    Step,
+    TableReport,
+)
+from pyspark_iceberg_crypto._text import size as size  # for who shows progress
+from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto.evidence import _words
 from pyspark_iceberg_crypto.kms import KeyInfo
 
 WIDTH = 110
 SHOWN_PROBLEMS = 20
+_STYLES = {"good": "green", "bad": "red", "open": "yellow", "plain": "dim"}
 
 
 class Shown:
@@ -43,105 +56,95 @@ def text(renderable: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def size(count: int) -> str:
-    """Say a number of bytes the way people read it."""
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def verdict(report: TableReport) -> str:
-    """Say in one line what was found."""
-    files = _count(report.file_count, "file")
-    if report.ok:
-        return f"all {files} of {report.table} are encrypted (master key {report.key_id!r})"
-    if report.key_id is None:
-        return f"{report.table} is not encrypted ({files} checked)"
-    problems = _count(report.problem_count, "problem")
-    return f"{problems} found in {files} of {report.table} (master key {report.key_id!r})"
-
-
-def metadata(report: TableReport) -> str:
-    """Say in one line whether the metadata that names the files is authenticated."""
-    word = "is" if report.metadata_authenticated else "is not"
-    return f"its metadata {word} authenticated: {report.metadata_authentication}"
-
-
 @layout.register
 def report(found: TableReport) -> RenderableType:
-    """Lay out a report: counts, the verdict, the problems with their hints."""
-    style, mark = ("bold green", "✓") if found.ok else ("bold red", "✗")
-    reach = "all snapshots" if found.all_snapshots else "current snapshot"
-    scope = f"  {reach}, {size(found.byte_count)}, {found.seconds:.1f} s"
-    parts: list[RenderableType] = [_counts(found)] if found.counts else []
-    parts += [Text(f"{mark} {verdict(found)}", style), Text(scope, "dim")]
-    parts.append(Text(f"  {metadata(found)}", "dim" if found.metadata_authenticated else "yellow"))
-    for problem in found.problems[:SHOWN_PROBLEMS]:
-        lines = Text.assemble(("✗ ", "red"), (problem.kind, "bold"), "  ", problem.path)
-        lines.append(f"\n{problem.problem}")
-        if problem.hint:
-            lines.append("\nhint: ", "yellow").append(problem.hint)
-        parts.append(Padding(lines, (1, 0, 0, 2)))
-    if left := _left(found):
-        parts.append(Text(f"\n  and {left} more; report.files has each file"))
-    return Group(*parts)
+    """Lay out a report: counts, the verdict, the problems with their hints, what could not be checked."""
+    known = _words.kind(found)
+    style = f"bold {_STYLES[known]}"
+    counts: list[RenderableType] = [_counts(found.counts)] if found.counts else []
+    verdict = Text(f"{_words.mark(known)} {visible(_words.verdict(found))}", style)
+    return Group(*counts, verdict, _under(_words.scope(found), "dim"), *findings(found))
 
 
-def _counts(found: TableReport) -> Table:
+def findings(found: TableReport) -> Iterator[RenderableType]:
+    """Lay out which state of the table it was, the problems, and what could not be checked."""
+    authenticated = "dim" if found.metadata_authenticated else "yellow"
+    if metadata := _words.metadata(found):
+        yield _under(visible(metadata), authenticated)
+    yield from (_under(line, "dim") for line in _evidence(found))
+    yield from _problems(found.wrong, found.problem_count, "bad", "and {:,} more")
+    if found.unchecked_count:
+        said = "Could not be checked, so nothing is known of them:"
+        yield Text(f"\n{said}", "bold yellow")
+        more = "and {:,} more not checked"
+        yield from _problems(found.unchecked, found.unchecked_count, "open", more)
+
+
+@dataclass(frozen=True)
+class _Indented:
+    """Lines two columns in. Padding alone would cut lines off where none may be broken."""
+
+    lines: Text
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        if options.no_wrap:
+            yield Text("\n").join(Text("  ").append_text(line) for line in self.lines.split("\n"))
+        else:
+            yield Padding(self.lines, (0, 0, 0, 2))
+
+
+def _under(line: str, style: str) -> _Indented:
+    """A line below the verdict."""
+    return _Indented(Text(line, style))
+
+
+def _evidence(found: TableReport) -> list[str]:
+    """Which state of the table it was, in a line or two; JSON and page have all of it."""
+    lines = []
+    if found.table_uuid or found.current_snapshot_id is not None:
+        ids = [("table", found.table_uuid), ("snapshot", found.current_snapshot_id)]
+        lines.append(", ".join(f"{name} {value}" for name, value in ids if value is not None))
+    if found.metadata_location:
+        lines.append(f"metadata {found.metadata_location.rpartition('/')[2]}")
+    if found.signature:
+        lines.append(f"signed with master key {found.signature.get('key_id')!r}")
+    return [visible(line) for line in lines]
+
+
+def _problems(
+    listed: Sequence[Problem], count: int, known: str, more: str
+) -> Iterator[RenderableType]:
+    shown = listed[:SHOWN_PROBLEMS]
+    for problem, following in zip_longest(shown, shown[1:]):
+        lines = Text()
+        lines.append(f"{_words.mark(known)} ", _STYLES[known]).append(problem.kind, "bold")
+        lines.append(f"  {visible(problem.path)}\n{visible(problem.problem)}")
+        if problem.hint and (following is None or following.hint != problem.hint):
+            lines.append("\nhint: ", "yellow").append(visible(problem.hint))
+        yield Text()
+        yield _Indented(lines)
+    left = count - min(len(listed), SHOWN_PROBLEMS)
+    if left > 0:
+        yield Text(f"\n  {more.format(left)}; report.files has each file")
+
+
+def _counts(counts: Iterable[FileCount]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("kind")
     table.add_column("magic")
     table.add_column("files", justify="right")
     table.add_column("bytes", justify="right")
-    for count in found.counts:
-        style, word = ("green", "encrypted") if count.encrypted else ("red", "PLAINTEXT")
+    for count in counts:
+        known = _words.state(count)
         table.add_row(
-            Text(word, style),
-            Text(count.kind),
-            Text(count.magic, style),
+            Text(_words.state_word(count), _STYLES[known]),
+            Text(visible(count.kind)),
+            Text(count.magic or "-", _STYLES[known]),
             f"{count.files:,}",
             f"{count.bytes:,}",
         )
     return table
-
-
-def report_html(found: TableReport) -> str:
-    """Lay out a report for a notebook. Every text that comes from a table is escaped."""
-    colour = "green" if found.ok else "firebrick"
-    rows = "".join(
-        f"<tr><td style='color:{'green' if count.encrypted else 'firebrick'}'>"
-        f"{'encrypted' if count.encrypted else 'PLAINTEXT'}</td>"
-        f"<td>{escape(count.kind)}</td><td><code>{escape(count.magic)}</code></td>"
-        f"<td>{count.files:,}</td><td>{count.bytes:,}</td></tr>"
-        for count in found.counts
-    )
-    problems = "".join(
-        f"<li><b>{escape(problem.kind)}</b> <code>{escape(problem.path)}</code><br>"
-        f"{escape(problem.problem)}{_hint_html(problem.hint)}</li>"
-        for problem in found.problems[:SHOWN_PROBLEMS]
-    )
-    left = _left(found)
-    more = f"<p>and {left} more; report.files has each file</p>" if left else ""
-    return (
-        f"<div><p style='color:{colour};font-weight:bold'>"
-        f"{'✓' if found.ok else '✗'} {escape(verdict(found))}</p>"
-        f"<p>{escape(metadata(found))}</p>"
-        "<table><thead><tr><th></th><th>kind</th><th>magic</th><th>files</th><th>bytes</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table>{f'<ul>{problems}</ul>' if problems else ''}{more}</div>"
-    )
-
-
-def _hint_html(hint: str) -> str:
-    return f"<br><i>hint: {escape(hint)}</i>" if hint else ""
-
-
-def _left(found: TableReport) -> int:
-    """How many problems are not shown."""
-    return found.problem_count - min(len(found.problems), SHOWN_PROBLEMS)
 
 
 @layout.register
@@ -224,7 +227,3 @@ def key(found: KeyInfo) -> RenderableType:
         if value not in (None, ""):
             table.add_row(Text(name.replace("_", " "), "dim"), Text(str(value), overflow="fold"))
     return table
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
+from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
+
 Report = TypeVar("Report", bound="TableReport")
+Part = TypeVar("Part")
+# Exit codes: all is encrypted, something is not, it could not be checked.
+OK, PROBLEM, UNCHECKED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -16,14 +21,14 @@ class FileCount:
 
     Attributes:
         kind: what they are to the table: data, manifest, manifest list, deletion vectors, ...
-        magic: what their first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ...
+        magic: what their first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ...; None: not readable.
         encrypted: whether that is an encrypted format.
         files: how many there are.
         bytes: their length together.
     """
 
     kind: str
-    magic: str
+    magic: str | None
     encrypted: bool
     files: int
     bytes: int
@@ -31,27 +36,48 @@ class FileCount:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with a table or one of its files.
+    """Something wrong with a table or one of its files, or a file that could not be checked.
 
     Attributes:
         kind: what the file is to the table.
         path: the file; empty when the problem is the table's.
         problem: what is wrong.
         hint: what to do about it.
+        unchecked: True: it could not be checked, so nothing is known of it.
+        code: what is wrong, in one word: plaintext, truncated, tampered, missing, unreadable, stray, ...
     """
 
     kind: str
     path: str
     problem: str
     hint: str
+    unchecked: bool = False
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class SnapshotTotal:
+    """A snapshot in a table's history.
+
+    Attributes:
+        snapshot_id: its id.
+        timestamp: when it was committed: ISO 8601, UTC.
+        files: data files in the table then, by the snapshot's summary; None where that does not tell.
+        bytes: their length together; None where the summary does not tell.
+    """
+
+    snapshot_id: int
+    timestamp: str
+    files: int | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What was found on checking a table.
+    """What was found on checking a table. ``schemas/verify-report-1.json`` describes it as JSON.
 
     Attributes:
-        ok: the table has a key id, and each file that was checked is encrypted.
+        ok: the table has a key id, each file was checked, and each is encrypted.
         table: the table's full name.
         key_id: the master key's id; None on a table without encryption.
         format_version: Iceberg's format version of the table.
@@ -66,6 +92,25 @@ class TableReport:
         counts: files by kind and magic.
         problem_count: how many problems there are.
         problems: the first thousand of them.
+        unchecked_count: how many files could not be checked.
+        depth: what was checked of each file: magic, structure or deep.
+        sample: the share of data and delete files that was checked; 1.0 is all.
+        seed: which sample it was.
+        strays: whether files below the table's folder were looked for that no metadata reaches.
+        folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
+        table_uuid: the table's UUID.
+        location: the table's folder.
+        metadata_location: the metadata file that was current.
+        metadata_sha256: the SHA-256 of that file as it is stored, in hex.
+        current_snapshot_id: the current snapshot; None: the table is empty.
+        snapshot_ids: the snapshots that were checked, newest first, at most a thousand.
+        versions: what checked it: iceberg_crypto, iceberg, spark, java.
+        started_at: when the check began: ISO 8601, UTC.
+        ended_at: when it ended.
+        snapshot_history: the table's snapshots, at most a thousand.
+        encryption_keys: the table's keys, as ``encryption_keys`` gives them; empty: they were not asked for.
+        schema_version: the version of the JSON schema.
+        signature: what ``sign`` adds; None: the report is not signed.
     """
 
     ok: bool
@@ -82,25 +127,142 @@ class TableReport:
     counts: list[FileCount]
     problem_count: int
     problems: list[Problem]
+    unchecked_count: int = 0
+    depth: str = "magic"
+    sample: float = 1.0
+    seed: int | None = None
+    strays: bool = False
+    folder: str | None = None
+    table_uuid: str | None = None
+    location: str | None = None
+    metadata_location: str | None = None
+    metadata_sha256: str | None = None
+    current_snapshot_id: int | None = None
+    snapshot_ids: list[int] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    started_at: str | None = None
+    ended_at: str | None = None
+    snapshot_history: list[SnapshotTotal] = field(default_factory=list)
+    encryption_keys: list[dict[str, Any]] = field(default_factory=list)
+    schema_version: int = 1
+    signature: dict[str, str] | None = None
 
     @classmethod
     def of(cls: type[Report], found: Mapping[str, Any], **more: Any) -> Report:
-        """Make a report of the JVM's JSON."""
+        """Make a report of the JVM's JSON, or of a report's own; what an older one lacks has its default.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no report.
+        """
+        if found.get("folder") is not None:
+            found = {**_FOLDER, "table": found["folder"], **found}
         told = {one.name: found[one.name] for one in fields(TableReport) if one.name in found}
-        told["file_count"], told["byte_count"] = found["files"], found["bytes"]
-        told["counts"] = [FileCount(**count) for count in found["counts"]]
+        for name in ("file", "byte"):
+            told[f"{name}_count"] = found.get(f"{name}_count", found.get(f"{name}s"))
+        told["counts"] = [_part(FileCount, count) for count in found["counts"]]
         told["problems"] = [
-            Problem(**{name: value or "" for name, value in problem.items()})
-            for problem in found["problems"]
+            _part(Problem, {name: "" if value is None else value for name, value in one.items()})
+            for one in found["problems"]
         ]
-        return cls(**told, **more)
+        told["snapshot_history"] = [
+            _part(SnapshotTotal, one) for one in found.get("snapshot_history") or ()
+        ]
+        made = cls(**told, **more)
+        # never ok when something is wrong, or unknown, whoever said so
+        return made if not (made.problem_count or made.unchecked_count) else _not_ok(made)
+
+    @property
+    def exit_code(self) -> int:
+        """What a program says to its caller: 0 all is encrypted, 1 a problem, 2 it could not be checked."""
+        if self.ok:
+            return OK
+        return UNCHECKED if self.unchecked_count and not self.problem_count else PROBLEM
+
+    @property
+    def wrong(self) -> list[Problem]:
+        """The problems that are findings about the table."""
+        return [problem for problem in self.problems if not problem.unchecked]
+
+    @property
+    def unchecked(self) -> list[Problem]:
+        """The problems that are files which could not be checked."""
+        return [problem for problem in self.problems if problem.unchecked]
+
+    def with_keys(self: Report, keys: Iterable[Any]) -> Report:
+        """Return this report with the table's master keys and KEKs; keys of single files are left out.
+
+        Args:
+            keys: the rows of ``encryption_keys(spark, table)``.
+        """
+        rows = [_plain(key) for key in keys]
+        kept = [row for row in rows if row["kind"] in ("master", "kek")]
+        return replace(self, encryption_keys=kept)
+
+    def raise_for_problems(self) -> None:
+        """Raise an error unless everything was checked and is encrypted; for pipelines.
+
+        Raises:
+            VerificationFailedError: there is a problem; its ``report`` is this one.
+            VerificationIncompleteError: no problem was found, but something could not be checked.
+        """
+        if self.ok:
+            return
+        is_wrong = self.exit_code == PROBLEM
+        listed = [one for one in self.problems if one.unchecked != is_wrong]
+        count = self.problem_count if is_wrong else self.unchecked_count
+        told = [f"{one.kind} {one.path}: {one.problem}".strip() for one in listed[:3]]
+        what = "is not verified" if is_wrong else "is not verified in full"
+        kind = VerificationFailedError if is_wrong else VerificationIncompleteError
+        word = "problem" if is_wrong else "file that could not be checked"
+        raise kind(
+            f"{self.table} {what}: {_count(count, word)}" + "".join(f"\n  {one}" for one in told),
+            next((one.hint for one in listed if one.hint), "the report has the details"),
+            self,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the list of files, ready for JSON."""
-        found = {key: value for key, value in vars(self).items() if not key.startswith("_")}
-        found["counts"] = [asdict(count) for count in self.counts]
-        found["problems"] = [asdict(problem) for problem in self.problems]
-        return found
+        """Return everything but the list of files, as the JSON schema describes it."""
+        told = {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+        return {"schema_version": told.pop("schema_version"), **told}
+
+
+# What is not known of a folder.
+_FOLDER = {
+    "key_id": None,
+    "format_version": 0,
+    "metadata_authenticated": False,
+    "metadata_authentication": "a folder has none",
+    "all_snapshots": False,
+    "snapshots": 0,
+}
+
+
+def _count(number: int, thing: str) -> str:
+    head, _, tail = thing.partition(" ")
+    plural = head if number == 1 else f"{head}s"
+    return f"{number:,} {plural} {tail}".rstrip()
+
+
+def _not_ok(report: Report) -> Report:
+    object.__setattr__(report, "ok", False)
+    return report
+
+
+def _part(kind: type[Part], found: Mapping[str, Any]) -> Part:
+    """Make a part of a report; what a later version adds is left out."""
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: value for name, value in found.items() if name in known})
+
+
+def _plain(value: Any) -> Any:
+    """Return a value ready for JSON, which shares nothing with it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class IcebergCryptoError(Exception):
     """The root of this package's errors.
@@ -54,6 +56,22 @@ class BadWrappedKeyError(TamperedError):
 
 class PlaintextFoundError(IcebergCryptoError):
     """A file of an encrypted table is, or would be, plaintext."""
+
+
+class VerificationFailedError(IcebergCryptoError):
+    """A report that a pipeline demanded to be clean is not.
+
+    Attributes:
+        report: the report: what is wrong, file by file.
+    """
+
+    def __init__(self, message: str, hint: str = "", report: Any = None) -> None:
+        super().__init__(message, hint)
+        self.report = report
+
+
+class VerificationIncompleteError(VerificationFailedError):
+    """No problem was found, but something could not be checked: nothing is proved."""
 
 
 class NotSupportedError(IcebergCryptoError):

@@ -1,30 +1,32 @@
-"""The proof that a table's files are encrypted, and a look at a single file."""
+"""The proof that a table's files are encrypted."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _jvm, _render
-from pyspark_iceberg_crypto._report import FileCount, FileReport, Problem, TableReport
-from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
+from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto._report import FileCount, Problem, TableReport
+from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.evidence import _html
+from pyspark_iceberg_crypto.evidence._evidence import Evidence
 
 __all__ = [
     "FileCount",
-    "FileInspection",
     "Problem",
     "VerifyReport",
-    "inspect_file",
     "verify_table",
 ]
 
 
 @dataclass(frozen=True)
-class VerifyReport(_render.Shown, TableReport):
-    """A `TableReport`, which has the attributes, that prints as text and shows itself in a notebook.
+class VerifyReport(TableReport, Evidence):
+    """A `TableReport`, which has the attributes; `Evidence` of what was found.
 
     The JVM keeps the list of files for ``files`` until ``close()``, or the end of a ``with`` block.
     """
@@ -55,54 +57,100 @@ class VerifyReport(_render.Shown, TableReport):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def to_html(self) -> str:
+        """Return one page for a browser or for print, which loads nothing from elsewhere."""
+        return _html.page(self.table, [self], self.signature)
+
     def _repr_html_(self) -> str:
-        return _render.report_html(self)
+        return _html.note(self)
 
 
 def verify_table(
-    spark: SparkSession, table: str, deep: bool = False, all_snapshots: bool = False
+    spark: SparkSession,
+    table: str,
+    deep: bool = False,
+    all_snapshots: bool = False,
+    *,
+    depth: str | None = None,
+    sample: float = 1.0,
+    seed: int = 0,
+    strays: bool = False,
+    resume: str | None = None,
+    progress: bool | None = None,
 ) -> VerifyReport:
-    """Check that every file that a table's metadata reaches is encrypted, by its first bytes.
+    """Check that every file that a table's metadata reaches is encrypted.
 
     Args:
         spark: a session that knows the table's catalog.
         table: the table's name, such as "lake.db.t".
-        deep: also decrypt every file. It comes in a later version.
-        all_snapshots: check the files of all snapshots, not only of the current one.
+        deep: the same as depth="deep".
+        all_snapshots: check what any metadata file of the table's log reaches, not only the current snapshot:
+            all snapshots, branches, tags, and of expired snapshots what is still there.
+        depth: how much of each file is checked: "magic" (first and last bytes, the default), "structure"
+            (header, block layout, footer, length) or "deep" (each byte, by its authentication tag).
+        sample: the share of data and delete files to check, more than 0, up to 1.
+        seed: chooses which; the same seed chooses the same files again.
+        strays: also look for files below the table's location that no metadata reaches. All snapshots are
+            checked then.
+        resume: the URI of a folder where outcomes are recorded. A second call with it skips the data and delete
+            files that were found right before.
+        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
-        NotSupportedError: deep is asked for, or the table is no Iceberg table.
-        IcebergCryptoError: the check could not be done; see the error's type.
-        pyspark.errors.AnalysisException: there is no such table.
+        ConfigurationError: an argument is wrong, or the folder to resume is of another table or depth.
+        NotSupportedError: there is no such Iceberg table.
+        IcebergCryptoError: the check as a whole could not be done; see the error's type. What could not be
+            checked of single files is in the report, which then is not ok.
     """
-    if deep:
-        raise NotSupportedError(
-            "deep=True (decrypting every file) comes in a later version",
-            "leave deep out: every file's format is checked by its first bytes",
-        )
     if not isinstance(table, str) or not table.strip():
         raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    result = _jvm.call(spark, "verifyTable", table, deep, all_snapshots)
+    options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    with showing(spark, table, progress) as told:
+        result = _jvm.call(spark, "verifyTable", table, options, told)
     with _jvm.typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)
 
 
-@dataclass(frozen=True)
-class FileInspection(_render.Shown, FileReport):
-    """A `FileReport`, which has the attributes, that prints as text."""
-
-
-def inspect_file(spark: SparkSession, path: str) -> FileInspection:
-    """Tell what a file is, and how it is encrypted, from its bytes.
-
-    Args:
-        spark: a session; it brings the storage's file systems.
-        path: a local path, or any URI that Spark can read.
+def options_json(
+    deep: bool,
+    all_snapshots: bool,
+    depth: str | None,
+    sample: float,
+    seed: int,
+    strays: bool,
+    resume: str | None,
+) -> str:
+    """Write the options of a verification as PythonApi reads them.
 
     Raises:
-        ConfigurationError: there is no such file, or it cannot be read.
-        TamperedError: it says it is encrypted, but its structure is broken.
+        ConfigurationError: deep and depth contradict each other, or a value is of a wrong type.
     """
-    found = json.loads(_jvm.call(spark, "inspectFile", str(path)))
-    known = FileInspection.__dataclass_fields__
-    return FileInspection(**{key: value for key, value in found.items() if key in known})
+    if deep and depth is not None and depth.lower() != "deep":
+        raise ConfigurationError(f"deep=True and depth={depth!r}", "leave one of them out")
+    if isinstance(sample, bool) or not isinstance(sample, (int, float)):
+        raise ConfigurationError(f"sample={sample!r} is no number", "give more than 0, up to 1")
+    return json.dumps(
+        {
+            "depth": depth or ("deep" if deep else "magic"),
+            "all_snapshots": bool(all_snapshots),
+            "sample": sample,
+            "seed": int(seed),
+            "strays": bool(strays),
+            "resume": resume,
+        }
+    )
+
+
+@contextmanager
+def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[Any]:
+    """Show progress on stderr, if it is wanted, while the block runs.
+
+    Returns:
+        the JVM's Progress, which the call in the block is given, or None.
+    """
+    if not _progress.is_wanted(progress):
+        yield None
+        return
+    told = _jvm.call(spark, "progress")
+    with _progress.shown(title, told.json):
+        yield told

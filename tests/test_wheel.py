@@ -88,6 +88,10 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
         names = set(archive.namelist())
     assert {JAR, "pyspark_iceberg_crypto/py.typed"} <= names
     assert "pyspark_iceberg_crypto/log4j2-quiet.properties" in names
+    assert "pyspark_iceberg_crypto/schemas/verify-report-1.json" in names
+    assert {
+        f"pyspark_iceberg_crypto/evidence/{name}" for name in ("page.html.j2", "style.css")
+    } <= names
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"pyspark_iceberg_crypto", "pyspark_iceberg_crypto-0.1.0.dist-info"}
 
@@ -110,8 +114,12 @@ def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> 
     )
     options = [word for setting in catalog for word in ("--catalog-conf", setting)]
     command = str(commands / "iceberg-crypto")
-    verified = run(command, "verify", "lake.db.t", *options, cwd=tmp_path, env=password)
+    files = ("--html", "report.html", "--json-file", "report.json", "--sign-with", "k1")
+    verified = run(command, "verify", "lake.db.t", *files, *options, cwd=tmp_path, env=password)
     assert "files of lake.db.t are encrypted" in verified
+    assert "Verification of lake.db.t" in (tmp_path / "report.html").read_text()
+    checked = run(command, "report", "check", "report.json", *options, cwd=tmp_path, env=password)
+    assert "genuine: signed with master key 'k1'" in checked
     data_file = next((tmp_path / "warehouse").rglob("*.parquet"))
     inspected = run(command, "inspect", str(data_file), "--output", "json", cwd=tmp_path)
     assert inspected.startswith("{") and '"magic": "PARE"' in inspected

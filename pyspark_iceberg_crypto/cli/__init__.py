@@ -5,9 +5,13 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto import __version__
+from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
+from pyspark_iceberg_crypto.cli._inspect import inspect
+from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
-from pyspark_iceberg_crypto.cli._tables import demo, inspect, verify
+from pyspark_iceberg_crypto.cli._report import report
+from pyspark_iceberg_crypto.cli._verify import verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,5 +27,5 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
-for _command in (demo, doctor, inspect, kms, verify):
+for _command in (demo, doctor, inspect, keys, kms, report, verify):
     main.add_command(_command)

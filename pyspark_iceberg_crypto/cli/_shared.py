@@ -1,11 +1,12 @@
-"""What the commands have in common: options, exit codes, errors, and a quiet Spark session."""
+"""What the commands have in common: options, exit codes, errors, files, and a quiet Spark session."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,11 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 
-from pyspark_iceberg_crypto import _jvm, _quiet, _render
+from pyspark_iceberg_crypto import _jvm, _quiet, _render, _report
+from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
-from pyspark_iceberg_crypto.session import configure_spark, prepare
+from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
 
-OK, PROBLEM, UNCHECKED = 0, 1, 2
+OK, PROBLEM, UNCHECKED = _report.OK, _report.PROBLEM, _report.UNCHECKED
 
 conf_option = click.option(
     "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
@@ -53,26 +55,52 @@ def show_json(found: Any) -> None:
     click.echo(json.dumps(found, indent=2))
 
 
+def write(file: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be written: {error.strerror}", "give a file in a folder that is there"
+        ) from error
+
+
 @contextmanager
 def errors_told() -> Iterator[None]:
     """On an error, end with code 2 and two lines instead of a stack trace."""
     try:
         yield
-    except IcebergCryptoError as error:
-        _fail(error.message, error.hint)
-    except PySparkException as error:
-        _fail(_jvm.first_line(error), "is the catalog set up? see --catalog-conf and --conf")
     except click.ClickException:
         raise
+    except KeyboardInterrupt:  # click would end with 1
+        _fail("stopped before the end", "")
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
-        _fail(_jvm.first_line(error), "")
+        _fail(*told(error))
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """Say what is wrong, and what to do about it."""
+    if isinstance(error, IcebergCryptoError):
+        return error.message, error.hint
+    is_sparks = isinstance(error, PySparkException)
+    hint = "is the catalog set up? see --catalog-conf and --conf" if is_sparks else ""
+    return _jvm.first_line(error), hint
 
 
 def _fail(message: str, hint: str) -> NoReturn:
-    click.echo(click.style("error: ", fg="red") + message, err=True)
+    click.echo(click.style("error: ", fg="red") + _lines(message), err=True)
     if hint:
-        click.echo(click.style("hint: ", fg="yellow") + hint, err=True)
+        click.echo(click.style("hint: ", fg="yellow") + _lines(hint), err=True)
     sys.exit(UNCHECKED)
+
+
+def _lines(text: str) -> str:
+    """A text of several lines in which names of strangers do nothing to the terminal."""
+    return "\n".join(map(visible, text.splitlines()))
 
 
 def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, str]:
@@ -90,16 +118,37 @@ def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, st
     return found
 
 
+def parts(name: str) -> list[str]:
+    """Split a name into its parts, which may be quoted as in SQL."""
+    found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
+    return [part.strip("`").replace("``", "`") for part in found] or [name]
+
+
+def catalog_of(table: str) -> str:
+    """Return the catalog's name in a table's full name."""
+    found = parts(table)
+    return found[0] if len(found) > 2 else SESSION_CATALOG
+
+
 @contextmanager
 def session(
-    conf: tuple[str, ...], catalog: str = "", properties: dict[str, str] | None = None
+    conf: tuple[str, ...],
+    catalog: str | Sequence[str] = "",
+    properties: dict[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Run a Spark session whose own output stays in a file, shown only when it did not start."""
+    """Run a Spark session whose own output stays in a file, shown only when it did not start.
+
+    Args:
+        conf: Spark's settings, KEY=VALUE.
+        catalog: the catalog to set up, or several.
+        properties: its properties, the same for each; None or empty: spark-defaults.conf sets them up.
+    """
     builder = _quiet.builder("iceberg-crypto")
     for key, value in pairs(conf).items():
         builder.config(key, value)
     if properties:
-        configure_spark(builder, catalog, options=properties)
+        for name in [catalog] if isinstance(catalog, str) else catalog:
+            configure_spark(builder, name, options=properties)
     else:
         prepare(builder)
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-") as folder:

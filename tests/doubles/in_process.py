@@ -70,12 +70,87 @@ def verify_json(**changes: Any) -> dict[str, Any]:
     return {**found, **changes}
 
 
+def evidence_json(**changes: Any) -> dict[str, Any]:
+    """The same with all that makes it evidence, and history, keys and a problem of each sort."""
+    path = "s3://b/w/t/data/<script>alert(1)</script>\u202egnp.\x1b[31m.parquet"
+    found = {"kind": "data", "path": path, "problem": "it is plaintext", "hint": "rewrite it"}
+    denied = {"kind": "statistics", "path": "s3://b/x.stats", "problem": "denied", "hint": None}
+    counts = [
+        {"kind": "data", "magic": "PARE", "encrypted": True, "files": 3, "bytes": 900_000},
+        {"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 100_000},
+        {"kind": "metadata file", "magic": "JSON", "encrypted": False, "files": 2, "bytes": 9_000},
+        {"kind": "statistics", "magic": None, "encrypted": False, "files": 1, "bytes": 0},
+    ]
+    key = {"key_id": "kek-1", "kind": "kek", "encrypted_by": "k1", "created_at": None}
+    history = [
+        {"snapshot_id": 2**62 + day, "timestamp": f"2026-01-0{day}T00:00:00Z", "files": day}
+        for day in range(1, 6)
+    ]
+    more = {
+        "schema_version": 1,
+        "ok": False,
+        "files": 7,
+        "counts": counts,
+        "problem_count": 1,
+        "unchecked_count": 1,
+        "problems": [
+            {**found, "unchecked": False, "code": "plaintext"},
+            {**denied, "unchecked": True, "code": "unreadable"},
+        ],
+        "depth": "deep",
+        "sample": 1.0,
+        "seed": 7,
+        "strays": True,
+        "table_uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": "s3://b/w/t",
+        "metadata_location": "s3://b/w/t/metadata/00002-x.metadata.json",
+        "metadata_sha256": "0a" * 32,
+        "current_snapshot_id": 2**62 + 5,
+        "snapshot_ids": [2**62 + day for day in range(5, 0, -1)],
+        "versions": {
+            "iceberg_crypto": "0.1.0",
+            "iceberg": "1.12.0",
+            "spark": "4.1.4",
+            "java": "17",
+        },
+        "started_at": "2026-02-01T00:00:00.123Z",
+        "ended_at": "2026-02-01T00:00:01Z",
+        "snapshot_history": [{**one, "bytes": 10_000 * one["files"]} for one in history],
+        "encryption_keys": [
+            {"key_id": "k1", "kind": "master", "encrypted_by": None, "kms_answers": True},
+            {**key, "age_days": 800, "snapshots": 5, "overdue": True, "problem": None},
+        ],
+    }
+    return verify_json(**{**more, **changes})
+
+
 def broken_json() -> dict[str, Any]:
     """What PythonApi tells of a table with a plaintext file that has an ugly name."""
     path = "file:/w/<script>alert(1)</script>[red]x.parquet"
     problem = {"kind": "data", "path": path, "problem": "is plaintext", "hint": "rewrite it"}
     count = {"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 10}
     return verify_json(ok=False, problem_count=1, problems=[problem], counts=[count], files=1)
+
+
+class SparkDouble:
+    """A session: its settings, and the namespaces that there are."""
+
+    def __init__(self, *namespaces: str, **settings: str) -> None:
+        self._namespaces, self._settings = namespaces, settings
+
+    @property
+    def conf(self) -> "SparkDouble":
+        return self
+
+    @property
+    def catalog(self) -> "SparkDouble":
+        return self
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self._settings.get(name.removeprefix("spark.sql.catalog."), default)
+
+    def databaseExists(self, name: str) -> bool:  # noqa: N802
+        return name in self._namespaces
 
 
 class VerifyResult:

@@ -8,22 +8,20 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles.in_process import broken_json, verify_json
+from doubles.in_process import SparkDouble, broken_json, verify_json
 from pyspark.errors import AnalysisException
 
-from pyspark_iceberg_crypto import FileInspection, KeyNotFoundError, VerifyReport, cli
-from pyspark_iceberg_crypto.cli import _shared, _tables
-
-INSPECTED = FileInspection("f", 10, "PAR1", "Parquet", False)
+from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
+from pyspark_iceberg_crypto.cli import _shared, _verify
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run the command; `answer` is what verify_table or inspect_file gives, or raises."""
+    """Run the command; `answer` is what verify_table gives, or raises."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
+    def session(*_: Any) -> Iterator[SparkDouble]:
+        yield SparkDouble()
 
     def invoke(*arguments: str, answer: Any = None, spark: Any = session) -> Result:
         def give(*_: Any, **__: Any) -> Any:
@@ -32,8 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return answer
 
         monkeypatch.setattr(_shared, "session", spark)
-        monkeypatch.setattr(_tables, "verify_table", give)
-        monkeypatch.setattr(_tables, "inspect_file", give)
+        monkeypatch.setattr(_verify, "verify_table", give)
         return CliRunner().invoke(cli.main, arguments)
 
     return invoke
@@ -41,10 +38,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 def test_help_names_the_commands(run: Callable[..., Result]) -> None:
     shown = run("--help").output
-    assert all(f"  {name} " in shown for name in ("demo", "doctor", "inspect", "kms", "verify"))
+    assert all(
+        f"  {name} " in shown
+        for name in ("demo", "doctor", "inspect", "keys", "kms", "report", "verify")
+    )
 
 
-@pytest.mark.parametrize("command", [(), ("verify",), ("inspect",), ("doctor",)])
+@pytest.mark.parametrize("command", [(), ("verify",), ("inspect",), ("keys",), ("doctor",)])
 def test_help_tells_the_exit_codes(run: Callable[..., Result], command: tuple[str, ...]) -> None:
     shown = " ".join(run(*command, "--help").output.split())
     assert "Exit code" in shown
@@ -72,14 +72,6 @@ def test_json_is_all_of_standard_output(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.db.t", "--output", "json", answer=report)
     assert json.loads(result.stdout)["problem_count"] == 1
     assert result.exit_code == 1
-
-
-def test_inspect(run: Callable[..., Result]) -> None:
-    result = run("inspect", "f", answer=INSPECTED)
-    assert result.exit_code == 1
-    assert "✗ not encrypted" in result.stdout
-    result = run("inspect", "f", "--output", "json", answer=INSPECTED)
-    assert json.loads(result.stdout)["magic"] == "PAR1"
 
 
 @pytest.mark.parametrize(
@@ -125,19 +117,19 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     seen: list[tuple[Any, ...]] = []
 
     @contextmanager
-    def session(*arguments: Any) -> Iterator[str]:
+    def session(*arguments: Any) -> Iterator[SparkDouble]:
         seen.append(arguments)
-        yield "spark"
+        yield SparkDouble()
 
     monkeypatch.setattr(_shared, "session", session)
-    monkeypatch.setattr(_tables, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
+    monkeypatch.setattr(_verify, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     tables = {
-        "prod.a.b.t": "prod",
-        "`prod`.`a.b`.t": "prod",
-        "db.t": "spark_catalog",
-        "`my.db`.t": "spark_catalog",
-        "spark_catalog.db.t": "spark_catalog",
+        "prod.a.b.t": ["prod"],
+        "`prod`.`a.b`.t": ["prod"],
+        "db.t": ["spark_catalog", "db"],
+        "`my.db`.t": ["spark_catalog"],
+        "spark_catalog.db.t": ["spark_catalog"],
     }
     for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [((), catalog, {"uri": "a=b"}) for catalog in tables.values()]
+    assert seen == [((), catalogs, {"uri": "a=b"}) for catalogs in tables.values()]

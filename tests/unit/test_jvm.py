@@ -11,7 +11,8 @@ from pyspark.errors.exceptions.captured import AnalysisException
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm, errors
-from pyspark_iceberg_crypto.verify import inspect_file, verify_table
+from pyspark_iceberg_crypto.inspection import inspect_file
+from pyspark_iceberg_crypto.verify import verify_table
 
 JAVA = "io.icebergcrypto."
 
@@ -49,10 +50,12 @@ def test_a_call_passes_the_session_and_the_arguments() -> None:
     assert _jvm.call(Session(jvm_with(api)), "inspectFile", "p") == ("a Java session", "p")
 
 
-@pytest.mark.parametrize("function", [inspect_file, verify_table])
-def test_no_session(function: Any) -> None:
+@pytest.mark.parametrize(
+    ("function", "argument"), [(inspect_file, "s3://bucket/file"), (verify_table, "lake.db.t")]
+)
+def test_no_session(function: Any, argument: str) -> None:
     with pytest.raises(errors.NoSessionError, match="this is None") as caught:
-        function(None, "lake.db.t")
+        function(None, argument)
     assert "configure_spark" in caught.value.hint
 
 

@@ -10,7 +10,6 @@ from doubles.in_process import VerifyResult, broken_json, verify_json
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     FileCount,
-    NotSupportedError,
     VerifyReport,
     _jvm,
     inspect_file,
@@ -40,15 +39,24 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
         assert report.counts[0] == FileCount("data", "PARE", True, 3, 123_456)
         assert report.files == ("spark", "a Java Dataset")
     report.close()
-    assert jvm["calls"] == [("verifyTable", "lake.db.t", False, True)]
+    ((method, table, options, progress),) = jvm["calls"]
+    assert (method, table, progress) == ("verifyTable", "lake.db.t", None)
+    assert json.loads(options) == {
+        "depth": "magic",
+        "all_snapshots": True,
+        "sample": 1.0,
+        "seed": 0,
+        "strays": False,
+        "resume": None,
+    }
     assert result.closed == 1
     with pytest.raises(ConfigurationError, match="no list of files"):
         _ = report.files
 
 
-def test_deep_comes_later() -> None:
-    with pytest.raises(NotSupportedError, match="later version"):
-        verify_table(None, "lake.db.t", deep=True)  # type: ignore[arg-type]
+def test_deep_and_another_depth() -> None:
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        verify_table(None, "lake.db.t", deep=True, depth="magic")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", "  ", None])
@@ -60,7 +68,7 @@ def test_a_table_without_a_name(name: Any) -> None:
 def test_a_good_report_as_text() -> None:
     shown = str(VerifyReport.of(verify_json()))
     assert "✓ all 4 files of lake.db.t are encrypted (master key 'k1')" in shown
-    assert "current snapshot, 131.3 KB, 0.4 s" in shown
+    assert "current snapshot, depth magic, 131.3 KB, 0.4 s" in shown
     assert "manifest" in shown and "AGS1" in shown and "123,456" in shown
     assert "\x1b" not in shown
 
@@ -95,7 +103,7 @@ def test_many_problems_are_cut_short() -> None:
     report = VerifyReport.of(
         verify_json(ok=False, problem_count=5000, problems=[dict(problem) for _ in range(1000)])
     )
-    assert "and 4980 more" in str(report)
+    assert "and 4,980 more" in str(report)
     assert report.problems[0].hint == ""
 
 
@@ -107,9 +115,9 @@ def test_a_report_in_a_notebook_is_the_same_as_in_a_terminal() -> None:
         verify_json(ok=False, problem_count=5000, problems=[hinted, *[problem] * 999])
     )
     shown = report._repr_html_()
-    assert shown.count("<li>") == shown.count("is plaintext") == 20
-    assert shown.count("hint: ") == shown.count("hint: rewrite it") == 1
-    assert "<p>and 4980 more; report.files has each file</p>" in shown
+    assert shown.count("<li><b>") == shown.count("is plaintext") == 20
+    assert shown.count("Hint: ") == shown.count("Hint: rewrite it") == 1
+    assert "<p>and 4,980 more; report.files has each file</p>" in shown
     few = VerifyReport.of(verify_json(ok=False, problem_count=1, problems=[hinted]))
     assert "more;" not in few._repr_html_()
     tags = Tags()
@@ -125,8 +133,11 @@ class Tags(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, _: object) -> None:
-        if tag != "br":
+        if tag not in ("br", "meta", "link"):
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: object) -> None:
+        """SVG's are closed at once."""
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -140,7 +151,7 @@ def test_a_report_in_a_notebook_escapes_what_comes_from_the_table() -> None:
     shown = VerifyReport.of(broken_json())._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-    assert "firebrick" in shown
+    assert 'class="verdict bad"' in shown
 
 
 def test_to_dict_is_ready_for_json() -> None:

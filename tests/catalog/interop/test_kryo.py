@@ -80,7 +80,7 @@ def test_verify(seen: dict[str, Any]) -> None:
     found = step(seen, "verified")
     assert found["False"]["ok"], found
     assert found["True"]["ok"], found
-    assert found["True"]["kinds"] == sorted([*KINDS, *STATISTICS])
+    assert found["True"]["kinds"] == sorted([*KINDS, *STATISTICS, "metadata file"])
     assert found["False"]["all_told"]
 
 
@@ -101,11 +101,14 @@ def test_a_read_that_fails_names_the_file(seen: dict[str, Any]) -> None:
 def test_verify_finds_a_forged_manifest(seen: dict[str, Any]) -> None:
     forged = step(seen, "forged_list")
     (problem,) = forged["found"]
-    assert problem.startswith("table lake.db.a its data and delete files cannot be listed: ")
-    assert forged["victim"] in problem
+    assert problem.startswith("manifest ")
+    assert f"{forged['victim']} what it lists cannot be read: " in problem
 
 
 def test_a_kms_that_fails_is_no_finding(seen: dict[str, Any]) -> None:
     failed = step(seen, "no_kms")
-    assert failed["type"] == "ConfigurationError"
-    assert "keystore" in failed["message"].lower()
+    assert not failed["ok"]
+    assert failed["problems"]
+    for problem in failed["problems"]:
+        assert (problem["kind"], problem["unchecked"]) == ("manifest list", True)
+        assert "keystore" in problem["problem"].lower()

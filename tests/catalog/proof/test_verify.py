@@ -1,5 +1,7 @@
 """verify_table and inspect_file on real tables, whole and tampered with."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from harness.files import MARKER
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import IcebergCryptoError, inspect_file, verify_table
+from pyspark_iceberg_crypto import inspect_file, verify_table
 
 pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
@@ -32,7 +34,11 @@ def test_an_encrypted_table_verifies(lake: Lake) -> None:
     assert MARKER not in str(report)
     everything = verify_table(lake.spark, table, all_snapshots=True)
     assert everything.ok
-    assert {Path(row.path).name for row in everything.files.collect()} == on_disk
+    reached = everything.files.collect()
+    assert {Path(row.path).name for row in reached if row.kind != "metadata file"} == on_disk
+    logged = [row for row in reached if row.kind == "metadata file"]
+    assert len(logged) == len(list((lake.folder / "t" / "metadata").rglob("*.metadata.json")))
+    assert all((row.magic, row.encrypted, row.problem) == ("JSON", False, None) for row in logged)
 
 
 def test_a_plaintext_table_does_not_verify(lake: Lake) -> None:
@@ -83,24 +89,32 @@ def test_a_missing_file_is_found(hadoop: Lake) -> None:
 
 
 @pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
-def test_a_file_that_the_storage_denies_is_no_finding(hadoop: Lake, kind: str) -> None:
-    """The check itself failed: an error that names the file, whatever else is wrong with the table."""
+def test_a_file_that_the_storage_denies_is_unchecked(hadoop: Lake, kind: str) -> None:
+    """It is no finding, and the table is not ok."""
     table = hadoop.create()
     hadoop.insert(table, [1])
     victim = one_file(hadoop.files(), kind)
-    assert hadoop.spark._jvm is not None
-    system = hadoop.spark._jvm.java.lang.System
-    system.setProperty("io.icebergcrypto.testing.denied", victim.name)
+    with denied(hadoop, victim):
+        report = verify_table(hadoop.spark, table)
+    assert not report.ok
+    (problem,) = report.problems
+    assert (problem.kind, problem.unchecked, problem.code) == (kind, True, "unreadable")
+    assert problem.path.endswith(victim.name)
+    assert "Permission denied" in problem.problem
+    assert "says nothing about the file" in problem.hint
+    assert verify_table(hadoop.spark, table).ok
+
+
+@contextmanager
+def denied(lake: Lake, file: Path) -> Iterator[None]:
+    """The storage denies reading a file meanwhile."""
+    assert lake.spark._jvm is not None
+    system = lake.spark._jvm.java.lang.System
+    system.setProperty("io.icebergcrypto.testing.denied", file.name)
     try:
-        with pytest.raises(IcebergCryptoError) as caught:
-            verify_table(hadoop.spark, table)
+        yield
     finally:
         system.clearProperty("io.icebergcrypto.testing.denied")
-    assert f"Table {table}: its " in caught.value.message
-    assert " could not be checked: " in caught.value.message
-    assert f"Permission denied: {victim}" in caught.value.message.replace("file:", "")
-    assert "says nothing about the table" in caught.value.hint
-    assert verify_table(hadoop.spark, table).ok
 
 
 def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:

@@ -12,7 +12,13 @@ public enum FileKind {
   MANIFEST,
   MANIFEST_LIST,
   STATISTICS,
-  PARTITION_STATISTICS;
+  PARTITION_STATISTICS,
+  /** A version of the table's metadata. Iceberg's format leaves it plaintext. */
+  METADATA_FILE,
+  /** A file below the table's location that no metadata reaches. */
+  STRAY,
+  /** A file of a folder that is looked at without a table. */
+  FILE;
 
   /** The name for people: {@code manifest list}. */
   public String label() {
@@ -64,6 +70,16 @@ public enum FileKind {
           "It holds column values, and was written by a client without encryption, or with"
               + " encryption.statistics=plaintext. Remove it from the table, and compute the"
               + " statistics anew with encryption.statistics=encrypt.";
+      case METADATA_FILE ->
+          "The files that only this version reached cannot be told. Restore it from a backup, or"
+              + " let newer commits push it out of the log (write.metadata.previous-versions-max).";
+      case STRAY ->
+          "A failed write, add_files, another table or somebody with access to the storage left it."
+              + " Find out which, then delete it: CALL <catalog>.system.remove_orphan_files finds"
+              + " it too.";
+      case FILE ->
+          "Without a table nobody can tell whether it should be encrypted. Find out whose it is,"
+              + " and verify that table.";
       default ->
           "Find out who wrote it (a client without encryption, add_files, or somebody with access"
               + " to the storage). Write its rows anew through this catalog, then expire the"

@@ -8,6 +8,7 @@ import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
@@ -28,6 +29,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.metrics.MetricsReporter;
 
 /**
@@ -105,31 +107,44 @@ record CatalogContext(
     return new EncryptedTableOperations(
         ops,
         new TableKeys(table, managers, this::kms),
-        authenticator(table, ops),
+        authenticator(table, ops, this::kms),
         settings,
         this::kms);
   }
 
-  private MetadataAuthenticator authenticator(String table, TableOperations ops) {
+  private MetadataAuthenticator authenticator(
+      String table, TableOperations ops, Supplier<? extends KeyManagementClient> client) {
     return authenticatesMetadata
         ? MetadataAuthenticator.of(
-            table, ops, behind.isHadoop(), this::kms, CatalogTrust.setOnLoad(delegate()))
+            table, ops, behind.isHadoop(), client, CatalogTrust.setOnLoad(delegate()))
         : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate()));
   }
 
   /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
   void checkMetadata(Table table) {
     if (table instanceof BaseTable base) {
-      TableMetadata metadata = base.operations().current();
-      allowedKeyIds().check(base.name(), metadata);
-      authenticator(base.name(), base.operations()).check(metadata);
+      checkMetadata(base, this::kms);
     }
+  }
+
+  /**
+   * The same, with keys from another client.
+   *
+   * @return whether the metadata is authenticated
+   */
+  MetadataAuthentication checkMetadata(
+      BaseTable table, Supplier<? extends KeyManagementClient> client) {
+    TableMetadata metadata = table.operations().current();
+    MetadataAuthenticator authenticator = authenticator(table.name(), table.operations(), client);
+    allowedKeyIds().check(table.name(), metadata);
+    authenticator.check(metadata);
+    return authenticator.status(metadata);
   }
 
   /** Checks the metadata of a file that is to become a table's, as that of a table. */
   void checkMetadata(TableIdentifier identifier, MetadataFile file) {
     allowedKeyIds().check(fullName(identifier), file.metadata());
-    authenticator(fullName(identifier), null).check(file);
+    authenticator(fullName(identifier), null, this::kms).check(file);
   }
 
   /**

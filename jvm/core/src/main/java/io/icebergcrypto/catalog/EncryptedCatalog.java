@@ -13,6 +13,7 @@ import io.icebergcrypto.cleanup.PurgedFiles;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
@@ -33,6 +34,7 @@ import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.LoadContext;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.metrics.MetricsReporter;
@@ -205,6 +207,53 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
       context.operations(base.operations(), base.name()).authenticate(metadataFile, sha256);
       delegate.invalidateTable(identifier);
     }
+  }
+
+  // ---- audits
+
+  /** The age in days from which on a KEK is overdue. */
+  public int kekMaxAgeDays() {
+    return context.settings().kekMaxAgeDays();
+  }
+
+  /** Whether each table is to be encrypted. */
+  public boolean requiresEncryption() {
+    return context.settings().encryptionRequired();
+  }
+
+  /**
+   * A table as the catalog behind has it: nothing is checked, and nothing is decrypted. It is for
+   * audits, which tell what they find of {@link #checkMetadata}.
+   *
+   * @throws NotSupportedException when it has no metadata of its own
+   */
+  public BaseTable unchecked(TableIdentifier identifier) {
+    String name = context.fullName(identifier);
+    Table table = HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
+    if (table instanceof BaseTable base) {
+      return base;
+    }
+
+    throw new NotSupportedException(
+            "it is not a table with metadata of its own",
+            "Give the table, without the name of a metadata table behind it.")
+        .inTable(name);
+  }
+
+  /**
+   * Checks a table's metadata as a load does.
+   *
+   * @param kms gives the keys
+   * @return whether the metadata is authenticated
+   * @throws IcebergCryptoException as a load does
+   */
+  public MetadataAuthentication checkMetadata(BaseTable table, KeyManagementClient kms) {
+    return context.checkMetadata(table, () -> kms);
+  }
+
+  /** The same with this catalog's own client, if a key is needed. */
+  public MetadataAuthentication checkMetadata(BaseTable table) {
+    return context.checkMetadata(table, context::kms);
   }
 
   // ---- tables

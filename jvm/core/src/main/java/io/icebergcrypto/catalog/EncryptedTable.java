@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
 import io.icebergcrypto.integrity.MetadataAuthentication;
+import java.util.Collection;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.BatchScan;
@@ -10,6 +11,7 @@ import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.TableScan;
 import org.apache.iceberg.Transaction;
+import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * A table of an encrypting catalog. A table without a key id behaves as the delegate's own, but for
@@ -29,10 +31,12 @@ public final class EncryptedTable extends BaseTable {
 
   /**
    * A table as an audit reads it: with the files that are plaintext, whatever the catalog allows.
+   *
+   * @param olderKeys keys of older metadata files, for the files that only these name
    */
-  public static BaseTable forAudit(BaseTable table) {
+  public static BaseTable forAudit(BaseTable table, Collection<EncryptedKey> olderKeys) {
     return table instanceof EncryptedTable encrypted
-        ? new EncryptedTable(encrypted.ops.forAudit(), encrypted.delegate)
+        ? new EncryptedTable(encrypted.ops.forAudit(olderKeys), encrypted.delegate)
         : table;
   }
 

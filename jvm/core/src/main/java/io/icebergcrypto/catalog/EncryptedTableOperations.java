@@ -14,11 +14,13 @@ import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import java.util.Collection;
 import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -61,7 +63,7 @@ final class EncryptedTableOperations implements TableOperations {
         delegate,
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
-        new TableStorage(settings, false),
+        new TableStorage(settings, null),
         authenticator,
         settings,
         new LoadedMetadata(delegate, keys.tableName()));
@@ -94,10 +96,11 @@ final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(current().properties()) != null;
   }
 
-  /** The same operations, for an audit: they read files without a key. */
-  EncryptedTableOperations forAudit() {
+  /** The same operations, for an audit: they read files without a key, and with older keys. */
+  EncryptedTableOperations forAudit(Collection<EncryptedKey> olderKeys) {
+    TableStorage forAudit = new TableStorage(settings, olderKeys);
     return new EncryptedTableOperations(
-        delegate, keys, steps, new TableStorage(settings, true), authenticator, settings, loaded);
+        delegate, keys, steps, forAudit, authenticator, settings, loaded);
   }
 
   @Override

@@ -5,16 +5,19 @@ import io.icebergcrypto.io.StatisticsFileIO;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
+import java.util.Collection;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.io.FileIO;
 
 /**
  * Makes the FileIO of a table.
  *
  * @param settings which files without a key may be read and written
- * @param forAudit whether an audit reads the table, which looks at the bytes of all files
+ * @param forAudit the keys of older metadata when an audit reads the table, which looks at the
+ *     bytes of all files; else null
  */
-record TableStorage(CatalogSettings settings, boolean forAudit) {
+record TableStorage(CatalogSettings settings, Collection<EncryptedKey> forAudit) {
   /**
    * Opens a table's storage.
    *
@@ -28,11 +31,13 @@ record TableStorage(CatalogSettings settings, boolean forAudit) {
     }
 
     FileIO storage = TableFileIO.storageBelow(plain);
+    if (forAudit != null) {
+      return TableFileIO.combine(storage, storage, manager.knowingToo(forAudit));
+    }
+
     FileIO guarded =
-        forAudit
-            ? storage
-            : StatisticsFileIO.guarded(
-                storage, manager, settings.plaintextFiles(), settings.statistics());
+        StatisticsFileIO.guarded(
+            storage, manager, settings.plaintextFiles(), settings.statistics());
     return TableFileIO.combine(storage, guarded, manager);
   }
 }

@@ -5,11 +5,13 @@ import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.time.Duration;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Snapshot;
@@ -30,7 +32,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * <p>All snapshots are at hand: Iceberg's {@link TableMetadata.Builder} has loaded those that a
  * REST catalog loads late.
  */
-final class CommittedKeys {
+public final class CommittedKeys {
   /**
    * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
    * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
@@ -109,7 +111,7 @@ final class CommittedKeys {
   static TableMetadata pruned(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
     CommittedKeys all = new CommittedKeys(metadata);
-    Set<String> needed = all.needed(metadata, manager, now);
+    Set<String> needed = all.needed(metadata, path -> manager.get().statisticsKey(path), now);
     if (needed.containsAll(all.keys.keySet())) {
       return metadata;
     }
@@ -121,15 +123,32 @@ final class CommittedKeys {
     return builder.build();
   }
 
+  /**
+   * The ids of the keys that nothing needs: those that the next commit removes.
+   *
+   * @param now the time in milliseconds since the epoch, which tells how old a KEK is
+   */
+  public static Set<String> unneeded(TableMetadata metadata, long now) {
+    CommittedKeys all = new CommittedKeys(metadata);
+    Map<String, EncryptedKey> statistics = new HashMap<>(); // the last one of a path counts
+    for (EncryptedKey key : all.keys.values()) {
+      statistics.put(TableEncryptionManager.statisticsPath(key), key);
+    }
+
+    Set<String> unneeded = new HashSet<>(all.keys.keySet());
+    unneeded.removeAll(all.needed(metadata, statistics::get, now));
+    return unneeded;
+  }
+
   private Set<String> needed(
-      TableMetadata metadata, Supplier<TableEncryptionManager> manager, long now) {
+      TableMetadata metadata, Function<String, EncryptedKey> statisticsKey, long now) {
     Set<String> needed = new HashSet<>();
     metadata.snapshots().stream().map(Snapshot::keyId).forEach(id -> need(id, needed));
     Set<String> statistics = StatisticsPaths.of(metadata);
     for (EncryptedKey key : keys.values()) {
       String path = TableEncryptionManager.statisticsPath(key);
       boolean listed = path != null && statistics.contains(path);
-      if (listed && !replaced(key, manager.get().statisticsKey(path)) || isOfAnother(key, path)) {
+      if (listed && !replaced(key, statisticsKey.apply(path)) || isOfAnother(key, path)) {
         need(key.keyId(), needed);
       }
     }

@@ -12,6 +12,8 @@ import org.apache.iceberg.CatalogUtil;
 
 /** What the properties of a catalog say. Values that are not understood are refused. */
 public final class CatalogSettings {
+  private static final String MOST_DAYS = "730"; // NIST SP 800-57, and Iceberg
+
   private final Map<String, String> properties;
   private final boolean encryptionRequired;
   private final AllowedKeyIds allowedKeyIds;
@@ -19,6 +21,7 @@ public final class CatalogSettings {
   private final boolean refusesPlaintextTables;
   private final boolean exposesKeyMetadata;
   private final StatisticsPolicy statistics;
+  private final int kekMaxAgeDays;
 
   /**
    * Reads the properties.
@@ -36,6 +39,7 @@ public final class CatalogSettings {
     this.plaintextFiles = choice(EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
     this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
     this.statistics = statisticsPolicy();
+    this.kekMaxAgeDays = daysOfAKek();
   }
 
   /** Whether every new table must have a key id. */
@@ -79,6 +83,11 @@ public final class CatalogSettings {
   /** What becomes of statistics files of encrypted tables. */
   public StatisticsPolicy statistics() {
     return statistics;
+  }
+
+  /** The age in days from which on a KEK is overdue. */
+  public int kekMaxAgeDays() {
+    return kekMaxAgeDays;
   }
 
   /** What the catalog behind is configured with. */
@@ -159,5 +168,18 @@ public final class CatalogSettings {
               String.format("Property %s is '%s'", EncryptionProperties.STATISTICS, value),
               "Use refuse (the default), encrypt or plaintext.");
     };
+  }
+
+  /** Iceberg uses no KEK that is older than 730 days, so a longer time would mean nothing. */
+  private int daysOfAKek() {
+    String value = properties.getOrDefault(EncryptionProperties.KEK_MAX_AGE_DAYS, MOST_DAYS).trim();
+    if (!value.matches("[1-9][0-9]{0,2}")
+        || Integer.parseInt(value) > Integer.parseInt(MOST_DAYS)) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is '%s'", EncryptionProperties.KEK_MAX_AGE_DAYS, value),
+          String.format("Use a number of days from 1 to %s (the default).", MOST_DAYS));
+    }
+
+    return Integer.parseInt(value);
   }
 }

@@ -24,7 +24,7 @@ public final class EncryptionProperties {
   public static final String KEY_ID = TableProperties.ENCRYPTION_TABLE_KEY;
 
   /** Table property: the length of DEKs and KEKs in bytes: 16 (default), 24 or 32. */
-  static final String DATA_KEY_LENGTH = TableProperties.ENCRYPTION_DEK_LENGTH;
+  public static final String DATA_KEY_LENGTH = TableProperties.ENCRYPTION_DEK_LENGTH;
 
   /** The table properties of encryption. */
   public static final List<String> OF_TABLES = List.of(KEY_ID, DATA_KEY_LENGTH);
@@ -58,6 +58,9 @@ public final class EncryptionProperties {
 
   /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
   public static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
+
+  /** Catalog property: the age in days from which on reports call a KEK overdue: 1 to 730. */
+  public static final String KEK_MAX_AGE_DAYS = "encryption.kek.max-age-days";
 
   /** Table property of this catalog's own making: the MAC that authenticates the metadata. */
   public static final String METADATA_MAC = "encryption.metadata-mac";

@@ -35,7 +35,8 @@ public final class PropertyNames {
           EncryptionProperties.PLAINTEXT_FILES,
           EncryptionProperties.PLAINTEXT_TABLES,
           EncryptionProperties.EXPOSE_KEY_METADATA,
-          EncryptionProperties.METADATA_AUTHENTICATION);
+          EncryptionProperties.METADATA_AUTHENTICATION,
+          EncryptionProperties.KEK_MAX_AGE_DAYS);
 
   private PropertyNames() {}
 

@@ -22,6 +22,11 @@ public record FileInspection(
    * aad_file_unique_length}. Lengths and sizes are in bytes.
    */
   public String toJson() {
+    return Json.of(toMap());
+  }
+
+  /** What {@link #toJson} has, by its names there. */
+  public Map<String, Object> toMap() {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("path", path);
     json.put("length", length);
@@ -40,6 +45,6 @@ public record FileInspection(
       json.put("aad_prefix_stored", pare.aadPrefixStored());
       json.put("aad_file_unique_length", pare.aadFileUniqueLength());
     }
-    return Json.of(json);
+    return json;
   }
 }

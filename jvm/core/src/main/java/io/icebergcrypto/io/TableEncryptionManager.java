@@ -234,6 +234,19 @@ public class TableEncryptionManager extends StandardEncryptionManager {
             tableName, GuardedInputFile.withoutGuard(encrypted), super::decrypt, openFile);
   }
 
+  /**
+   * A manager that also knows keys of older metadata, for an audit. This one does not learn them.
+   *
+   * @param older keys that the metadata in force may lack; those that this one knows are kept
+   */
+  public TableEncryptionManager knowingToo(Collection<EncryptedKey> older) {
+    Map<String, EncryptedKey> all = new HashMap<>();
+    older.forEach(key -> all.put(key.keyId(), copyOf(key)));
+    keys().forEach(key -> all.put(key.keyId(), key));
+    return new TableEncryptionManager(
+        tableName, List.copyOf(all.values()), tableKeyId, dataKeyLength, kms);
+  }
+
   /** All keys that this manager knows, those of uncommitted manifest lists included. */
   public List<EncryptedKey> keys() {
     lock.readLock().lock();

@@ -4,6 +4,7 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
@@ -64,6 +65,15 @@ public class TableFileIO implements FileIO {
   }
 
   /**
+   * The storage below one of these that lists whole folders: of the class that the catalog has.
+   *
+   * @return the FileIO itself when it is none of these
+   */
+  public static FileIO listed(FileIO io) {
+    return io instanceof WithPrefix tableIO ? tableIO.prefixes : io;
+  }
+
+  /**
    * Opens a manifest list.
    *
    * @throws TamperedException when the metadata has no key for it, or a wrong one
@@ -75,23 +85,43 @@ public class TableFileIO implements FileIO {
     }
 
     try {
-      return io.newDecryptingInputFile(list.location(), manager().decryptKeyMetadata(list));
+      return io.newDecryptingInputFile(list.location(), keyMetadata(list));
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
-      if (knows(list) && !isOfCipher(e)) {
-        throw e; // the storage's
-      }
-
-      throw new TamperedException(
-              String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
-              "The table's metadata is not what was committed: encryption-keys was edited or"
-                  + " exchanged, in the storage, by the catalog's server or by another client. No"
-                  + " row was returned. Restore the metadata from a backup or an object version, or"
-                  + " roll the table back to a snapshot that can be read.",
-              e)
-          .inTable(manager().tableName());
+      throw unreadable(list, e);
     }
+  }
+
+  /**
+   * The plaintext key metadata of a manifest list, or of a statistics file, whose entry in the
+   * metadata is alike. It is a secret.
+   *
+   * @throws TamperedException when the metadata has no key for it, or a wrong one
+   */
+  public ByteBuffer keyMetadata(ManifestListFile list) {
+    try {
+      return manager().decryptKeyMetadata(list);
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw unreadable(list, e);
+    }
+  }
+
+  private RuntimeException unreadable(ManifestListFile list, RuntimeException e) {
+    if (knows(list) && !isOfCipher(e)) {
+      return e; // the storage's
+    }
+
+    return new TamperedException(
+            String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
+            "The table's metadata is not what was committed: encryption-keys was edited or"
+                + " exchanged, in the storage, by the catalog's server or by another client. No"
+                + " row was returned. Restore the metadata from a backup or an object version, or"
+                + " roll the table back to a snapshot that can be read.",
+            e)
+        .inTable(manager().tableName());
   }
 
   private boolean knows(ManifestListFile list) {

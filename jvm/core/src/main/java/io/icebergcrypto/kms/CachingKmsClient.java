@@ -138,6 +138,26 @@ public final class CachingKmsClient
         });
   }
 
+  /**
+   * Unwraps past the cache, so that the KMS itself answers. The cache does not keep the key.
+   *
+   * @throws IcebergCryptoException the KMS's own typed error
+   */
+  public ByteBuffer unwrapPastCache(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return callUnwrap(wrappedKey, wrappingKeyId);
+  }
+
+  /**
+   * Proves that a master key wraps, past the cache, by one call with a random key that is not kept.
+   *
+   * @throws IcebergCryptoException the KMS's own typed error when it does not
+   */
+  public void tryWrap(String wrappingKeyId) {
+    byte[] probe = new byte[16];
+    new SecureRandom().nextBytes(probe);
+    callWrap(ByteBuffer.wrap(probe), wrappingKeyId);
+  }
+
   private void tryKey(String wrappingKeyId) {
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);

@@ -43,6 +43,11 @@ public final class MetadataFile {
     return location;
   }
 
+  /** Its length in bytes as it is stored. */
+  public long length() {
+    return bytes.length;
+  }
+
   /** The SHA-256 of the file as it is stored, in hex, as sha256sum prints it. */
   public String sha256() {
     try {

@@ -1,17 +1,33 @@
 package io.icebergcrypto.python;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.DocumentSignature;
+import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.inspect.KeyedInspection;
+import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import scala.Option;
 
@@ -36,23 +52,139 @@ public final class PythonApi {
    * @return {@link io.icebergcrypto.format.FileInspection#toJson()}
    */
   public static String inspectFile(SparkSession spark, String path) {
-    try (ResolvingFileIO io = new ResolvingFileIO()) {
-      io.setConf(spark.sessionState().newHadoopConf());
-      io.initialize(Map.of());
+    try (ResolvingFileIO io = fileIO(spark)) {
       return FileInspector.inspect(io.newInputFile(path)).toJson();
     }
   }
 
-  /** See {@link TableVerifier#verify(SparkSession, String, boolean)}. */
-  public static VerifyResult verifyTable(
-      SparkSession spark, String table, boolean deep, boolean allSnapshots) {
-    if (deep) {
-      throw new NotSupportedException(
-          "Verification of whole files (deep) is not in this version",
-          "Leave deep out: the first bytes of every file are checked.");
-    }
+  private static ResolvingFileIO fileIO(SparkSession spark) {
+    ResolvingFileIO io = new ResolvingFileIO();
+    io.setConf(spark.sessionState().newHadoopConf());
+    io.initialize(Map.of());
+    return io;
+  }
 
-    return in(spark, () -> TableVerifier.verify(spark, table, allSnapshots));
+  /**
+   * Checks every tag of a file that a table of a catalog of ours reaches.
+   *
+   * @param decryptTo see {@link KeyedInspection#check}
+   * @return what that gives, as JSON
+   */
+  public static String checkFileOfTable(
+      SparkSession spark, String path, String table, String decryptTo) {
+    return in(
+        spark,
+        () -> {
+          CatalogAndIdentifier found = find(spark, table);
+          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
+          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
+          return Json.of(KeyedInspection.ofTable(catalog, name, path).check(decryptTo));
+        });
+  }
+
+  /**
+   * Checks every tag of a file whose DEK is in a file or an environment variable, in hex.
+   *
+   * @param keyFile the file; null: keyEnv is given
+   * @param keyEnv the variable; null: keyFile is given
+   * @param aadPrefix the AAD prefix, in hex
+   * @param decryptTo see {@link KeyedInspection#check}
+   * @return what that gives, as JSON
+   */
+  public static String checkFile(
+      SparkSession spark,
+      String path,
+      String keyFile,
+      String keyEnv,
+      String aadPrefix,
+      String decryptTo) {
+    Map<String, String> given = new HashMap<>();
+    given.put("key_file", keyFile);
+    given.put("key_env", keyEnv);
+    SecretSource dek = SecretSource.required(new PropertyReader(given), "key_env", "key_file");
+    try (ResolvingFileIO io = fileIO(spark)) {
+      InputFile file = io.newInputFile(path);
+      return Json.of(KeyedInspection.withKey(file, dek.read(), aadPrefix).check(decryptTo));
+    }
+  }
+
+  /** What tells another thread how far a verification is: {@link Progress#json()}. */
+  public static Progress progress(SparkSession spark) {
+    return new Progress(spark.sparkContext());
+  }
+
+  /**
+   * See {@link TableVerifier#verify}.
+   *
+   * @param options as {@link VerifyOptions#ofJson} reads them
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyTable(
+      SparkSession spark, String table, String options, Progress progress) {
+    return in(
+        spark,
+        () ->
+            TableVerifier.verify(
+                spark,
+                table,
+                VerifyOptions.ofJson(options),
+                progress == null ? progress(spark) : progress));
+  }
+
+  /**
+   * See {@link CatalogTables#of(SparkSession, String)}.
+   *
+   * @return {@link CatalogTables.Listed} as JSON
+   */
+  public static String listTables(SparkSession spark, String catalogOrNamespace) {
+    return in(spark, () -> Json.of(CatalogTables.of(spark, catalogOrNamespace)));
+  }
+
+  /**
+   * See {@link FolderVerifier#verify}.
+   *
+   * @param progress one of {@link #progress}, or null
+   */
+  public static VerifyResult verifyFolder(SparkSession spark, String uri, Progress progress) {
+    return in(
+        spark,
+        () -> FolderVerifier.verify(spark, uri, progress == null ? progress(spark) : progress));
+  }
+
+  /**
+   * The keys of a table of a catalog of ours.
+   *
+   * @return {@link EncryptionKeys#toJson()}
+   */
+  public static String encryptionKeys(SparkSession spark, String table) {
+    return in(
+        spark,
+        () -> {
+          CatalogAndIdentifier found = find(spark, table);
+          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
+          return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
+        });
+  }
+
+  /**
+   * Examines tables, several at once.
+   *
+   * @param tables their full names, as a JSON list
+   * @return see {@link TablesExamined#json}
+   */
+  public static String examineTables(SparkSession spark, String tables) {
+    return in(spark, () -> TablesExamined.json(spark, tables));
+  }
+
+  private static CatalogAndIdentifier find(SparkSession spark, String table) {
+    try {
+      return Spark3Util.catalogAndIdentifier(spark, table);
+    } catch (ParseException e) {
+      throw new NotSupportedException(
+          String.format("Not the name of a table: %s", table),
+          "Give the name as in SQL, with its catalog: lake.db.t.",
+          e);
+    }
   }
 
   /**
@@ -75,6 +207,23 @@ public final class PythonApi {
         () -> {
           catalog(spark, catalog).kms().check(keyId);
           return keyId;
+        });
+  }
+
+  /** See {@link DocumentSignature#sign}; with the KMS of a catalog. */
+  public static String signReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    return in(spark, () -> DocumentSignature.sign(document, keyId, catalog(spark, catalog).kms()));
+  }
+
+  /** See {@link DocumentSignature#check}; with the KMS of a catalog. */
+  public static void checkReport(
+      SparkSession spark, String catalog, String keyId, String document) {
+    in(
+        spark,
+        () -> {
+          DocumentSignature.check(document, keyId, catalog(spark, catalog).kms());
+          return document;
         });
   }
 

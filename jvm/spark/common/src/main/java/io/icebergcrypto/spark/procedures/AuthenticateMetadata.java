@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
@@ -41,9 +42,9 @@ final class AuthenticateMetadata extends TableProcedure {
   }
 
   @Override
-  Object[] run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(TableIdentifier table, InternalRow input) {
     String sha256 = input.isNullAt(2) ? null : given(input, 2);
     encrypted.authenticateMetadata(table, given(input, 1), sha256);
-    return new Object[] {input.getUTF8String(0)};
+    return List.<Object[]>of(new Object[] {input.getUTF8String(0)});
   }
 }

@@ -88,6 +88,14 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       return new PurgeWithoutKey(catalog, encrypted);
     }
 
+    if (system && lower.equals(ListEncryptionKeys.NAME)) {
+      return new ListEncryptionKeys(catalog, encrypted);
+    }
+
+    if (system && lower.equals(VerifyEncryption.NAME)) {
+      return new VerifyEncryption(catalog);
+    }
+
     UnboundProcedure procedure = iceberg.apply(ident);
     return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.cleanup.PurgedFiles;
+import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
@@ -38,9 +39,10 @@ final class PurgeWithoutKey extends TableProcedure {
   }
 
   @Override
-  Object[] run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(TableIdentifier table, InternalRow input) {
     PurgedFiles purged = encrypted.purgeWithoutKey(table);
     String left = String.join(", ", purged.left());
-    return new Object[] {purged.files(), purged.bytes(), UTF8String.fromString(left)};
+    Object[] row = {purged.files(), purged.bytes(), UTF8String.fromString(left)};
+    return List.<Object[]>of(row);
   }
 }

@@ -19,7 +19,8 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A procedure of this project: its first argument is a table of its catalog, its result one row.
+ * A procedure of this project: its first argument is a table of its catalog, its result one row or
+ * more.
  */
 abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   private final String name;
@@ -36,9 +37,9 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
    * Runs the procedure.
    *
    * @param input the arguments, of which the first names the table
-   * @return the row's values
+   * @return the rows, each its values
    */
-  abstract Object[] run(TableIdentifier table, InternalRow input);
+  abstract List<Object[]> run(TableIdentifier table, InternalRow input);
 
   @Override
   public String name() {
@@ -103,15 +104,16 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
           String.format("CALL %s.system.%s(...) instead.", found.catalog().name(), name));
     }
 
-    Object[] row = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
+    List<Object[]> rows = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
     catalog.invalidateTable(found.identifier());
-    return List.<Scan>of(new Output(output, new GenericInternalRow(row))).iterator();
+    return scan(rows);
   }
 
-  private record Output(StructType readSchema, InternalRow row) implements LocalScan {
-    @Override
-    public InternalRow[] rows() {
-      return new InternalRow[] {row};
-    }
+  /** The rows as Spark takes them. */
+  final Iterator<Scan> scan(List<Object[]> rows) {
+    InternalRow[] all = rows.stream().map(GenericInternalRow::new).toArray(InternalRow[]::new);
+    return List.<Scan>of(new Output(output, all)).iterator();
   }
+
+  private record Output(StructType readSchema, InternalRow[] rows) implements LocalScan {}
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.spark.TaskKilledException;
 
 /**
  * Tells two kinds of failure apart: the check met bytes that are not what was written, which is a
@@ -40,6 +41,47 @@ final class FailedCheck {
     }
 
     return null;
+  }
+
+  /** What a failure to read a file, or its key, says about the file. */
+  static CheckedFile of(long length, RuntimeException failure) {
+    Throwable finding = finding(failure);
+    return new CheckedFile(
+        null, false, length, 0, reason(finding == null ? failure : finding), finding == null);
+  }
+
+  /**
+   * What was found about a file, and that what it lists cannot be read.
+   *
+   * @param found what was found about the file itself
+   */
+  static CheckedFile below(CheckedFile found, Throwable failure) {
+    Throwable finding = finding(failure);
+    return new CheckedFile(
+        found.magic(),
+        found.encrypted(),
+        found.length(),
+        found.bytesRead(),
+        found.problem() == null
+            ? "what it lists cannot be read: " + reason(finding == null ? failure : finding)
+            : found.problem() + "; what it lists was not checked",
+        found.problem() == null ? finding == null : found.unchecked());
+  }
+
+  /** Why, in one line and without the hint, which is for another situation. */
+  static String reason(Throwable failure) {
+    Throwable root = failure;
+    while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
+      root = root.getCause();
+    }
+
+    if (root instanceof TaskKilledException killed) {
+      throw killed;
+    } else if (root instanceof IcebergCryptoException known) {
+      return known.problem();
+    }
+
+    return root instanceof NotFoundException ? "it does not exist" : root.toString();
   }
 
   /**

@@ -202,7 +202,7 @@ public final class FileCheck {
     private static String unreadable(Throwable e) {
       return e instanceof IcebergCryptoException known
           ? known.problem()
-          : "it could not be read: " + e.getMessage();
+          : "it could not be read: " + FailedCheck.reason(e);
     }
 
     private static boolean exists(InputFile stored, boolean unknown) {

@@ -3,270 +3,314 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.spark.verify.scan.FileJobs;
+import io.icebergcrypto.spark.verify.scan.FileJobs.Size;
+import io.icebergcrypto.spark.verify.scan.Folders;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.RecordedFiles;
+import io.icebergcrypto.spark.verify.scan.Storage;
+import io.icebergcrypto.spark.verify.scan.TableLoader;
+import io.icebergcrypto.spark.verify.scan.TableTree;
+import io.icebergcrypto.spark.verify.scan.Tally;
+import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Iterator;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.function.Function;
-import java.util.function.Supplier;
+import java.util.Map;
+import java.util.Objects;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.MetadataTableType;
-import org.apache.iceberg.SerializableTable;
-import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.Table;
 import org.apache.iceberg.TableProperties;
-import org.apache.iceberg.exceptions.NotFoundException;
-import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.spark.Spark3Util;
-import org.apache.iceberg.spark.SparkTableUtil;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.functions;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.StorageLevel;
 
 /**
- * Proves that the files a table reaches are encrypted: a Spark job reads the first bytes of each.
- * The driver holds only the paths of manifest lists; manifests are read on the executors.
+ * Proves that the files a table reaches are encrypted: Spark jobs check each of them. The driver
+ * holds what table metadata holds, and sums; all below manifest lists is read on the executors.
  */
 public final class TableVerifier {
-  private static final StructType FILE =
-      new StructType()
-          .add("kind", DataTypes.StringType, false)
-          .add("path", DataTypes.StringType, false)
-          .add("format", DataTypes.StringType, false)
-          .add("length", DataTypes.LongType, false);
-  private static final StructType CHECKED =
-      FILE.add("magic", DataTypes.StringType)
-          .add("encrypted", DataTypes.BooleanType, false)
-          .add("problem", DataTypes.StringType);
+  private static final Column BELOW = functions.col("below");
+  private static final String PATH = "path";
+  private static final Column[] REACHED =
+      Arrays.stream(FileRow.REACHED.fieldNames()).map(functions::col).toArray(Column[]::new);
+
+  /** Where tables may write besides their location; the last two are names of earlier versions. */
+  private static final List<String> FOLDERS =
+      List.of(
+          TableProperties.WRITE_DATA_LOCATION,
+          TableProperties.WRITE_METADATA_LOCATION,
+          "write.object-storage.path",
+          "write.folder-storage.path");
 
   private final SparkSession spark;
   private final String name;
   private final BaseTable table;
-  private final boolean allSnapshots;
+  private final VerifyOptions options;
+  private final Progress progress;
+  private final FileJobs jobs;
+  private final MetadataFiles metadataFiles;
+  private final Broadcast<TableTree> tree;
+  private final RecordedFiles recorded;
+  private final List<ReachableFile> lists;
+  private final List<Dataset<Row>> cached = new ArrayList<>();
+  private final List<Dataset<Row>> checked = new ArrayList<>();
+  private final Map<String, Object> notes = new LinkedHashMap<>();
+  private final Tally tally = new Tally();
 
-  private TableVerifier(SparkSession spark, String name, BaseTable table, boolean allSnapshots) {
+  private TableVerifier(
+      SparkSession spark, String name, BaseTable loaded, VerifyOptions options, Progress progress) {
     this.spark = spark;
     this.name = name;
-    this.table = table;
-    this.allSnapshots = allSnapshots;
+    this.options = options;
+    this.progress = progress;
+    this.jobs = new FileJobs(spark);
+    BaseTable audited = EncryptedTable.forAudit(loaded, List.of());
+    this.metadataFiles =
+        options.allSnapshots()
+            ? MetadataFiles.ofLog(audited)
+            : MetadataFiles.ofCurrentSnapshot(audited);
+    this.table = EncryptedTable.forAudit(loaded, metadataFiles.olderKeys());
+    this.recorded =
+        options.resume() == null
+            ? null
+            : RecordedFiles.open(
+                spark, options.resume(), name, table, options.depth().label(), FileRow.CHECKED);
+    this.lists =
+        metadataFiles.named().stream().filter(f -> f.kind() == FileKind.MANIFEST_LIST).toList();
+    this.tree =
+        JavaSparkContext.fromSparkContext(spark.sparkContext())
+            .broadcast(new TableTree(table, lists));
   }
 
   /**
-   * Checks every file that a table reaches.
+   * Checks the files that a table reaches.
    *
    * @param tableName the table as in SQL: {@code lake.db.t}
-   * @param allSnapshots false: what the current snapshot reaches
+   * @param progress is told how far it is
    * @return the result, which keeps its DataFrame of files until it is closed
    * @throws NotSupportedException when it is not an Iceberg table
+   * @throws IcebergCryptoException when the check as a whole failed
    */
-  public static VerifyResult verify(SparkSession spark, String tableName, boolean allSnapshots) {
-    Table table;
+  public static VerifyResult verify(
+      SparkSession spark, String tableName, VerifyOptions options, Progress progress) {
+    Instant start = Instant.now();
+    BaseTable loaded = TableLoader.load(spark, tableName);
+    String before = spark.sparkContext().getLocalProperty("spark.job.description");
+    TableVerifier verifier = null;
     try {
-      table = Spark3Util.loadIcebergTable(spark, tableName);
-    } catch (NoSuchTableException | ParseException | ClassCastException e) {
-      throw new NotSupportedException(
-          String.format("There is no Iceberg table %s", tableName),
-          "Give the name as in SQL, with its catalog: lake.db.t.",
-          e);
-    }
-
-    if (!(table instanceof BaseTable base)) {
-      throw new NotSupportedException(
-          String.format("%s is not a table with files of its own", tableName),
-          "Give the table, without the name of a metadata table behind it.");
-    }
-
-    table.refresh();
-    BaseTable readable = EncryptedTable.forAudit(base);
-    return new TableVerifier(spark, tableName, readable, allSnapshots).verify();
-  }
-
-  private VerifyResult verify() {
-    long start = System.nanoTime();
-    Tally tally = new Tally();
-    String keyId = table.properties().get(TableProperties.ENCRYPTION_TABLE_KEY);
-    if (keyId == null && table.operations().current().encryptionKeys().isEmpty()) {
-      tally.add(
-          new VerifyResult.Problem(
-              "table",
-              name,
-              "it has no " + TableProperties.ENCRYPTION_TABLE_KEY + ": it is not encrypted",
-              "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                  + " ('encryption.key-id'='<master key id>') AS SELECT * FROM "
-                  + name
-                  + "."));
-    }
-
-    List<Dataset<Row>> levels = new ArrayList<>();
-    checkLevel("manifest lists", this::namedByMetadata, levels, tally);
-    checkLevel("manifests", this::manifests, levels, tally);
-    checkLevel("data and delete files", this::contentFiles, levels, tally);
-    if (levels.isEmpty()) {
-      levels.add(spark.createDataFrame(List.of(), CHECKED));
-    }
-
-    double seconds = (System.nanoTime() - start) / 1e9;
-    return new VerifyResult(describe(keyId), levels, tally, seconds);
-  }
-
-  private VerifyResult.Subject describe(String keyId) {
-    int snapshots = 0;
-    for (Snapshot ignored : table.snapshots()) {
-      snapshots++;
-    }
-
-    return new VerifyResult.Subject(
-        name,
-        keyId,
-        table.operations().current().formatVersion(),
-        EncryptedTable.metadataAuthentication(table),
-        allSnapshots,
-        allSnapshots ? snapshots : Math.min(snapshots, 1));
-  }
-
-  /**
-   * Adds a level of the tree, or the problem that it cannot be read: the level above may be forged.
-   *
-   * @throws IcebergCryptoException when the check itself failed
-   */
-  private void checkLevel(
-      String what, Supplier<Dataset<Row>> level, List<Dataset<Row>> levels, Tally tally) {
-    try {
-      Dataset<Row> files = check(distinct(level.get())).persist(StorageLevel.MEMORY_AND_DISK());
-      tally.merge(Tally.of(files));
-      levels.add(files);
+      verifier = new TableVerifier(spark, tableName, loaded, options, progress);
+      return verifier.verify(start);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
-      Throwable finding = FailedCheck.finding(e);
-      if (finding == null) {
-        throw FailedCheck.error(name, what, e);
+      if (verifier != null) {
+        verifier.release();
       }
 
-      tally.add(
-          new VerifyResult.Problem(
-              "table",
-              name,
-              "its " + what + " cannot be listed: " + finding.getMessage(),
-              "A manifest list or a manifest is damaged, forged or missing, or its key is not the"
-                  + " one that encrypted it."));
+      throw FailedCheck.error(tableName, "files", e);
+    } finally {
+      spark.sparkContext().setJobDescription(before);
     }
   }
 
-  /**
-   * Each file once, in as many parts as the cluster has cores: snapshots share manifests and files.
-   */
-  private Dataset<Row> distinct(Dataset<Row> files) {
-    int parts = spark.sparkContext().defaultParallelism();
-    return files.repartition(parts, functions.col("path")).dropDuplicates("path");
+  private VerifyResult verify(Instant start) {
+    if (!isEncrypted()) {
+      tally.add(Problem.notEncrypted(name, TableProperties.ENCRYPTION_TABLE_KEY));
+    }
+
+    addMetadataFiles();
+    Dataset<Row> manifests = jobs.distinct(below(named()));
+    Dataset<Row> reached = cache(jobs.distinct(below(manifests(manifests))));
+    files(reached);
+    if (options.strays()) {
+      strays(reached);
+    }
+
+    uncache(reached);
+    Map<String, Object> subject = Subject.of(name, table, options);
+    subject.putAll(notes);
+    return new VerifyResult(
+        subject,
+        start,
+        checked.stream().reduce(Dataset::union).orElseThrow(),
+        tally,
+        this::release);
   }
 
-  private Dataset<Row> namedByMetadata() {
-    List<Row> rows =
-        ReachableFile.namedByMetadata(table, allSnapshots).stream()
-            .map(f -> RowFactory.create(f.kind().label(), f.path(), f.format(), f.length()))
-            .toList();
-    return spark.createDataFrame(rows, FILE);
+  private boolean isEncrypted() {
+    return table.properties().containsKey(TableProperties.ENCRYPTION_TABLE_KEY)
+        || !table.operations().current().encryptionKeys().isEmpty();
   }
 
-  private Dataset<Row> manifests() {
-    return metadataTable(
-            allSnapshots ? MetadataTableType.ALL_MANIFESTS : MetadataTableType.MANIFESTS)
-        .select(
-            functions.lit(FileKind.MANIFEST.label()).as("kind"),
-            functions.col("path"),
-            functions.lit("avro").as("format"),
-            functions.col("length"));
+  /** Metadata files were read on the driver, to find what they name. */
+  private void addMetadataFiles() {
+    List<Row> rows = metadataFiles.versions().stream().map(TableVerifier::metadataFile).toList();
+    if (!rows.isEmpty()) {
+      add(spark.createDataFrame(rows, FileRow.CHECKED));
+    }
   }
 
-  private Dataset<Row> contentFiles() {
-    return metadataTable(allSnapshots ? MetadataTableType.ALL_FILES : MetadataTableType.FILES)
-        .selectExpr("content", "file_path", "file_format", "file_size_in_bytes")
-        .mapPartitions(
-            (MapPartitionsFunction<Row, Row>)
-                rows -> new MappedIterator<>(rows, TableVerifier::contentFile),
-            Encoders.row(FILE));
+  private static Row metadataFile(MetadataFiles.Version version) {
+    boolean unchecked = version.failure() != null && FailedCheck.finding(version.failure()) == null;
+    String magic = version.length() < 0 ? null : FileMagic.JSON.name();
+    ReachableFile file =
+        new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
+    return FileRow.checked(
+        FileRow.of(file, -1),
+        new CheckedFile(
+            magic,
+            false,
+            version.length(),
+            Math.max(version.length(), 0),
+            version.problem(),
+            unchecked));
   }
 
-  private static Row contentFile(Row row) {
-    String format = row.getString(2);
-    return RowFactory.create(
-        FileKind.ofContent(row.getInt(0), format).label(),
-        row.getString(1),
-        format,
-        row.getLong(3));
+  /** Manifest lists and statistics. */
+  private Dataset<Row> named() {
+    List<Row> rows = new ArrayList<>();
+    int list = 0;
+    for (ReachableFile file : metadataFiles.named()) {
+      rows.add(FileRow.of(file, file.kind() == FileKind.MANIFEST_LIST ? list++ : -1));
+    }
+
+    begin("manifest lists", new Size(rows.size(), 0));
+    CheckTasks tasks = tasks();
+    return check(spark.createDataFrame(rows, FileRow.REACHED), tasks::named);
   }
 
-  private Dataset<Row> metadataTable(MetadataTableType type) {
-    return SparkTableUtil.loadMetadataTable(spark, table, type);
+  private Dataset<Row> manifests(Dataset<Row> manifests) {
+    Dataset<Row> distinct = cache(manifests);
+    Size size = Size.of(distinct);
+    begin("manifests", size);
+    CheckTasks tasks = tasks();
+    Dataset<Row> found = check(jobs.parts(distinct, size, functions.col("list")), tasks::manifests);
+    uncache(distinct);
+    return found;
   }
 
-  private Dataset<Row> check(Dataset<Row> files) {
-    Broadcast<Table> shared =
+  /** Data and delete files, or a sample of them. */
+  private void files(Dataset<Row> reached) {
+    Size all = Size.of(reached);
+    Dataset<Row> files = sampled(reached);
+    Size size = options.sample() < 1 ? Size.of(files) : all;
+    notes.put("left_out_files", all.files() - size.files());
+    notes.put("left_out_bytes", all.bytes() - size.bytes());
+    if (recorded != null) {
+      Dataset<Row> before = cache(recorded.right().join(files.select(PATH), PATH, "left_semi"));
+      add(before);
+      files = files.join(before.select(PATH), PATH, "left_anti");
+      Size done = Size.of(before);
+      size = size.minus(done);
+      notes.put("resumed_files", done.files());
+    }
+
+    begin("data and delete files", size);
+    CheckTasks tasks = tasks();
+    Dataset<Row> divided =
+        options.depth() == Depth.MAGIC
+            ? jobs.spread(files, size)
+            : jobs.parts(files, size, functions.col("list"), functions.col("manifest"));
+    if (recorded == null) {
+      check(divided, tasks::files);
+    } else {
+      add(cache(recorded.add(mapped(divided, tasks::files))));
+    }
+  }
+
+  /** Files below the table's folders that no metadata reaches. */
+  private void strays(Dataset<Row> reached) {
+    begin("files that no metadata reaches", new Size(0, 0));
+    Broadcast<Storage> storage =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
-            .broadcast(SerializableTable.copyOf(table));
-    return files.mapPartitions(
-        (MapPartitionsFunction<Row, Row>)
-            rows -> new MappedIterator<>(rows, row -> check(row, shared.value().io())),
-        Encoders.row(CHECKED));
+            .broadcast(new Storage(TableFileIO.listed(table.io())));
+    StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, progress.counter());
+    Dataset<Row> known =
+        checked.stream()
+            .reduce(Dataset::union)
+            .orElseThrow()
+            .select(PATH)
+            .union(reached.select(PATH));
+    try (Folders folders = new Folders(spark, storage)) {
+      Dataset<Row> strays = Folders.without(folders.files(folders()), known);
+      Size size = Size.of(strays);
+      begin("files that no metadata reaches", size);
+      check(jobs.spread(strays, size), tasks::check);
+    }
   }
 
-  private static Row check(Row file, FileIO io) {
-    FileKind kind = FileKind.ofLabel(file.getString(0));
-    String magicName = null;
-    String problem;
-    boolean encrypted = false;
-    long length = file.getLong(3);
-    try {
-      InputFile stored = io.newInputFile(file.getString(1));
-      length = length < 0 ? stored.getLength() : length;
-      FileMagic magic = FileInspector.magic(stored);
-      magicName = magic.name();
-      encrypted = magic.encrypted();
-      problem = kind.problem(file.getString(2), magic);
-    } catch (NotFoundException e) {
-      problem = "it does not exist";
-    } catch (IcebergCryptoException e) {
-      if (FailedCheck.finding(e) == null) {
-        throw e;
-      }
-
-      problem = e.problem();
-    }
-
-    return RowFactory.create(
-        file.getString(0),
-        file.getString(1),
-        file.getString(2),
-        length,
-        magicName,
-        encrypted,
-        problem);
+  private List<String> folders() {
+    List<String> all = new ArrayList<>(List.of(table.location()));
+    FOLDERS.stream().map(table.properties()::get).filter(Objects::nonNull).forEach(all::add);
+    return Folders.outermost(all);
   }
 
-  /** Maps rows one by one, holding none. */
-  private record MappedIterator<T, R>(Iterator<T> from, Function<T, R> map) implements Iterator<R> {
-    @Override
-    public boolean hasNext() {
-      return from.hasNext();
+  /** The same files for the same seed, whatever else the table has. */
+  private Dataset<Row> sampled(Dataset<Row> files) {
+    if (options.sample() == 1) {
+      return files;
     }
 
-    @Override
-    public R next() {
-      return map.apply(from.next());
-    }
+    Column hash = functions.xxhash64(functions.col("path"), functions.lit(options.seed()));
+    Column share = functions.shiftrightunsigned(hash, 1).cast("double").divide(0x1p63);
+    return files.where(share.lt(options.sample()));
+  }
+
+  private CheckTasks tasks() {
+    return new CheckTasks(tree, options.depth(), progress.counter());
+  }
+
+  private void begin(String step, Size size) {
+    spark.sparkContext().setJobDescription("iceberg-crypto verifies " + name + ": " + step);
+    progress.begin(step, size.files(), size.bytes());
+  }
+
+  /** Runs a check, and adds up what it found. */
+  private Dataset<Row> check(Dataset<Row> files, MapPartitionsFunction<Row, Row> task) {
+    Dataset<Row> found = cache(mapped(files, task));
+    add(found.where(functions.not(BELOW)));
+    return found;
+  }
+
+  private static Dataset<Row> mapped(Dataset<Row> files, MapPartitionsFunction<Row, Row> task) {
+    return files.mapPartitions(task, Encoders.row(FileRow.CHECKED));
+  }
+
+  private void add(Dataset<Row> outcomes) {
+    tally.merge(Tally.of(outcomes));
+    checked.add(outcomes);
+  }
+
+  /** The files that were found below others. */
+  private static Dataset<Row> below(Dataset<Row> found) {
+    return found.where(BELOW).select(REACHED);
+  }
+
+  private Dataset<Row> cache(Dataset<Row> rows) {
+    cached.add(rows.persist(StorageLevel.MEMORY_AND_DISK()));
+    return rows;
+  }
+
+  private void uncache(Dataset<Row> rows) {
+    cached.remove(rows);
+    rows.unpersist();
+  }
+
+  private void release() {
+    cached.forEach(Dataset::unpersist);
+    cached.clear();
+    tree.destroy();
   }
 }

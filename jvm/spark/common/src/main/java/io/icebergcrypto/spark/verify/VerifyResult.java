@@ -1,87 +1,127 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.format.Json;
-import io.icebergcrypto.integrity.MetadataAuthentication;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Tally;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.IcebergBuild;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
-/** What a verification found. Holds the checked files as a cached DataFrame until it is closed. */
+/** What a verification found. Holds the checked files as cached DataFrames until it is closed. */
 public final class VerifyResult implements AutoCloseable {
-  /**
-   * What was verified.
-   *
-   * @param table the table's name
-   * @param keyId its master key, null when it is not encrypted
-   * @param formatVersion its Iceberg format version
-   * @param metadata whether its metadata is authenticated; without that the files that it names may
-   *     not be all, or those of another state
-   * @param allSnapshots whether files of older snapshots were checked too
-   * @param snapshots how many snapshots were looked at
-   */
-  record Subject(
-      String table,
-      String keyId,
-      int formatVersion,
-      MetadataAuthentication metadata,
-      boolean allSnapshots,
-      int snapshots) {}
+  /** The version of what {@link #json} gives. */
+  private static final int SCHEMA_VERSION = 1;
 
-  /**
-   * Something wrong.
-   *
-   * @param kind the kind of file, or {@code table}
-   * @param path the file, or the table's name
-   * @param problem what is wrong
-   * @param hint what to do
-   */
-  record Problem(String kind, String path, String problem, String hint) {}
-
-  private final Subject subject;
-  private final List<Dataset<Row>> levels;
+  private final Map<String, Object> subject;
+  private final Instant start;
+  private final Instant end = Instant.now();
   private final Dataset<Row> files;
   private final Tally tally;
-  private final double seconds;
+  private final Runnable release;
 
-  VerifyResult(Subject subject, List<Dataset<Row>> levels, Tally tally, double seconds) {
+  /**
+   * Takes what was found.
+   *
+   * @param subject what was verified, as JSON has it
+   * @param files the checked files, of {@link FileRow#CHECKED}
+   * @param release lets go of what is cached
+   */
+  VerifyResult(
+      Map<String, Object> subject,
+      Instant start,
+      Dataset<Row> files,
+      Tally tally,
+      Runnable release) {
     this.subject = subject;
-    this.levels = levels;
-    this.files = levels.stream().reduce(Dataset::union).orElseThrow();
+    this.start = start;
+    this.files = files;
     this.tally = tally;
-    this.seconds = seconds;
+    this.release = release;
   }
 
-  /** The checked files: kind, path, format, length, magic, encrypted, problem (null: none). */
+  /**
+   * The checked files: kind, path, format, length, magic, encrypted, problem (null: none),
+   * unchecked.
+   */
   public Dataset<Row> files() {
-    return files;
+    return files.select(
+        "kind", "path", "format", "length", "magic", "encrypted", "problem", "unchecked");
+  }
+
+  /** Whether all was checked, and nothing is wrong. */
+  public boolean ok() {
+    return tally.problemCount() == 0;
+  }
+
+  /** The sums for each kind and magic. */
+  public List<Tally.Count> counts() {
+    return tally.counts();
+  }
+
+  /** The first 1000 problems. */
+  public List<Problem> problems() {
+    return tally.problems();
+  }
+
+  /** How many problems there are, and how many files could not be checked. */
+  public String summary() {
+    return String.format(
+        "problems: %d, not checked: %d",
+        tally.problemCount() - tally.uncheckedCount(), tally.uncheckedCount());
+  }
+
+  /** How many files were checked. */
+  public long fileCount() {
+    return tally.files();
+  }
+
+  /** Their length together. */
+  public long byteCount() {
+    return tally.bytes();
   }
 
   /** All but the files, as one JSON object; lists the first 1000 problems. */
   public String json() {
     Map<String, Object> json = new LinkedHashMap<>();
-    json.put("table", subject.table());
-    json.put("key_id", subject.keyId());
-    json.put("format_version", subject.formatVersion());
-    json.put("metadata_authenticated", subject.metadata().authenticated());
-    json.put("metadata_authentication", subject.metadata().detail());
-    json.put("ok", tally.problemCount() == 0);
-    json.put("deep", false);
-    json.put("all_snapshots", subject.allSnapshots());
-    json.put("snapshots", subject.snapshots());
+    json.put("schema_version", SCHEMA_VERSION);
+    json.putAll(subject);
+    json.put("versions", versions());
+    json.put("started_at", time(start));
+    json.put("ended_at", time(end));
+    json.put("seconds", Duration.between(start, end).toMillis() / 1000.0);
+    json.put("ok", ok());
     json.put("files", tally.files());
     json.put("bytes", tally.bytes());
-    json.put("seconds", seconds);
     json.put("counts", tally.counts());
-    json.put("problem_count", tally.problemCount());
+    json.put("problem_count", tally.problemCount() - tally.uncheckedCount());
+    json.put("unchecked_count", tally.uncheckedCount());
     json.put("problems", tally.problems());
     return Json.of(json);
   }
 
-  /** Releases the cached DataFrame. */
+  private Map<String, String> versions() {
+    String ours = VerifyResult.class.getPackage().getImplementationVersion();
+    Map<String, String> versions = new LinkedHashMap<>();
+    versions.put("iceberg_crypto", ours == null ? "unknown" : ours);
+    versions.put("iceberg", IcebergBuild.version());
+    versions.put("spark", files.sparkSession().version());
+    versions.put("java", System.getProperty("java.version"));
+    return versions;
+  }
+
+  private static String time(Instant time) {
+    return time.truncatedTo(ChronoUnit.MILLIS).toString();
+  }
+
+  /** Releases the cached DataFrames. Calling it again does nothing. */
   @Override
   public void close() {
-    levels.forEach(Dataset::unpersist);
+    release.run();
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.encryption.AesGcmInputFile;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
@@ -63,6 +64,11 @@ public final class FileKey {
   /** The file's length in bytes as stored; null when the key metadata gives none. */
   public Long length() {
     return length;
+  }
+
+  /** An AES GCM stream, decrypted while it is read; its length is that of the storage. */
+  public InputFile decrypted(InputFile stored) {
+    return new AesGcmInputFile(stored, key, aadPrefix, stored.getLength());
   }
 
   byte[] key() {

@@ -1,4 +1,4 @@
-package io.icebergcrypto.spark.verify;
+package io.icebergcrypto.spark.verify.scan;
 
 import io.icebergcrypto.audit.FileKind;
 import java.util.ArrayList;
@@ -13,7 +13,7 @@ import org.apache.spark.sql.functions;
  * What checked files add up to: counts by kind, and the first problems. Spark SQL adds up, so no
  * object of this class is serialized: Java and Kryo do not agree on what they can.
  */
-final class Tally {
+public final class Tally {
   private static final int MAX_PROBLEMS = 1000;
 
   private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
@@ -24,25 +24,27 @@ final class Tally {
   }
 
   private final TreeMap<Group, long[]> groups = new TreeMap<>();
-  private final List<VerifyResult.Problem> problems = new ArrayList<>();
+  private final List<Problem> problems = new ArrayList<>();
   private long problemCount;
+  private long uncheckedCount;
 
   /** Adds up a DataFrame of checked files; reads it again when there are problems. */
-  static Tally of(Dataset<Row> checked) {
+  public static Tally of(Dataset<Row> checked) {
     Tally tally = new Tally();
     checked
         .groupBy("kind", "magic", "encrypted")
         .agg(
             functions.count("path"),
             functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
-            functions.count("problem"))
+            functions.count("problem"),
+            functions.count_if(functions.col("unchecked")))
         .collectAsList()
         .forEach(tally::addGroup);
     if (tally.problemCount > 0) {
       checked
-          .select("kind", "path", "problem")
+          .select("kind", "path", "problem", "unchecked")
           .where(functions.col("problem").isNotNull())
-          .orderBy("path")
+          .orderBy("unchecked", "path")
           .limit(MAX_PROBLEMS)
           .collectAsList()
           .forEach(tally::addProblem);
@@ -57,16 +59,20 @@ final class Tally {
         new Group(group.getString(0), magic, group.getBoolean(2)),
         new long[] {group.getLong(3), group.getLong(4)});
     this.problemCount += group.getLong(5);
+    this.uncheckedCount += group.getLong(6);
   }
 
   private void addProblem(Row file) {
-    String kind = file.getString(0);
     problems.add(
-        new VerifyResult.Problem(
-            kind, file.getString(1), file.getString(2), FileKind.ofLabel(kind).hint()));
+        Problem.of(
+            FileKind.ofLabel(file.getString(0)),
+            file.getString(1),
+            file.getString(2),
+            file.getBoolean(3)));
   }
 
-  void merge(Tally other) {
+  /** Adds what another one adds up. */
+  public void merge(Tally other) {
     other.groups.forEach(
         (group, sums) -> {
           long[] mine = groups.computeIfAbsent(group, ignored -> new long[2]);
@@ -75,45 +81,59 @@ final class Tally {
         });
     other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
     this.problemCount += other.problemCount;
+    this.uncheckedCount += other.uncheckedCount;
   }
 
-  void add(VerifyResult.Problem problem) {
+  /** Adds a problem that is of no file. */
+  public void add(Problem problem) {
     this.problemCount++;
+    this.uncheckedCount += problem.unchecked() ? 1 : 0;
     if (problems.size() < MAX_PROBLEMS) {
       problems.add(problem);
     }
   }
 
-  long problemCount() {
+  /** How many problems there are, with what could not be checked. */
+  public long problemCount() {
     return problemCount;
   }
 
-  /** The first problems: those of the whole table, which explain the others, and then by path. */
-  List<VerifyResult.Problem> problems() {
+  /** How many of them could not be checked. */
+  public long uncheckedCount() {
+    return uncheckedCount;
+  }
+
+  /**
+   * The first problems: those of the whole table, which explain the others, then findings, by path.
+   */
+  public List<Problem> problems() {
     return problems.stream()
         .sorted(
-            Comparator.comparing((VerifyResult.Problem problem) -> !problem.kind().equals("table"))
-                .thenComparing(VerifyResult.Problem::path))
+            Comparator.comparing((Problem problem) -> !problem.isOfTable())
+                .thenComparing(Problem::unchecked)
+                .thenComparing(Problem::path))
         .toList();
   }
 
-  long files() {
+  /** How many files were checked. */
+  public long files() {
     return groups.values().stream().mapToLong(sums -> sums[0]).sum();
   }
 
-  long bytes() {
+  /** Their length together, in bytes. */
+  public long bytes() {
     return groups.values().stream().mapToLong(sums -> sums[1]).sum();
   }
 
   /** The sums for each kind and magic. */
-  List<Count> counts() {
+  public List<Count> counts() {
     return groups.entrySet().stream()
         .map(entry -> Count.of(entry.getKey(), entry.getValue()))
         .toList();
   }
 
   /** The files of one kind that start alike; a null magic: they could not be read. */
-  record Count(String kind, String magic, boolean encrypted, long files, long bytes) {
+  public record Count(String kind, String magic, boolean encrypted, long files, long bytes) {
     private static Count of(Group group, long[] sums) {
       String magic = group.magic().isEmpty() ? null : group.magic();
       return new Count(group.kind(), magic, group.encrypted(), sums[0], sums[1]);

@@ -1,0 +1,147 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsCaller;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * A catalog's KMS as an audit of one table asks it: past the cache, which would answer for a KMS
+ * that is down, and once for each key. A master key for which there was no answer is left alone.
+ * The unwrapped KEKs are kept until it is closed, and then overwritten.
+ */
+final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping {
+  private static final long serialVersionUID = 1L;
+
+  private record Wrapped(String masterKeyId, ByteBuffer blob) {}
+
+  private final transient Supplier<CachingKmsClient> kms;
+  private final transient String tableName;
+  private final transient String tableUuid;
+  private final transient Map<Wrapped, byte[]> unwrapped = new HashMap<>();
+  private final transient Map<Wrapped, IcebergCryptoException> refused = new HashMap<>();
+  private final transient Map<String, IcebergCryptoException> silent = new HashMap<>();
+  private int calls;
+
+  /**
+   * Asks nothing yet.
+   *
+   * @param kms gives the client, or says that the catalog has none
+   */
+  AuditedKms(Supplier<CachingKmsClient> kms, String tableName, String tableUuid) {
+    this.kms = kms;
+    this.tableName = tableName;
+    this.tableUuid = tableUuid;
+  }
+
+  /** How many calls were made, those that an unavailable KMS was asked again not counted. */
+  int calls() {
+    return calls;
+  }
+
+  /** Why the KMS did not answer for a master key; null: it did, or was not asked. */
+  IcebergCryptoException silence(String masterKeyId) {
+    return silent.get(masterKeyId);
+  }
+
+  /** Whether it, or the way to it, has refused to unwrap a key. */
+  boolean hasRefused() {
+    return !refused.isEmpty();
+  }
+
+  @Override
+  public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    Wrapped key = new Wrapped(wrappingKeyId, ByteBuffer.wrap(KeyCache.copyOf(wrappedKey)));
+    if (refused.containsKey(key)) {
+      throw refused.get(key);
+    }
+
+    byte[] known = unwrapped.get(key);
+    if (known == null) {
+      try {
+        ByteBuffer answer =
+            ask(wrappingKeyId, client -> client.unwrapPastCache(wrappedKey, wrappingKeyId));
+        known = KeyCache.copyOf(answer);
+        unwrapped.put(key, known);
+      } catch (IcebergCryptoException e) {
+        refused.put(key, e);
+        throw e;
+      }
+    }
+
+    return ByteBuffer.wrap(known.clone());
+  }
+
+  /** Has a master key wrap a random key. */
+  void tryWrap(String masterKeyId) {
+    ask(
+        masterKeyId,
+        client -> {
+          client.tryWrap(masterKeyId);
+          return null;
+        });
+  }
+
+  @FunctionalInterface
+  private interface Call {
+    ByteBuffer to(CachingKmsClient client);
+  }
+
+  private ByteBuffer ask(String masterKeyId, Call call) {
+    if (silent.containsKey(masterKeyId)) {
+      throw silent.get(masterKeyId);
+    }
+
+    try {
+      CachingKmsClient client = kms.get();
+      this.calls++;
+      return KmsCaller.forTable(tableName, tableUuid, () -> call.to(client));
+    } catch (KmsUnavailableException
+        | LoginFailedException // once more could lock the account
+        | InvalidConfigurationException e) {
+      silent.put(masterKeyId, e);
+      throw e;
+    }
+  }
+
+  @Override
+  public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    throw new UnsupportedOperationException("An audit makes no keys");
+  }
+
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return kms.get().authenticatesWrapping(wrappingKeyId);
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    // the catalog's client was initialized with the catalog
+  }
+
+  /** Overwrites the keys. */
+  @Override
+  public void close() {
+    unwrapped.values().forEach(key -> Arrays.fill(key, (byte) 0));
+    unwrapped.clear();
+  }
+
+  @Override
+  public String toString() {
+    try {
+      return kms.get().toString();
+    } catch (IcebergCryptoException e) {
+      return "no KMS";
+    }
+  }
+}

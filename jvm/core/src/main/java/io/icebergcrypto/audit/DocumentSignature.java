@@ -1,0 +1,224 @@
+package io.icebergcrypto.audit;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.metadata.CanonicalJson;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.HexFormat;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.encryption.KeyManagementClient;
+
+/**
+ * The signature of a JSON document: its member {@code signature}. It is an HMAC-SHA-256 (RFC 2104)
+ * over the document's canonical form ({@link CanonicalJson#canonical}), all but the MAC itself, so
+ * that the time and the key's id are signed, too. Its key is random, used once, and stands in the
+ * signature, wrapped by the KMS.
+ *
+ * <p>It proves that the document is as somebody left it who could use the master key, to wrap or to
+ * unwrap. It is no public-key signature: whoever can check one can also make one.
+ */
+public final class DocumentSignature {
+  private static final String MEMBER = "signature";
+  private static final String ALGORITHM = "HMAC-SHA-256";
+  private static final String JAVA_ALGORITHM = "HmacSHA256";
+  private static final int KEY_LENGTH = 32; // RFC 2104, section 3: the hash's length
+
+  private DocumentSignature() {}
+
+  /**
+   * Signs a document.
+   *
+   * @param document a JSON object; a signature that it has is replaced
+   * @param keyId the master key
+   * @return the signature, as JSON
+   * @throws InvalidConfigurationException when others can wrap under that key, as under RSA
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error
+   */
+  public static String sign(String document, String keyId, KeyManagementClient kms) {
+    requireAuthenticatedWrapping(keyId, kms);
+    byte[] key = new byte[KEY_LENGTH];
+    new SecureRandom().nextBytes(key);
+    try {
+      ByteBuffer wrapped = KmsCaller.boundTo(KmsCaller.NO_TABLE, () -> wrap(key, keyId, kms));
+      JsonObject signature = new JsonObject();
+      signature.addProperty("algorithm", ALGORITHM);
+      signature.addProperty("key_id", keyId);
+      signature.addProperty("wrapped_key", Base64.getEncoder().encodeToString(bytes(wrapped)));
+      signature.addProperty("signed_at", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
+      byte[] mac = mac(parse(document), signature, key);
+      signature.addProperty("mac", HexFormat.of().formatHex(mac));
+      return CanonicalJson.canonical(signature);
+    } finally {
+      Arrays.fill(key, (byte) 0);
+    }
+  }
+
+  /**
+   * Checks that a document is as it was signed.
+   *
+   * @param keyId the master key that must have signed it; null: any that the KMS has
+   * @throws TamperedException when it is not: it, its signature or its wrapped key was changed, or
+   *     another master key signed it
+   * @throws InvalidConfigurationException when it has no signature, or one that proves nothing
+   *     because others can wrap under the master key
+   * @throws NotSupportedException when it is signed in a way that this version does not know
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error: nothing is known
+   */
+  public static void check(String document, String keyId, KeyManagementClient kms) {
+    JsonObject signed = parse(document);
+    if (!(signed.get(MEMBER) instanceof JsonObject signature)) {
+      throw new InvalidConfigurationException(
+          "It has no signature", "Only a report that was signed when it was made can be checked.");
+    }
+
+    if (!ALGORITHM.equals(text(signature, "algorithm"))) {
+      throw new NotSupportedException(
+          String.format("It is signed with '%s'", text(signature, "algorithm")),
+          "This version checks " + ALGORITHM + " only. Use the version that signed it.");
+    }
+
+    String signer = text(signature, "key_id");
+    if (keyId != null && !keyId.equals(signer)) {
+      throw changed(String.format("it is signed with master key '%s', not '%s'", signer, keyId));
+    }
+
+    requireAuthenticatedWrapping(signer, kms);
+    byte[] key = unwrap(signature, signer, kms);
+    try {
+      byte[] told = HexFormat.of().parseHex(text(signature, "mac"));
+      if (!MessageDigest.isEqual(told, mac(signed, signature, key))) {
+        throw changed("it is not what was signed");
+      }
+    } catch (IllegalArgumentException e) { // of HexFormat
+      throw changed("its signature is damaged");
+    } finally {
+      Arrays.fill(key, (byte) 0);
+    }
+  }
+
+  private static ByteBuffer wrap(byte[] key, String keyId, KeyManagementClient kms) {
+    return kms.wrapKey(ByteBuffer.wrap(key), keyId);
+  }
+
+  private static byte[] unwrap(JsonObject signature, String keyId, KeyManagementClient kms) {
+    byte[] wrapped;
+    try {
+      wrapped = Base64.getDecoder().decode(text(signature, "wrapped_key"));
+    } catch (IllegalArgumentException e) {
+      throw changed("its signature is damaged");
+    }
+
+    ByteBuffer unwrapped;
+    try {
+      unwrapped =
+          KmsCaller.boundTo(
+              KmsCaller.NO_TABLE, () -> kms.unwrapKey(ByteBuffer.wrap(wrapped), keyId));
+    } catch (TamperedException e) {
+      throw new BadWrappedKeyException(
+          "The report is not genuine, or this is another KMS: " + e.problem(),
+          "Check that the catalog has the KMS with which the report was signed. If it has,"
+              + " somebody changed the report: do not rely on it.",
+          e);
+    }
+
+    byte[] key = bytes(unwrapped);
+    if (unwrapped.hasArray()) {
+      Arrays.fill(unwrapped.array(), (byte) 0); // a copy
+    }
+
+    if (key.length != KEY_LENGTH) {
+      Arrays.fill(key, (byte) 0);
+      throw changed("the wrapped key in its signature was made for something else");
+    }
+
+    return key;
+  }
+
+  private static byte[] mac(JsonObject document, JsonObject signature, byte[] key) {
+    JsonObject signed = new JsonObject();
+    document.entrySet().forEach(member -> signed.add(member.getKey(), member.getValue()));
+    JsonObject withoutMac = new JsonObject();
+    signature.entrySet().stream()
+        .filter(member -> !member.getKey().equals("mac"))
+        .forEach(member -> withoutMac.add(member.getKey(), member.getValue()));
+    signed.add(MEMBER, withoutMac);
+    try {
+      Mac hmac = Mac.getInstance(JAVA_ALGORITHM);
+      hmac.init(new SecretKeySpec(key, JAVA_ALGORITHM));
+      hmac.update(
+          StandardCharsets.UTF_8
+              .newEncoder() // half of a surrogate pair is an error, not a question mark
+              .encode(CharBuffer.wrap(CanonicalJson.canonical(signed))));
+      return hmac.doFinal();
+    } catch (CharacterCodingException e) {
+      throw changed("it has text that is no Unicode");
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no " + JAVA_ALGORITHM, e);
+    }
+  }
+
+  private static JsonObject parse(String document) {
+    try {
+      return CanonicalJson.parse(document);
+    } catch (IllegalArgumentException e) {
+      throw changed(e.getMessage());
+    }
+  }
+
+  private static String text(JsonObject object, String name) {
+    JsonElement value = object.get(name);
+    if (value instanceof JsonPrimitive text && text.isString()) {
+      return text.getAsString();
+    }
+
+    throw changed("its signature is damaged: no " + name);
+  }
+
+  private static byte[] bytes(ByteBuffer buffer) {
+    byte[] copy = new byte[buffer.remaining()];
+    buffer.duplicate().get(copy);
+    return copy;
+  }
+
+  private static TamperedException changed(String why) {
+    return new TamperedException(
+        "The report is not genuine: " + why,
+        "Somebody changed it after it was signed, or it was not signed by whom it seems. Do not"
+            + " rely on it; verify the table again.");
+  }
+
+  private static void requireAuthenticatedWrapping(String keyId, KeyManagementClient kms) {
+    if (kms instanceof AuthenticatedWrapping client && client.authenticatesWrapping(keyId)) {
+      return;
+    }
+
+    throw new InvalidConfigurationException(
+        String.format(
+            "A signature with master key '%s' would prove nothing: %s does not tell who wrapped a"
+                + " key with it (as with RSA, whose public half wraps)",
+            keyId, kms),
+        String.format(
+            "Use a symmetric master key. For a KMS client of your own that only who may use the key"
+                + " can wrap with, set %s=true.",
+            KmsProperties.AUTHENTICATED_WRAPPING));
+  }
+}

@@ -1,0 +1,109 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Json;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.TableIdentifier;
+
+/**
+ * The keys of one table, as far as its metadata and its KMS tell: no manifest is read, and the KMS
+ * is asked once for each KEK, and for a master key only when no KEK of it could be unwrapped. The
+ * keys of data files, delete files and manifests are in the manifests, and so are not here.
+ *
+ * @param table the table's full name
+ * @param keyId its master key; null when somebody removed that from its properties
+ * @param dataKeyLength the table property of new keys, as it is written; null: Iceberg's 16
+ * @param kekMaxAgeDays the age in days from which on a KEK is overdue
+ * @param kms which KMS was asked
+ * @param kmsCalls how many keys it was asked for
+ * @param kmsProblem why it did not answer; null: it did
+ * @param keys master keys, KEKs and the entries of the metadata, in this order
+ */
+public record EncryptionKeys(
+    String table,
+    String keyId,
+    String dataKeyLength,
+    int kekMaxAgeDays,
+    String kms,
+    int kmsCalls,
+    String kmsProblem,
+    List<KeyEntry> keys) {
+
+  /**
+   * Lists the keys of a table.
+   *
+   * @throws NotSupportedException when it is not encrypted
+   * @throws TamperedException when its metadata is refused: what it lists may be anybody's
+   */
+  public static EncryptionKeys of(EncryptedCatalog catalog, TableIdentifier identifier) {
+    BaseTable table = catalog.unchecked(identifier);
+    TableMetadata metadata = table.operations().current();
+    if (!EncryptionProperties.wasEncrypted(metadata)) {
+      throw new NotSupportedException(
+              String.format(
+                  "it has no %s: it is not encrypted, and has no keys",
+                  EncryptionProperties.KEY_ID),
+              "Verify it to see its files; an encrypted copy is made by CREATE TABLE <new> USING"
+                  + " iceberg TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT.")
+          .inTable(table.name());
+    }
+
+    AuditedKms kms = new AuditedKms(catalog::kms, table.name(), metadata.uuid());
+    try {
+      KeyAudit audit = new KeyAudit(table, kms, catalog.kekMaxAgeDays());
+      List<KeyEntry> keys = audit.keys(metadataProblem(catalog, table, kms));
+      return new EncryptionKeys(
+          table.name(),
+          EncryptionProperties.keyId(metadata.properties()),
+          metadata.properties().get(TableProperties.ENCRYPTION_DEK_LENGTH),
+          catalog.kekMaxAgeDays(),
+          kms.toString(),
+          kms.calls(),
+          audit.silence(),
+          keys);
+    } finally {
+      kms.close();
+    }
+  }
+
+  /** Why a load would refuse the table for another reason than tampering, or null. */
+  private static String metadataProblem(EncryptedCatalog catalog, BaseTable table, AuditedKms kms) {
+    try {
+      catalog.checkMetadata(table, kms);
+      return null;
+    } catch (IcebergCryptoException e) {
+      if (kms.hasRefused()) {
+        return null; // the row of the KEK says so
+      }
+
+      if (e instanceof TamperedException) {
+        throw e;
+      }
+
+      return e.problem();
+    }
+  }
+
+  /** As one JSON object, with the keys as rows, each {@link KeyEntry#toMap}. */
+  public String toJson() {
+    Map<String, Object> json = new LinkedHashMap<>();
+    json.put("table", table);
+    json.put("key_id", keyId);
+    json.put("data_key_length", dataKeyLength);
+    json.put("kek_max_age_days", kekMaxAgeDays);
+    json.put("kms", kms);
+    json.put("kms_calls", kmsCalls);
+    json.put("kms_problem", kmsProblem);
+    json.put("rows", keys.stream().map(KeyEntry::toMap).toList());
+    return Json.of(json);
+  }
+}

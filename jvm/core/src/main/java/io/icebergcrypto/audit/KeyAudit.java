@@ -1,0 +1,338 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.audit.KeyEntry.Kind;
+import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
+import org.apache.iceberg.io.InputFile;
+
+/** Looks at each key of one table's metadata, which may be hostile, and has the KMS unwrap KEKs. */
+final class KeyAudit {
+  private static final InputFile NO_FILE = new InMemoryInputFile(new byte[0]);
+
+  private final BaseTable table;
+  private final TableMetadata metadata;
+  private final AuditedKms kms;
+  private final int maxAgeDays;
+  private final Instant now = Instant.now();
+  private final Map<String, EncryptedKey> entries = new LinkedHashMap<>();
+  private final Map<String, Integer> uses = new HashMap<>();
+  private final Map<String, Long> snapshotOf = new HashMap<>();
+  private final Set<String> masters = new LinkedHashSet<>();
+  private final Set<String> dead;
+  private int snapshotsWithoutKey;
+
+  KeyAudit(BaseTable table, AuditedKms kms, int maxAgeDays) {
+    this.table = table;
+    this.metadata = table.operations().current();
+    this.kms = kms;
+    this.maxAgeDays = maxAgeDays;
+    metadata.encryptionKeys().forEach(key -> entries.put(key.keyId(), key));
+    this.dead = CommittedKeys.unneeded(metadata, now.toEpochMilli());
+    for (Snapshot snapshot : metadata.snapshots()) {
+      use(snapshot);
+    }
+
+    masters.add(EncryptionProperties.keyId(metadata.properties()));
+    entries.values().stream().filter(this::isKek).forEach(k -> masters.add(k.encryptedById()));
+    masters.remove(null);
+  }
+
+  private void use(Snapshot snapshot) {
+    String id = snapshot.keyId();
+    if (id == null) {
+      this.snapshotsWithoutKey++;
+      return;
+    }
+
+    snapshotOf.put(id, snapshot.snapshotId());
+    Set<String> seen = new HashSet<>(); // a key that encrypts itself would have no end
+    while (id != null && seen.add(id)) {
+      uses.merge(id, 1, Integer::sum);
+      EncryptedKey key = entries.get(id);
+      id = key == null ? null : key.encryptedById();
+    }
+  }
+
+  private boolean isKek(EncryptedKey key) {
+    return !entries.containsKey(key.encryptedById());
+  }
+
+  /** Why the KMS did not answer for one of the master keys, or null. */
+  String silence() {
+    return masters.stream()
+        .map(kms::silence)
+        .filter(Objects::nonNull)
+        .map(IcebergCryptoException::problem)
+        .findFirst()
+        .orElse(null);
+  }
+
+  /**
+   * The keys.
+   *
+   * @param metadataProblem why the catalog would refuse the table, or null
+   */
+  List<KeyEntry> keys(String metadataProblem) {
+    List<KeyEntry> keks =
+        entries.values().stream()
+            .filter(this::isKek)
+            .map(this::kek)
+            .sorted(Comparator.comparing(KeyEntry::kind).thenComparing(KeyAudit::newestFirst))
+            .toList();
+    Map<String, KeyEntry> byId = new HashMap<>();
+    keks.forEach(kek -> byId.put(kek.keyId(), kek));
+    TableEncryptionManager manager = manager();
+    List<KeyEntry> others =
+        entries.values().stream()
+            .filter(key -> !isKek(key))
+            .map(key -> fileKey(key, byId.get(key.encryptedById()), manager))
+            .toList();
+
+    List<KeyEntry> all = new ArrayList<>();
+    for (String master : masters) {
+      all.add(master(master, keks, all.isEmpty() ? metadataProblem : null));
+    }
+
+    all.addAll(keks);
+    all.addAll(missing());
+    all.addAll(others);
+    all.sort(Comparator.comparing(KeyEntry::kind));
+    return all;
+  }
+
+  private static int newestFirst(KeyEntry a, KeyEntry b) {
+    return Comparator.comparing(
+            KeyEntry::createdAt, Comparator.nullsLast(Comparator.<Instant>reverseOrder()))
+        .compare(a, b);
+  }
+
+  /** It decrypts the entries of files with what the KMS unwrapped; null without a master key. */
+  private TableEncryptionManager manager() {
+    return masters.isEmpty()
+        ? null
+        : new TableEncryptionManager(
+            table.name(), metadata.encryptionKeys(), masters.iterator().next(), 16, kms);
+  }
+
+  private KeyEntry master(String id, List<KeyEntry> keks, String metadataProblem) {
+    List<KeyEntry> own =
+        keks.stream().filter(k -> k.kmsAnswers() != null && id.equals(k.encryptedBy())).toList();
+    String refusal = null;
+    boolean answers = own.stream().anyMatch(KeyEntry::kmsAnswers);
+    if (!answers) { // it is gone, or its KEKs are not its own, or there are none
+      refusal = refusal(() -> kms.tryWrap(id));
+      answers = refusal == null;
+    }
+
+    boolean first = id.equals(masters.iterator().next());
+    return new KeyEntry(
+        id,
+        Kind.MASTER,
+        null,
+        null,
+        own.stream().mapToInt(KeyEntry::snapshots).sum(),
+        null,
+        null,
+        null,
+        false,
+        answers,
+        authenticated(id),
+        joined(refusal, metadataProblem, first ? tableProblem(id) : null));
+  }
+
+  /** What is wrong with the table as a whole. */
+  private String tableProblem(String masterKeyId) {
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    String gone =
+        keyId != null
+            ? null
+            : String.format(
+                "the table's %s is gone, and its KEKs were wrapped by '%s': the next write would"
+                    + " be plaintext",
+                EncryptionProperties.KEY_ID, masterKeyId);
+    String empty =
+        entries.isEmpty()
+            ? "the table has no KEK: a client without encryption made it, and writes plaintext"
+            : null;
+    String plain =
+        snapshotsWithoutKey == 0
+            ? null
+            : String.format(
+                "%d of %d snapshots have no key: their manifest lists are plaintext",
+                snapshotsWithoutKey, metadata.snapshots().size());
+    return joined(gone, empty, plain, lengthProblem());
+  }
+
+  private String lengthProblem() {
+    try {
+      EncryptionProperties.dataKeyLength(table.name(), metadata.properties());
+      return null;
+    } catch (InvalidConfigurationException e) {
+      return e.problem();
+    }
+  }
+
+  private KeyEntry kek(EncryptedKey key) {
+    String masterId = key.encryptedById();
+    boolean isDead = dead.contains(key.keyId());
+    int[] length = {0};
+    String refusal = null;
+    if (masterId == null || key.encryptedKeyMetadata() == null) {
+      refusal = "it names no master key, or has no bytes: somebody edited the metadata";
+    } else if (!isDead) {
+      refusal =
+          refusal(
+              () -> {
+                ByteBuffer bytes = kms.unwrapKey(key.encryptedKeyMetadata(), masterId);
+                length[0] = bytes.remaining();
+              });
+    }
+
+    boolean unwrapped = length[0] > 0;
+    if (unwrapped && length[0] != 16 && length[0] != 24 && length[0] != 32) {
+      refusal = String.format("it has %d bytes, which is no AES key", length[0]);
+    }
+
+    long made = Kek.madeAt(key);
+    Instant createdAt = made <= 0 ? null : Instant.ofEpochMilli(made);
+    Duration age = createdAt == null ? null : Duration.between(createdAt, now);
+    return new KeyEntry(
+        key.keyId(),
+        isDead ? Kind.DEAD : Kind.KEK,
+        masterId,
+        null,
+        uses.getOrDefault(key.keyId(), 0),
+        unwrapped ? length[0] : null,
+        createdAt,
+        age,
+        !isDead && age != null && age.compareTo(Duration.ofDays(maxAgeDays)) > 0,
+        isDead ? null : unwrapped,
+        masterId == null ? null : authenticated(masterId),
+        joined(refusal, isDead ? null : timeProblem(age)));
+  }
+
+  private static String timeProblem(Duration age) {
+    if (age == null) {
+      return "it does not say when it was made, so nobody can tell when it is overdue";
+    }
+
+    return age.compareTo(Duration.ofDays(-1)) < 0
+        ? "its time is in the future: a clock was wrong, or somebody edited the metadata"
+        : null;
+  }
+
+  /** The entry of a manifest list or of a statistics file, or one of another program. */
+  private KeyEntry fileKey(EncryptedKey key, KeyEntry kek, TableEncryptionManager manager) {
+    String path = TableEncryptionManager.statisticsPath(key);
+    Long snapshot = snapshotOf.get(key.keyId());
+    Kind kind =
+        dead.contains(key.keyId())
+            ? Kind.DEAD
+            : snapshot != null ? Kind.MANIFEST_LIST : path != null ? Kind.STATISTICS : Kind.OTHER;
+    Integer length = null;
+    String problem = null;
+    boolean readable = kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.length() != null;
+    if (readable && (kind == Kind.MANIFEST_LIST || kind == Kind.STATISTICS)) {
+      try {
+        length = length(key, manager);
+      } catch (RuntimeException e) { // Iceberg's own, of any type, for hostile bytes
+        problem =
+            String.format(
+                "it does not decrypt with KEK %s: one of them was changed", key.encryptedById());
+      }
+    }
+
+    return new KeyEntry(
+        key.keyId(),
+        kind,
+        key.encryptedById(),
+        snapshot != null ? "snapshot " + snapshot : path,
+        uses.getOrDefault(key.keyId(), 0),
+        length,
+        null,
+        null,
+        false,
+        null,
+        null,
+        problem);
+  }
+
+  private static int length(EncryptedKey key, TableEncryptionManager manager) {
+    ByteBuffer keyMetadata =
+        EncryptionUtil.decryptManifestListKeyMetadata(new KeyOfList("", key.keyId()), manager);
+    return manager
+        .decrypt(EncryptedFiles.encryptedInput(NO_FILE, keyMetadata))
+        .keyMetadata()
+        .encryptionKey()
+        .remaining();
+  }
+
+  /** The keys that snapshots name and the metadata does not have. */
+  private List<KeyEntry> missing() {
+    return snapshotOf.entrySet().stream()
+        .filter(key -> !entries.containsKey(key.getKey()))
+        .map(
+            key ->
+                new KeyEntry(
+                    key.getKey(),
+                    Kind.MANIFEST_LIST,
+                    null,
+                    "snapshot " + key.getValue(),
+                    uses.get(key.getKey()),
+                    null,
+                    null,
+                    null,
+                    false,
+                    null,
+                    null,
+                    "it is not in the metadata: its snapshots cannot be read"))
+        .toList();
+  }
+
+  private Boolean authenticated(String masterId) {
+    try {
+      return kms.authenticatesWrapping(masterId);
+    } catch (IcebergCryptoException e) {
+      return null; // no KMS is configured, or it does not take such an id
+    }
+  }
+
+  private static String refusal(Runnable call) {
+    try {
+      call.run();
+      return null;
+    } catch (IcebergCryptoException e) {
+      return e.problem();
+    }
+  }
+
+  private static String joined(String... problems) {
+    List<String> all = Stream.of(problems).filter(Objects::nonNull).distinct().toList();
+    return all.isEmpty() ? null : String.join("; ", all);
+  }
+}

@@ -1,0 +1,171 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.MetadataFile;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.PartitionStatisticsFile;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.StatisticsFile;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.FileIO;
+
+/**
+ * What the metadata files of a table name: manifest lists and statistics. There are about as many
+ * as snapshots; what lies below is left to an engine.
+ */
+public final class MetadataFiles {
+  /**
+   * One of the metadata files.
+   *
+   * @param path its location
+   * @param length its length in bytes; -1 when it could not be read
+   * @param problem why it could not be read, null when it could
+   * @param failure what was thrown, when that says nothing about the file; else null
+   */
+  public record Version(String path, long length, String problem, Exception failure) {}
+
+  private final List<Version> versions = new ArrayList<>();
+  private final Map<String, ReachableFile> named = new LinkedHashMap<>();
+  private final Map<String, EncryptedKey> olderKeys = new HashMap<>();
+
+  private MetadataFiles() {}
+
+  /** What the current snapshot has. No metadata file is read. */
+  public static MetadataFiles ofCurrentSnapshot(BaseTable table) {
+    MetadataFiles files = new MetadataFiles();
+    TableMetadata metadata = table.operations().current();
+    Snapshot current = metadata.currentSnapshot();
+    files.add(metadata, current == null ? List.of() : List.of(current), false);
+    return files;
+  }
+
+  /**
+   * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
+   * branches, of tags, staged ones and, as long as their files are there, expired ones.
+   */
+  public static MetadataFiles ofLog(BaseTable table) {
+    MetadataFiles files = new MetadataFiles();
+    TableMetadata metadata = table.operations().current();
+    List<Snapshot> newestFirst = new ArrayList<>(metadata.snapshots());
+    newestFirst.sort((a, b) -> Long.compare(b.sequenceNumber(), a.sequenceNumber()));
+    files.add(metadata, newestFirst, false);
+    FileIO io = table.io();
+    if (metadata.metadataFileLocation() != null) {
+      files.read(io, metadata.metadataFileLocation());
+    }
+
+    for (TableMetadata.MetadataLogEntry entry : metadata.previousFiles()) {
+      if (!entry.file().equals(metadata.metadataFileLocation())) {
+        TableMetadata older = files.read(io, entry.file());
+        if (older != null) {
+          files.add(older, older.snapshots(), true);
+          older.encryptionKeys().forEach(key -> files.olderKeys.put(key.keyId(), key));
+        }
+      }
+    }
+
+    return files;
+  }
+
+  /** The metadata files that were read: the one in force and those of its log. */
+  public List<Version> versions() {
+    return versions;
+  }
+
+  /** Manifest lists, those of newer snapshots first, and statistics; each path once. */
+  public Collection<ReachableFile> named() {
+    return named.values();
+  }
+
+  /** Key entries of older metadata files. */
+  public Collection<EncryptedKey> olderKeys() {
+    return olderKeys.values();
+  }
+
+  /** Reads a metadata file, or notes why it cannot be read. */
+  private TableMetadata read(FileIO io, String path) {
+    MetadataFile file;
+    try {
+      file = MetadataFile.read(io, path);
+    } catch (NotFoundException e) {
+      versions.add(new Version(path, -1, "it does not exist", null));
+      return null;
+    } catch (RuntimeException e) {
+      String why = e instanceof IcebergCryptoException ours ? ours.problem() : e.getMessage();
+      versions.add(new Version(path, -1, "it cannot be read: " + why, e));
+      return null;
+    }
+
+    try {
+      TableMetadata metadata = file.metadata();
+      versions.add(new Version(path, file.length(), null, null));
+      return metadata;
+    } catch (RuntimeException e) {
+      versions.add(
+          new Version(path, file.length(), "it is no table metadata: " + e.getMessage(), null));
+      return null;
+    }
+  }
+
+  private void add(TableMetadata metadata, Collection<Snapshot> snapshots, boolean older) {
+    for (Snapshot snapshot : snapshots) {
+      add(
+          new ReachableFile(
+              FileKind.MANIFEST_LIST,
+              snapshot.manifestListLocation(),
+              "avro",
+              -1L,
+              snapshot.keyId(),
+              older));
+    }
+
+    Set<Long> ids = snapshots.stream().map(Snapshot::snapshotId).collect(Collectors.toSet());
+    Map<String, String> keyIds = statisticsKeyIds(metadata);
+    for (StatisticsFile file : metadata.statisticsFiles()) {
+      if (ids.contains(file.snapshotId())) {
+        String keyId = keyIds.get(file.path());
+        add(
+            new ReachableFile(
+                FileKind.STATISTICS, file.path(), "puffin", file.fileSizeInBytes(), keyId, older));
+      }
+    }
+
+    for (PartitionStatisticsFile file : metadata.partitionStatisticsFiles()) {
+      if (ids.contains(file.snapshotId())) {
+        add(
+            new ReachableFile(
+                FileKind.PARTITION_STATISTICS,
+                file.path(),
+                "parquet",
+                file.fileSizeInBytes(),
+                keyIds.get(file.path()),
+                older));
+      }
+    }
+  }
+
+  private void add(ReachableFile file) {
+    if (file.path() != null) { // format version 1 may list manifests in the metadata itself
+      named.putIfAbsent(file.path(), file);
+    }
+  }
+
+  private static Map<String, String> statisticsKeyIds(TableMetadata metadata) {
+    return metadata.encryptionKeys().stream()
+        .filter(key -> TableEncryptionManager.statisticsPath(key) != null)
+        .collect(
+            Collectors.toMap(
+                TableEncryptionManager::statisticsPath, EncryptedKey::keyId, (old, next) -> next));
+  }
+}

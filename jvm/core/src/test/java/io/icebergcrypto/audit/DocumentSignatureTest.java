@@ -1,0 +1,202 @@
+package io.icebergcrypto.audit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.TestKeystore;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Base64;
+import java.util.HexFormat;
+import java.util.function.Consumer;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What others must be able to compute again, and what a signature refuses. */
+class DocumentSignatureTest {
+  private static final String DOCUMENT =
+      "{ 'ok': true, 'table': 'lake.db.\u00fc', 'seconds': 1.50, 'ids': [9007199254740993],"
+              .replace('\'', '"')
+          + " \"signature\": null }";
+
+  @TempDir private static Path folder;
+  private static CachingKmsClient kms;
+  private static CachingKmsClient otherKms;
+
+  @BeforeAll
+  static void makeKeys() throws Exception {
+    kms = open("here");
+    otherKms = open("there");
+  }
+
+  private static CachingKmsClient open(String name) throws Exception {
+    Path place = Files.createDirectory(folder.resolve(name));
+    return KmsClients.create(TestKeystore.create(place, "k1", "k2").properties());
+  }
+
+  @AfterAll
+  static void close() {
+    kms.close();
+    otherKms.close();
+  }
+
+  private static JsonObject signed() {
+    JsonObject document = JsonParser.parseString(DOCUMENT).getAsJsonObject();
+    document.add("signature", JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", kms)));
+    return document;
+  }
+
+  @Test
+  void theCodeIsAsAnotherProgramComputesIt() throws Exception {
+    JsonObject signature =
+        JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", kms)).getAsJsonObject();
+    byte[] wrapped = Base64.getDecoder().decode(signature.get("wrapped_key").getAsString());
+    ByteBuffer key = kms.unwrapKey(ByteBuffer.wrap(wrapped), "k1");
+    byte[] bytes = new byte[key.remaining()];
+    key.get(bytes);
+    assertThat(bytes).hasSize(32);
+    String canonical =
+        String.format(
+                "{'ids':[9007199254740993],'ok':true,'seconds':1.50,'signature':{'algorithm':"
+                    + "'HMAC-SHA-256','key_id':'k1','signed_at':'%s','wrapped_key':'%s'},"
+                    + "'table':'lake.db.\u00fc'}",
+                signature.get("signed_at").getAsString(),
+                signature.get("wrapped_key").getAsString())
+            .replace('\'', '"');
+    Mac mac = Mac.getInstance("HmacSHA256");
+    mac.init(new SecretKeySpec(bytes, "HmacSHA256"));
+    byte[] expected = mac.doFinal(canonical.getBytes(StandardCharsets.UTF_8));
+    assertThat(signature.get("mac").getAsString()).isEqualTo(HexFormat.of().formatHex(expected));
+  }
+
+  @Test
+  void whatWasSignedIsGenuineHoweverItIsLaidOut() throws Exception {
+    String text = signed().toString();
+    assertThatCode(() -> DocumentSignature.check(text, null, kms)).doesNotThrowAnyException();
+    String laidOut = text.replace(",\"", ",\n  \"").replace("\u00fc", "\\u00fc");
+    try (CachingKmsClient asked = // with nothing in its cache
+        KmsClients.create(TestKeystore.existing(folder.resolve("here")).properties())) {
+      DocumentSignature.check(laidOut, "k1", asked);
+      assertThat(asked.metrics().snapshot()).containsEntry("unwrap_calls", 1L);
+    }
+  }
+
+  @Test
+  void eachChangeIsFound() {
+    refused(document -> document.addProperty("ok", false));
+    refused(document -> document.addProperty("ok", "true"));
+    refused(document -> document.addProperty("more", 1));
+    refused(document -> document.remove("table"));
+    for (String member : new String[] {"key_id", "signed_at", "wrapped_key", "mac"}) {
+      refused(document -> signature(document).addProperty(member, "k2"));
+      refused(document -> signature(document).addProperty(member, 1));
+      refused(document -> signature(document).remove(member));
+    }
+
+    refused(document -> signature(document).addProperty("more", "x"));
+    refused(document -> signature(document).addProperty("mac", ""));
+    refused(document -> signature(document).addProperty("wrapped_key", "*"));
+    refused(document -> signature(document).addProperty("mac", "0".repeat(64)));
+    refused(document -> document.addProperty("table", "\ud800"));
+    String twice = signed().toString().replaceFirst("\\{", "{\"ok\":true,");
+    assertThatThrownBy(() -> DocumentSignature.check(twice, null, kms))
+        .isInstanceOf(TamperedException.class);
+  }
+
+  private static void refused(Consumer<JsonObject> change) {
+    JsonObject document = signed();
+    change.accept(document);
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+        .as(document.toString())
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("The report is not genuine");
+  }
+
+  private static JsonObject signature(JsonObject document) {
+    return document.getAsJsonObject("signature");
+  }
+
+  @Test
+  void anotherMasterKeyOrKmsIsFound() {
+    String text = signed().toString();
+    assertThatThrownBy(() -> DocumentSignature.check(text, "k2", kms))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("it is signed with master key 'k1', not 'k2'");
+    assertThatThrownBy(() -> DocumentSignature.check(text, "k1", otherKms))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("or this is another KMS");
+  }
+
+  /** Such as a KEK of 128 bits. */
+  @Test
+  void aKeyThatWasWrappedForSomethingElseIsRefused() {
+    byte[] wrapped = kms.wrapKey(ByteBuffer.wrap(new byte[16]), "k1").array();
+    String encoded = Base64.getEncoder().encodeToString(wrapped);
+    JsonObject document = signed();
+    signature(document).addProperty("wrapped_key", encoded);
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+        .isInstanceOf(TamperedException.class);
+  }
+
+  @Test
+  void whatCannotBeCheckedIsNoFinding() {
+    assertThatThrownBy(() -> DocumentSignature.check(DOCUMENT, null, kms))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("no signature");
+    JsonObject document = signed();
+    signature(document).addProperty("algorithm", "Ed25519");
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+        .isInstanceOf(NotSupportedException.class);
+    FailingKms down =
+        new FailingKms() {
+          @Override
+          protected RuntimeException failure() {
+            return new KmsUnavailableException("It does not answer", "Start it.");
+          }
+        };
+    String text = signed().toString();
+    assertThatThrownBy(() -> DocumentSignature.check(text, null, down))
+        .isInstanceOf(KmsUnavailableException.class);
+    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", down))
+        .isInstanceOf(KmsUnavailableException.class);
+  }
+
+  @Test
+  void aKeyWithWhichOthersCanWrapIsRefused() {
+    FailingKms rsa =
+        new FailingKms() {
+          @Override
+          protected RuntimeException failure() {
+            return new IllegalStateException("the KMS was asked");
+          }
+
+          @Override
+          public boolean authenticatesWrapping(String wrappingKeyId) {
+            return false;
+          }
+        };
+    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", rsa))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("would prove nothing");
+    String text = signed().toString();
+    assertThatThrownBy(() -> DocumentSignature.check(text, null, rsa))
+        .isInstanceOf(InvalidConfigurationException.class);
+  }
+}

@@ -1,0 +1,223 @@
+package io.icebergcrypto.spark.inspect;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.KnownFile;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.format.FileInspection;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.spark.verify.CheckedFile;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.FileCheck;
+import io.icebergcrypto.spark.verify.deep.FileKey;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.InputFile;
+
+/**
+ * A look at one file with its key: every tag is checked and, for forensics, an AES GCM stream is
+ * decrypted into a new file.
+ */
+public final class KeyedInspection {
+  private static final FileAttribute<?> OWNER_ONLY =
+      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+  private static final String HINT =
+      "The file was cut off, overwritten or exchanged after it was written, or it is not the one"
+          + " that this key is for. Restore it from a backup or an object version.";
+
+  private final FileKind kind;
+  private final String format;
+  private final InputFile stored;
+  private final long expectedLength;
+  private final ByteBuffer keyMetadata;
+  private final boolean lengthIsKnown;
+
+  private KeyedInspection(
+      FileKind kind,
+      String format,
+      InputFile stored,
+      long expectedLength,
+      ByteBuffer keyMetadata,
+      boolean lengthIsKnown) {
+    this.kind = kind;
+    this.format = format;
+    this.stored = stored;
+    this.expectedLength = expectedLength;
+    this.keyMetadata = keyMetadata;
+    this.lengthIsKnown = lengthIsKnown;
+  }
+
+  /**
+   * Takes the key that a table has for a file.
+   *
+   * @throws InvalidConfigurationException when no snapshot of the table reaches the file
+   */
+  public static KeyedInspection ofTable(
+      EncryptedCatalog catalog, TableIdentifier identifier, String path) {
+    BaseTable plain = catalog.unchecked(identifier);
+    BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
+    KnownFile file = KnownFile.find(table, path);
+    return new KeyedInspection(
+        file.kind(),
+        file.format(),
+        plain.io().newInputFile(file.path()),
+        file.length(),
+        file.keyMetadata(),
+        true);
+  }
+
+  /**
+   * Takes a key from elsewhere. Nobody can tell then whether the file has its whole length.
+   *
+   * @param hexKey the DEK
+   * @param hexAadPrefix the AAD prefix
+   */
+  public static KeyedInspection withKey(InputFile stored, String hexKey, String hexAadPrefix) {
+    ByteBuffer keyMetadata =
+        KeyMetadata.of(bytes(hexKey, "The DEK", 16, 24, 32), bytes(hexAadPrefix, "The AAD prefix"));
+    boolean parquet = FileInspector.magic(stored) == FileMagic.PARE;
+    return new KeyedInspection(
+        FileKind.DATA,
+        parquet ? "parquet" : "avro",
+        stored,
+        stored.getLength(),
+        keyMetadata,
+        false);
+  }
+
+  private static byte[] bytes(String hex, String what, int... lengths) {
+    try {
+      byte[] bytes = HexFormat.of().parseHex(hex.trim());
+      for (int length : lengths) {
+        if (bytes.length == length) {
+          return bytes;
+        }
+      }
+
+      if (lengths.length == 0) {
+        return bytes;
+      }
+    } catch (IllegalArgumentException e) {
+      // without the cause, which quotes the key
+    }
+
+    throw new InvalidConfigurationException(
+        what + " is not in hex" + (lengths.length == 0 ? "" : ", or not of 16, 24 or 32 bytes"),
+        "Give two hexadecimal digits for each byte, and nothing else.");
+  }
+
+  /**
+   * Checks the file.
+   *
+   * @param decryptTo a new local file for the plaintext of an AES GCM stream; null: none is written
+   * @return what {@link FileInspection#toMap} has; {@code tags_checked}, {@code length_checked} and
+   *     {@code decrypted_to}
+   * @throws TamperedException when the file is not what was written
+   * @throws PlaintextException when it is plaintext
+   * @throws NotSupportedException when it is Parquet, and to be decrypted
+   */
+  public Map<String, Object> check(String decryptTo) {
+    FileInspection inspection = FileInspector.inspect(stored);
+    CheckedFile checked =
+        new FileCheck(Depth.DEEP).check(kind, format, stored, expectedLength, keyMetadata);
+    if (checked.problem() != null) {
+      throw error(checked);
+    }
+
+    if (decryptTo != null) {
+      decrypt(inspection, Path.of(decryptTo));
+    }
+
+    Map<String, Object> found = inspection.toMap();
+    found.put("tags_checked", true);
+    found.put("length_checked", lengthIsKnown);
+    found.put("decrypted_to", decryptTo);
+    return found;
+  }
+
+  private IcebergCryptoException error(CheckedFile checked) {
+    if (checked.unchecked()) {
+      return new IcebergCryptoException(
+          String.format("%s could not be checked: %s", stored.location(), checked.problem()),
+          "Check that the storage is up and that its credentials allow reading this file.");
+    }
+
+    if (checked.magic() != null && !checked.encrypted()) {
+      return new PlaintextException(
+          String.format("%s: %s", stored.location(), checked.problem()), kind.hint());
+    }
+
+    return new TamperedException(
+        String.format("%s is not what was written: %s", stored.location(), checked.problem()),
+        HINT);
+  }
+
+  private void decrypt(FileInspection inspection, Path target) {
+    if (inspection.magic() != FileMagic.AGS1) {
+      throw new NotSupportedException(
+          String.format(
+              "%s is encrypted Parquet, which is not decrypted into a file", stored.location()),
+          "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.");
+    }
+
+    InputFile plaintext = FileKey.of(stored, keyMetadata).decrypted(stored);
+    OutputStream created = create(target);
+    try (OutputStream out = created;
+        InputStream in = plaintext.newStream()) {
+      in.transferTo(out);
+    } catch (IOException | RuntimeException e) {
+      delete(target, e);
+      throw e instanceof IcebergCryptoException known ? known : notWritten(target, e);
+    }
+  }
+
+  private static OutputStream create(Path target) {
+    Set<StandardOpenOption> options =
+        Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    try {
+      return Channels.newOutputStream(Files.newByteChannel(target, options, OWNER_ONLY));
+    } catch (FileAlreadyExistsException e) {
+      throw new InvalidConfigurationException(
+          String.format("%s exists, and is not overwritten", target), "Name another file.", e);
+    } catch (IOException e) {
+      throw notWritten(target, e);
+    }
+  }
+
+  private static IcebergCryptoException notWritten(Path target, Exception cause) {
+    return new InvalidConfigurationException(
+        String.format("%s could not be written: %s", target, cause),
+        "Name a file in a folder that is there, writable, and has room.",
+        cause);
+  }
+
+  /** A part of the plaintext would be taken for the whole. */
+  private static void delete(Path target, Exception reason) {
+    try {
+      Files.deleteIfExists(target);
+    } catch (IOException e) {
+      reason.addSuppressed(e);
+    }
+  }
+}

@@ -1,0 +1,2 @@
+/** A close look: at one file with its key, and at tables for what needs mending. */
+package io.icebergcrypto.spark.inspect;

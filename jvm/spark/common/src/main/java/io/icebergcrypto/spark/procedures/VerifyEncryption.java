@@ -1,0 +1,210 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
+import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Tally;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * {@code CALL system.verify_encryption(...)}: what {@code verify_table} of Python does, for a
+ * table, a namespace or the whole catalog. Rows, for each table: one of kind {@code table} that
+ * says whether it is all right, one for each kind and format of files, and one for each problem
+ * (the first 1000), in which {@code problem} is not null.
+ */
+final class VerifyEncryption extends TableProcedure {
+  /** The procedure's name. */
+  static final String NAME = "verify_encryption";
+
+  private static final StructType OUTPUT =
+      new StructType()
+          .add("table", DataTypes.StringType, false)
+          .add("kind", DataTypes.StringType, false)
+          .add("magic", DataTypes.StringType)
+          .add("encrypted", DataTypes.BooleanType)
+          .add("files", DataTypes.LongType, false)
+          .add("bytes", DataTypes.LongType, false)
+          .add("problem", DataTypes.StringType)
+          .add("code", DataTypes.StringType)
+          .add("unchecked", DataTypes.BooleanType, false)
+          .add("path", DataTypes.StringType)
+          .add("hint", DataTypes.StringType);
+
+  private final TableCatalog catalog;
+
+  VerifyEncryption(TableCatalog catalog) {
+    super(NAME, catalog, OUTPUT);
+    this.catalog = catalog;
+  }
+
+  @Override
+  public String description() {
+    return "Checks that the files of tables are encrypted";
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return new ProcedureParameter[] {
+      optionalText("table"),
+      optionalText("namespace"),
+      optional("deep", DataTypes.BooleanType),
+      optional("all_snapshots", DataTypes.BooleanType),
+      optionalText("depth"),
+      optional("sample", DataTypes.DoubleType),
+      optional("seed", DataTypes.LongType),
+      optional("strays", DataTypes.BooleanType),
+      optionalText("resume")
+    };
+  }
+
+  private static ProcedureParameter optional(String name, DataType type) {
+    return ProcedureParameter.in(name, type).defaultValue("NULL").build();
+  }
+
+  @Override
+  public Iterator<Scan> call(InternalRow input) {
+    if (!input.isNullAt(0)) {
+      if (!input.isNullAt(1)) {
+        throw new InvalidConfigurationException(
+            "Both a table and a namespace are given", "Give one of them, or none for all tables.");
+      }
+
+      return super.call(input);
+    }
+
+    SparkSession spark = SparkSession.active();
+    VerifyOptions options = options(input);
+    String[] namespace =
+        input.isNullAt(1)
+            ? new String[0]
+            : CatalogTables.parts(spark, given(input, 1)).toArray(String[]::new);
+    List<Object[]> rows = new ArrayList<>();
+    for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, namespace)) {
+      if (listed.view()) {
+        rows.add(row(listed.name(), "view", null, null, 0, 0));
+      } else if (listed.failure() != null) {
+        rows.add(unchecked(listed.name(), listed.failure(), listed.hint()));
+      } else {
+        rows.addAll(verifiedOrUnchecked(listed.name(), options.forTable(listed.name())));
+      }
+    }
+
+    return scan(rows);
+  }
+
+  @Override
+  List<Object[]> run(TableIdentifier table, InternalRow input) {
+    Identifier identifier = Identifier.of(table.namespace().levels(), table.name());
+    return verified(CatalogTables.fullName(catalog.name(), identifier), options(input));
+  }
+
+  private static VerifyOptions options(InternalRow input) {
+    boolean deep = isTrue(input, 2);
+    String depth = input.isNullAt(4) ? null : input.getUTF8String(4).toString();
+    if (deep && depth != null && Depth.of(depth) != Depth.DEEP) {
+      throw new InvalidConfigurationException(
+          String.format("deep => true, and depth => '%s'", depth), "Leave one of them out.");
+    }
+
+    return new VerifyOptions(
+        deep ? Depth.DEEP : depth == null ? Depth.MAGIC : Depth.of(depth),
+        isTrue(input, 3),
+        input.isNullAt(5) ? 1.0 : input.getDouble(5),
+        input.isNullAt(6) ? 0L : input.getLong(6),
+        isTrue(input, 7),
+        input.isNullAt(8) ? null : input.getUTF8String(8).toString());
+  }
+
+  private static boolean isTrue(InternalRow input, int index) {
+    return !input.isNullAt(index) && input.getBoolean(index);
+  }
+
+  /** A table that cannot be checked does not stop the rest. */
+  private static List<Object[]> verifiedOrUnchecked(String table, VerifyOptions options) {
+    try {
+      return verified(table, options);
+    } catch (IcebergCryptoException e) {
+      return List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
+    } catch (RuntimeException e) { // of the catalog behind, or of Spark
+      return List.<Object[]>of(unchecked(table, e.toString(), null));
+    }
+  }
+
+  private static List<Object[]> verified(String table, VerifyOptions options) {
+    SparkSession spark = SparkSession.active();
+    try (VerifyResult result =
+        TableVerifier.verify(spark, table, options, new Progress(spark.sparkContext()))) {
+      List<Object[]> rows = new ArrayList<>();
+      Object[] all = row(table, "table", null, result.ok(), result.fileCount(), result.byteCount());
+      all[6] = result.ok() ? null : UTF8String.fromString(result.summary());
+      rows.add(all);
+      for (Tally.Count count : result.counts()) {
+        rows.add(
+            row(
+                table,
+                count.kind(),
+                count.magic(),
+                count.encrypted(),
+                count.files(),
+                count.bytes()));
+      }
+
+      for (Problem problem : result.problems()) {
+        Object[] row = row(table, problem.kind(), null, null, 1, 0);
+        row[6] = UTF8String.fromString(problem.problem());
+        row[7] = UTF8String.fromString(problem.code());
+        row[8] = problem.unchecked();
+        row[9] = UTF8String.fromString(problem.path());
+        row[10] = UTF8String.fromString(problem.hint());
+        rows.add(row);
+      }
+
+      return rows;
+    }
+  }
+
+  private static Object[] unchecked(String table, String problem, String hint) {
+    Object[] row = row(table, "table", null, false, 0, 0);
+    row[6] = UTF8String.fromString(problem);
+    row[7] = UTF8String.fromString("unreadable");
+    row[8] = true;
+    row[10] = UTF8String.fromString(hint);
+    return row;
+  }
+
+  private static Object[] row(
+      String table, String kind, String magic, Boolean encrypted, long files, long bytes) {
+    return new Object[] {
+      UTF8String.fromString(table),
+      UTF8String.fromString(kind),
+      UTF8String.fromString(magic),
+      encrypted,
+      files,
+      bytes,
+      null,
+      null,
+      false,
+      null,
+      null
+    };
+  }
+}

@@ -1,0 +1,181 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.TableTree;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Row;
+
+/**
+ * What a task does with the files that it was given. Keys do not come with them: the task opens the
+ * manifest list, or the manifest, that has them.
+ */
+record CheckTasks(Broadcast<TableTree> shared, Depth depth, Progress.Counter counter)
+    implements Serializable {
+
+  /** Checks files that the table's metadata names, and reads what manifest lists list. */
+  Iterator<Row> named(Iterator<Row> files) {
+    FileCheck check = new FileCheck(depth);
+    return Grouped.each(
+        files,
+        file -> {
+          TableTree tree = shared.value();
+          if (isGone(file)) {
+            return Collections.emptyIterator();
+          }
+
+          Supplier<ByteBuffer> key =
+              () -> tree.keyMetadata(FileRow.path(file), FileRow.keyId(file));
+          CheckedFile found = checked(check, file, key);
+          return FileRow.kind(file) == FileKind.MANIFEST_LIST
+              ? new OpenedFile(file, found, () -> manifests(file))
+              : one(FileRow.checked(file, found));
+        });
+  }
+
+  private CloseableIterable<Row> manifests(Row list) {
+    return CloseableIterable.transform(
+        shared.value().manifests(FileRow.list(list)),
+        manifest ->
+            FileRow.below(
+                list, FileKind.MANIFEST, manifest.path(), "avro", manifest.length(), null));
+  }
+
+  /** Checks manifests of which neighbours are of one manifest list, and reads what they list. */
+  Iterator<Row> manifests(Iterator<Row> manifests) {
+    FileCheck check = new FileCheck(depth);
+    return new Grouped<>(
+        manifests,
+        CheckTasks::together,
+        group -> {
+          Map<String, ManifestFile> listed;
+          try {
+            listed = shared.value().manifests(FileRow.list(group.get(0)), paths(group));
+          } catch (RuntimeException e) {
+            return failed(group, e);
+          }
+
+          return Grouped.each(
+              group.iterator(),
+              row -> {
+                if (isGone(row)) {
+                  return Collections.emptyIterator();
+                }
+
+                ManifestFile manifest = listed.get(FileRow.path(row));
+                CheckedFile found = checked(check, row, manifest::keyMetadata);
+                return new OpenedFile(row, found, () -> files(row, manifest));
+              });
+        });
+  }
+
+  private CloseableIterable<Row> files(Row row, ManifestFile manifest) {
+    return CloseableIterable.transform(
+        shared.value().files(manifest), file -> file(row, manifest.path(), file));
+  }
+
+  private static Row file(Row row, String manifest, ContentFile<?> file) {
+    String format = file.format().name();
+    FileKind kind = FileKind.ofContent(file.content().id(), format);
+    return FileRow.below(row, kind, file.location(), format, file.fileSizeInBytes(), manifest);
+  }
+
+  /** Checks data and delete files of which neighbours are of one manifest. */
+  Iterator<Row> files(Iterator<Row> files) {
+    FileCheck check = new FileCheck(depth);
+    if (depth == Depth.MAGIC) {
+      return Grouped.each(files, file -> found(check, file, () -> null));
+    }
+
+    return new Grouped<>(
+        files,
+        CheckTasks::together,
+        group -> {
+          Map<String, ByteBuffer> keys;
+          try {
+            keys = keys(group);
+          } catch (RuntimeException e) {
+            return failed(group, e);
+          }
+
+          return Grouped.each(
+              group.iterator(), file -> found(check, file, () -> keys.get(FileRow.path(file))));
+        });
+  }
+
+  private Map<String, ByteBuffer> keys(List<Row> group) {
+    String path = FileRow.manifest(group.get(0));
+    ManifestFile manifest =
+        shared.value().manifests(FileRow.list(group.get(0)), Set.of(path)).get(path);
+    return shared.value().keyMetadata(manifest, paths(group));
+  }
+
+  private Iterator<Row> found(FileCheck check, Row file, Supplier<ByteBuffer> key) {
+    return isGone(file)
+        ? Collections.emptyIterator()
+        : one(FileRow.checked(file, checked(check, file, key)));
+  }
+
+  /** Files that only expired snapshots reach are deleted sooner or later. */
+  private boolean isGone(Row file) {
+    try {
+      return FileRow.isOlder(file) && !shared.value().stored(FileRow.path(file)).exists();
+    } catch (RuntimeException e) {
+      return false; // the check says why
+    }
+  }
+
+  private CheckedFile checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
+    CheckedFile found;
+    try {
+      ByteBuffer keyMetadata = depth == Depth.MAGIC ? null : key.get();
+      found =
+          check.check(
+              FileRow.kind(file),
+              FileRow.format(file),
+              shared.value().stored(FileRow.path(file)),
+              FileRow.length(file),
+              keyMetadata);
+    } catch (RuntimeException e) {
+      found = FailedCheck.of(FileRow.length(file), e);
+    }
+
+    counter.add(found.length());
+    return found;
+  }
+
+  /** All of them, when what has their keys cannot be read. */
+  private Iterator<Row> failed(List<Row> group, RuntimeException e) {
+    return group.stream()
+        .map(file -> FileRow.checked(file, FailedCheck.of(FileRow.length(file), e)))
+        .iterator();
+  }
+
+  private static boolean together(Row first, Row next) {
+    return FileRow.list(first) == FileRow.list(next)
+        && FileRow.part(first) == FileRow.part(next)
+        && Objects.equals(FileRow.manifest(first), FileRow.manifest(next));
+  }
+
+  private static Set<String> paths(List<Row> group) {
+    return group.stream().map(FileRow::path).collect(Collectors.toUnmodifiableSet());
+  }
+
+  private static Iterator<Row> one(Row row) {
+    return List.of(row).iterator();
+  }
+}

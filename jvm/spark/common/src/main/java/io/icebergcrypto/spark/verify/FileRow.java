@@ -1,0 +1,124 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.ReachableFile;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Files as rows, which is what is shuffled and cached: paths and what was found, no key and no key
+ * metadata. A row of {@link #CHECKED} is either what was found about a file, or a file that was
+ * found below it and is yet to be checked.
+ */
+final class FileRow {
+  /** A file that is reached, and from where. */
+  static final StructType REACHED =
+      new StructType()
+          .add("path", DataTypes.StringType, false)
+          .add("older", DataTypes.BooleanType, false) // only expired snapshots reach it
+          .add("list", DataTypes.IntegerType, false) // the place of the manifest list above it
+          .add("manifest", DataTypes.StringType) // the manifest above it
+          .add("kind", DataTypes.StringType, false)
+          .add("format", DataTypes.StringType, false)
+          .add("length", DataTypes.LongType, false)
+          .add("key_id", DataTypes.StringType); // where the table's metadata has its key
+
+  /** A file that was checked, or one that was found below it. */
+  static final StructType CHECKED =
+      REACHED
+          .add("below", DataTypes.BooleanType, false)
+          .add("magic", DataTypes.StringType)
+          .add("encrypted", DataTypes.BooleanType)
+          .add("problem", DataTypes.StringType)
+          .add("unchecked", DataTypes.BooleanType);
+
+  private FileRow() {}
+
+  static Row of(ReachableFile file, int list) {
+    return RowFactory.create(
+        file.path(),
+        file.older(),
+        list,
+        null,
+        file.kind().label(),
+        file.format(),
+        file.length(),
+        file.keyId());
+  }
+
+  /** A file found below another. */
+  static Row below(
+      Row above, FileKind kind, String path, String format, long length, String manifest) {
+    return RowFactory.create(
+        path,
+        isOlder(above),
+        list(above),
+        manifest,
+        kind.label(),
+        format,
+        length,
+        null,
+        true,
+        null,
+        null,
+        null,
+        null);
+  }
+
+  /** What was found about a file. */
+  static Row checked(Row file, CheckedFile found) {
+    return RowFactory.create(
+        path(file),
+        isOlder(file),
+        list(file),
+        manifest(file),
+        kind(file).label(),
+        format(file),
+        found.length(),
+        keyId(file),
+        false,
+        found.magic(),
+        found.encrypted(),
+        found.problem(),
+        found.unchecked());
+  }
+
+  static String path(Row row) {
+    return row.getString(0);
+  }
+
+  static boolean isOlder(Row row) {
+    return row.getBoolean(1);
+  }
+
+  static int list(Row row) {
+    return row.getInt(2);
+  }
+
+  static String manifest(Row row) {
+    return row.getString(3);
+  }
+
+  static FileKind kind(Row row) {
+    return FileKind.ofLabel(row.getString(4));
+  }
+
+  static String format(Row row) {
+    return row.getString(5);
+  }
+
+  static long length(Row row) {
+    return row.getLong(6);
+  }
+
+  static String keyId(Row row) {
+    return row.getString(7);
+  }
+
+  /** The part of its manifest or list that it is in, in rows that were divided into parts. */
+  static long part(Row row) {
+    return row.getLong(8);
+  }
+}

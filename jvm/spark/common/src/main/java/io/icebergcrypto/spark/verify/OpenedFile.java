@@ -1,0 +1,71 @@
+package io.icebergcrypto.spark.verify;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.function.Supplier;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.spark.sql.Row;
+
+/**
+ * The rows of a manifest list or a manifest: the files that it lists and, at the end, what was
+ * found about itself. That it cannot be read to its end is a finding too.
+ */
+final class OpenedFile implements Iterator<Row> {
+  private final Row file;
+  private final CheckedFile found;
+  private final Iterator<Row> below;
+  private final CloseableIterable<Row> opened;
+  private Throwable failure;
+  private boolean ended = false;
+
+  /**
+   * Opens it, unless it could not even be checked.
+   *
+   * @param below reads what it lists
+   */
+  OpenedFile(Row file, CheckedFile found, Supplier<CloseableIterable<Row>> below) {
+    this.file = file;
+    this.found = found;
+    CloseableIterable<Row> files = CloseableIterable.empty();
+    Iterator<Row> rows = Collections.emptyIterator();
+    try {
+      files = found.unchecked() ? files : below.get();
+      rows = files.iterator();
+    } catch (RuntimeException e) {
+      this.failure = e;
+    }
+
+    this.opened = files;
+    this.below = rows;
+  }
+
+  @Override
+  public boolean hasNext() {
+    return !ended;
+  }
+
+  @Override
+  public Row next() {
+    if (ended) {
+      throw new NoSuchElementException();
+    }
+
+    try {
+      if (failure == null && below.hasNext()) {
+        return below.next();
+      }
+
+      opened.close();
+    } catch (IOException e) {
+      this.failure = new UncheckedIOException(e);
+    } catch (RuntimeException e) {
+      this.failure = e;
+    }
+
+    this.ended = true;
+    return FileRow.checked(file, failure == null ? found : FailedCheck.below(found, failure));
+  }
+}

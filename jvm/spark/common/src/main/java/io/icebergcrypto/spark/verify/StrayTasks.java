@@ -1,0 +1,128 @@
+package io.icebergcrypto.spark.verify;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.ReachableFile;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Storage;
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.regex.Pattern;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Row;
+
+/**
+ * What a task does with files that no metadata reaches, or in a folder without a table: what are
+ * they, by their bytes? Without a key nobody can tell more.
+ *
+ * @param shared the storage
+ * @param kind what the files are: strays of a table, or files of a folder
+ */
+record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter counter)
+    implements Serializable {
+  private static final String UNREACHED = ", and no metadata reaches it";
+  private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
+  private static final Pattern CHECKSUM = Pattern.compile("^\\..*\\.crc$");
+  private static final byte[] CHECKSUM_MAGIC = {'c', 'r', 'c', 0};
+
+  private static final Pattern VERSION = Pattern.compile("\\d+\\s*");
+
+  /** Where a Hadoop catalog keeps the number of the metadata file in force. */
+  private static final String VERSION_HINT = "version-hint.text";
+
+  private static final long LONGEST_METADATA = 1L << 28;
+  private static final int LONGEST_VERSION = 20;
+
+  /** Checks rows of path, length, problem. */
+  Iterator<Row> check(Iterator<Row> files) {
+    return Grouped.each(files, this::check);
+  }
+
+  private Iterator<Row> check(Row file) {
+    String path = file.getString(0);
+    long length = file.getLong(1);
+    if (isBookkeeping(path, length)) {
+      return Collections.emptyIterator();
+    }
+
+    CheckedFile found =
+        file.isNullAt(2)
+            ? checked(path, length)
+            : new CheckedFile(null, false, length, 0, file.getString(2), true);
+    counter.add(length);
+    String format = found.magic() == null ? "" : FileMagic.valueOf(found.magic()).format();
+    ReachableFile unreached = new ReachableFile(kind, path, format, length, null, false);
+    return List.of(FileRow.checked(FileRow.of(unreached, -1), found)).iterator();
+  }
+
+  private CheckedFile checked(String path, long length) {
+    try {
+      InputFile stored = shared.value().io().newInputFile(path);
+      FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
+      boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
+      String problem =
+          fine ? null : "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : "");
+      return new CheckedFile(
+          magic.name(), magic.encrypted(), length, FileMagic.HEAD_LENGTH, problem, false);
+    } catch (RuntimeException e) {
+      return FailedCheck.of(length, e);
+    }
+  }
+
+  private boolean isStray() {
+    return kind == FileKind.STRAY;
+  }
+
+  private static String word(FileMagic magic) {
+    return magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
+  }
+
+  /** Whether it is a file in which Hadoop keeps a checksum, or its catalog a number. */
+  private boolean isBookkeeping(String path, long length) {
+    String name = name(path);
+    try {
+      return CHECKSUM.matcher(name).matches()
+          ? Arrays.equals(head(path, CHECKSUM_MAGIC.length), CHECKSUM_MAGIC)
+          : name.equals(VERSION_HINT)
+              && length <= LONGEST_VERSION
+              && VERSION.matcher(new String(head(path, LONGEST_VERSION), US_ASCII)).matches();
+    } catch (RuntimeException e) {
+      return false; // the check says why
+    }
+  }
+
+  /** Whether it is table metadata, which Iceberg leaves in plaintext, and not only named so. */
+  private boolean isMetadata(String path, long length) {
+    try {
+      return METADATA.matcher(name(path)).find()
+          && length < LONGEST_METADATA
+          && MetadataFile.read(shared.value().io(), path).metadata() != null;
+    } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
+      return false;
+    }
+  }
+
+  private static String name(String path) {
+    return path.substring(path.lastIndexOf('/') + 1);
+  }
+
+  private byte[] head(String path, int length) {
+    try (SeekableInputStream in = shared.value().io().newInputFile(path).newStream()) {
+      return in.readNBytes(length);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

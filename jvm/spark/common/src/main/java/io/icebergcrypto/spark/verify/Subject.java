@@ -1,0 +1,82 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.integrity.MetadataAuthentication;
+import io.icebergcrypto.metadata.MetadataFile;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotSummary;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+
+/** What was verified, and how: the part of a report that does not depend on what was found. */
+final class Subject {
+  private static final int MAX_SNAPSHOTS = 1000;
+
+  private Subject() {}
+
+  /** How a table was verified, as JSON has it. */
+  static Map<String, Object> of(String name, BaseTable table, VerifyOptions options) {
+    TableMetadata metadata = table.operations().current();
+    MetadataAuthentication authentication = EncryptedTable.metadataAuthentication(table);
+    List<Snapshot> snapshots = new ArrayList<>(metadata.snapshots());
+    snapshots.sort(Comparator.comparingLong(Snapshot::sequenceNumber).reversed());
+    List<Snapshot> newest = snapshots.subList(0, Math.min(snapshots.size(), MAX_SNAPSHOTS));
+    Snapshot current = metadata.currentSnapshot();
+    List<Snapshot> checked =
+        options.allSnapshots() ? newest : current == null ? List.of() : List.of(current);
+
+    Map<String, Object> json = new LinkedHashMap<>();
+    json.put("table", name);
+    json.put("key_id", metadata.properties().get(TableProperties.ENCRYPTION_TABLE_KEY));
+    json.put("format_version", metadata.formatVersion());
+    json.put("table_uuid", metadata.uuid());
+    json.put("location", metadata.location());
+    json.put("metadata_location", metadata.metadataFileLocation());
+    json.put("metadata_sha256", sha256(table, metadata));
+    json.put("metadata_authenticated", authentication.authenticated());
+    json.put("metadata_authentication", authentication.detail());
+    json.put("deep", options.depth() == Depth.DEEP);
+    json.put("depth", options.depth().label());
+    json.put("sample", options.sample());
+    json.put("seed", options.seed());
+    json.put("strays", options.strays());
+    json.put("all_snapshots", options.allSnapshots());
+    json.put("snapshots", options.allSnapshots() ? snapshots.size() : checked.size());
+    json.put("current_snapshot_id", current == null ? null : current.snapshotId());
+    json.put("snapshot_ids", checked.stream().map(Snapshot::snapshotId).toList());
+    json.put("snapshot_history", newest.stream().map(Subject::history).toList());
+    return json;
+  }
+
+  /** The stored file's; null when the catalog does not tell where that is. */
+  private static String sha256(BaseTable table, TableMetadata metadata) {
+    String location = metadata.metadataFileLocation();
+    return location == null ? null : MetadataFile.read(table.io(), location).sha256();
+  }
+
+  private static Map<String, Object> history(Snapshot snapshot) {
+    Map<String, Object> json = new LinkedHashMap<>();
+    json.put("snapshot_id", snapshot.snapshotId());
+    json.put("timestamp", Instant.ofEpochMilli(snapshot.timestampMillis()).toString());
+    json.put("files", total(snapshot, SnapshotSummary.TOTAL_DATA_FILES_PROP));
+    json.put("bytes", total(snapshot, SnapshotSummary.TOTAL_FILE_SIZE_PROP));
+    return json;
+  }
+
+  /** A sum that the writer kept in the snapshot's summary; null when it did not. */
+  private static Long total(Snapshot snapshot, String property) {
+    String value = snapshot.summary() == null ? null : snapshot.summary().get(property);
+    try {
+      return value == null ? null : Long.valueOf(value);
+    } catch (NumberFormatException e) {
+      return null;
+    }
+  }
+}

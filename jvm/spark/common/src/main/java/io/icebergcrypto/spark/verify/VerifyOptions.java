@@ -1,0 +1,73 @@
+package io.icebergcrypto.spark.verify;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import io.icebergcrypto.InvalidConfigurationException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * What a verification looks at.
+ *
+ * @param depth how much of each file is read
+ * @param allSnapshots whether what any metadata file of the log reaches is checked, or what the
+ *     current snapshot reaches
+ * @param sample the share of data and delete files that are checked: more than 0, up to 1
+ * @param seed chooses which
+ * @param strays whether files that no metadata reaches are looked for; then all snapshots are
+ *     checked, too
+ * @param resume the folder where outcomes are recorded, or null
+ */
+public record VerifyOptions(
+    Depth depth, boolean allSnapshots, double sample, long seed, boolean strays, String resume) {
+  /** The current snapshot, by the first bytes of its files. */
+  public static final VerifyOptions DEFAULT =
+      new VerifyOptions(Depth.MAGIC, false, 1.0, 0, false, null);
+
+  /**
+   * Checks the values.
+   *
+   * @throws InvalidConfigurationException when the sample is no share
+   */
+  public VerifyOptions {
+    if (!(sample > 0 && sample <= 1)) {
+      throw new InvalidConfigurationException(
+          String.format("sample is %s, which is no share of the files", sample),
+          "Give more than 0, and up to 1: 0.01 checks one file in a hundred.");
+    }
+
+    if (resume != null && resume.isBlank()) {
+      throw new InvalidConfigurationException(
+          "resume is empty", "Give the URI of a folder for the outcomes, or leave it out.");
+    }
+
+    allSnapshots = allSnapshots || strays;
+  }
+
+  /** These options for one of many tables, whose outcomes are recorded in a folder of its own. */
+  public VerifyOptions forTable(String name) {
+    return resume == null
+        ? this
+        : new VerifyOptions(
+            depth,
+            allSnapshots,
+            sample,
+            seed,
+            strays,
+            resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8));
+  }
+
+  /** These options, from JSON with the names of this record; what is missing has its default. */
+  public static VerifyOptions ofJson(String json) {
+    JsonObject given = JsonParser.parseString(json).getAsJsonObject();
+    JsonElement resume = given.get("resume");
+    return new VerifyOptions(
+        given.has("depth") ? Depth.of(given.get("depth").getAsString()) : Depth.MAGIC,
+        given.has("all_snapshots") && given.get("all_snapshots").getAsBoolean(),
+        given.has("sample") ? given.get("sample").getAsDouble() : 1.0,
+        given.has("seed") ? given.get("seed").getAsLong() : 0,
+        given.has("strays") && given.get("strays").getAsBoolean(),
+        resume == null || resume.isJsonNull() ? null : resume.getAsString());
+  }
+}

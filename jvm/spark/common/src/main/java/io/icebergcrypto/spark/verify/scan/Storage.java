@@ -1,0 +1,130 @@
+package io.icebergcrypto.spark.verify.scan;
+
+import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.serializers.JavaSerializer;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.metadata.MetadataPlace;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.Serializable;
+import java.io.UncheckedIOException;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.iceberg.hadoop.HadoopConfigurable;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.ResolvingFileIO;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+
+/**
+ * Storage that tasks list: folder by folder where Hadoop's file systems read it; else all below a
+ * prefix at once, as object storage does.
+ *
+ * @param io the storage
+ */
+@DefaultSerializer(JavaSerializer.class)
+public record Storage(FileIO io) implements Serializable {
+  /**
+   * A file, or a folder that is yet to be listed.
+   *
+   * @param path its location
+   * @param length a file's length in bytes; 0 for a folder
+   */
+  public record Entry(String path, long length, boolean isFolder) {}
+
+  /**
+   * What is in a folder: with some storage all below it, and no folders. A folder that does not
+   * exist is empty, as on object storage.
+   *
+   * @throws UncheckedIOException when it cannot be listed
+   * @throws NotSupportedException when this class of storage cannot list
+   */
+  public Iterator<Entry> list(String folder) {
+    if (isHadoop(folder) || !(io instanceof SupportsPrefixOperations)) {
+      return listByHadoop(folder);
+    }
+
+    Iterator<FileInfo> files =
+        ((SupportsPrefixOperations) io).listPrefix(folder.replaceFirst("/*$", "/")).iterator();
+    return new Mapped<>(
+        files::hasNext,
+        () -> {
+          FileInfo file = files.next();
+          return new Entry(file.location(), file.size(), false);
+        });
+  }
+
+  private Iterator<Entry> listByHadoop(String folder) {
+    if (!(io instanceof HadoopConfigurable configurable)) {
+      throw new NotSupportedException(
+          String.format("%s cannot list %s", io.getClass().getName(), folder),
+          "Look for files that no metadata reaches with the tools of the storage.");
+    }
+
+    try {
+      Path path = new Path(folder);
+      Configuration conf = configurable.getConf();
+      RemoteIterator<FileStatus> found = path.getFileSystem(conf).listStatusIterator(path);
+      return new Mapped<>(found::hasNext, () -> entry(found.next()));
+    } catch (FileNotFoundException e) {
+      return Collections.emptyIterator();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Entry entry(FileStatus status) {
+    return new Entry(
+        status.getPath().toString(),
+        status.isDirectory() ? 0 : status.getLen(),
+        status.isDirectory());
+  }
+
+  private boolean isHadoop(String folder) {
+    return io instanceof HadoopFileIO
+        || io instanceof ResolvingFileIO resolving
+            && resolving.ioClass(folder) == HadoopFileIO.class;
+  }
+
+  /**
+   * A location in the one form in which it can be compared: without the scheme, which is written in
+   * several ways, and without doubled slashes.
+   */
+  public static String comparable(String location) {
+    return MetadataPlace.folderOf(location + "/").replaceAll("/{2,}", "/");
+  }
+
+  private interface Source<T> {
+    T get() throws IOException;
+  }
+
+  private record Mapped<T>(Source<Boolean> more, Source<T> source) implements Iterator<T> {
+    @Override
+    public boolean hasNext() {
+      return read(more);
+    }
+
+    @Override
+    public T next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException();
+      }
+
+      return read(source);
+    }
+
+    private static <V> V read(Source<V> from) {
+      try {
+        return from.get();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package io.icebergcrypto.spark.verify.scan;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.ViewCatalog;
+
+/** Loads the table that is to be verified, or says why there is none. */
+public final class TableLoader {
+  private TableLoader() {}
+
+  /**
+   * Loads a table as it is now.
+   *
+   * @param name the table as in SQL: {@code lake.db.t}
+   * @throws NotSupportedException when there is no Iceberg table of that name
+   */
+  public static BaseTable load(SparkSession spark, String name) {
+    Table table;
+    try {
+      table = Spark3Util.loadIcebergTable(spark, name);
+    } catch (NoSuchTableException | ClassCastException e) {
+      throw absent(spark, name, e);
+    } catch (ParseException e) {
+      throw notFound(name, e);
+    }
+
+    if (!(table instanceof BaseTable base)) {
+      throw new NotSupportedException(
+          String.format("%s is not a table with files of its own", name),
+          "Give the table, without the name of a metadata table behind it.");
+    }
+
+    base.refresh();
+    return base;
+  }
+
+  private static IcebergCryptoException absent(SparkSession spark, String name, Exception e) {
+    try {
+      CatalogAndIdentifier found = Spark3Util.catalogAndIdentifier(spark, name);
+      if (found.catalog() instanceof ViewCatalog views && views.viewExists(found.identifier())) {
+        return new NotSupportedException(
+            String.format("%s is a view, which has no files of its own", name),
+            "Verify the tables that it reads.",
+            e);
+      }
+
+      String[] namespace = found.identifier().namespace();
+      if (found.catalog() instanceof SupportsNamespaces namespaces
+          && namespace.length > 0
+          && !namespaces.namespaceExists(namespace)) {
+        return new NotSupportedException(
+            String.format(
+                "There is no Iceberg table %s: catalog %s has no namespace %s",
+                name, found.catalog().name(), String.join(".", namespace)),
+            "SHOW NAMESPACES IN " + found.catalog().name() + " lists them.",
+            e);
+      }
+    } catch (ParseException | RuntimeException ignored) {
+      // what is said below is true all the same
+    }
+
+    return notFound(name, e);
+  }
+
+  private static IcebergCryptoException notFound(String name, Exception e) {
+    return new NotSupportedException(
+        String.format("There is no Iceberg table %s", name),
+        "Give the name as in SQL, with its catalog: lake.db.t.",
+        e);
+  }
+}

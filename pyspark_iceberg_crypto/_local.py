@@ -1,0 +1,257 @@
+"""What a local file is, by its bytes, without a JVM: the same answers as Java's ``FileInspector``.
+
+It reads 64 bytes at the start and, of an encrypted Parquet file, 8 at the end and up to 4096 of its footer.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyspark_iceberg_crypto import _thrift
+from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
+
+HEAD = 64
+MAGICS = {
+    b"PARE": ("PARE", "parquet"),
+    b"PAR1": ("PAR1", "parquet"),
+    b"AGS1": ("AGS1", "aes-gcm-stream"),
+    b"Obj\x01": ("AVRO", "avro"),
+    b"PFA1": ("PUFFIN", "puffin"),
+    b"ORC": ("ORC", "orc"),
+}
+ENCRYPTED = ("PARE", "AGS1")
+
+# AES GCM stream: magic and block length; each block has a nonce and a tag around its ciphertext.
+AGS1_HEADER, AGS1_OVERHEAD = 8, 28
+AGS1_SHORTEST = AGS1_HEADER + AGS1_OVERHEAD
+ICEBERG_BLOCK, LARGEST_BLOCK = 1 << 20, 64 << 20
+MOST_BLOCKS = 2**31 - 1
+
+# Encrypted Parquet: magic, pages, footer, its length, magic. The footer ends with a module: length, nonce, tag.
+PARE_MAGIC, PARE_TAIL, PARE_MODULE = 4, 8, 4 + 12 + 16
+PARE_PARSED = 4096
+ALGORITHMS = {1: "AES_GCM_V1", 2: "AES_GCM_CTR_V1"}
+
+DAMAGED_HINT = (
+    "The file was cut off, overwritten or changed after it was written. Restore it from a backup or from "
+    "an object version; its table's other snapshots may not need it."
+)
+
+
+def local_path(location: str) -> str | None:
+    """Return the path of a location without a scheme, or with `file:`; None for any other."""
+    scheme, colon, rest = location.partition(":")
+    if colon and scheme.lower() == "file":
+        return "/" + rest.lstrip("/") if rest.startswith("/") else rest
+    has_scheme = colon and len(scheme) > 1 and scheme[0].isalpha() and scheme.isalnum()
+    return None if has_scheme and rest.startswith("/") else location
+
+
+def inspect(location: str) -> dict[str, Any]:
+    """Tell what a local file is, in the words of Java's ``FileInspection.toJson``.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is no regular one.
+        AccessDeniedError: it may not be read.
+        TamperedError: it says it is encrypted, but its structure is broken.
+    """
+    path = local_path(location)
+    if path is None:
+        raise ConfigurationError(f"{location} is not a local path", "give a Spark session")
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (a pipe would wait for ever)
+            raise ConfigurationError(f"{location} is not a file", "give the path of a file")
+        with Path(path).open("rb") as file:
+            return _inspect(file, location)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise ConfigurationError(
+            f"there is no file {location}",
+            "check the path; one in another storage starts with its scheme, such as s3://",
+        ) from error
+    except PermissionError as error:
+        raise AccessDeniedError(
+            f"cannot read {location}: permission denied", "let this user read it"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {location}: {error.strerror}", "check the storage"
+        ) from error
+
+
+def _inspect(file: BinaryIO, location: str) -> dict[str, Any]:
+    length = os.fstat(file.fileno()).st_size
+    head = _read(file, 0, min(HEAD, length), location, length)
+    magic, form = _magic(head)
+    told = {"path": location, "length": length, "magic": magic, "format": form}
+    told["encrypted"] = magic in ENCRYPTED
+    if magic == "AGS1":
+        return {**told, **_blocks(head, length, location)}
+    if magic == "PARE":
+        return {**told, **_footer(file, length, location)}
+    return told
+
+
+def _magic(head: bytes) -> tuple[str, str]:
+    if not head:
+        return "EMPTY", "empty"
+    for prefix, found in MAGICS.items():
+        if head.startswith(prefix):
+            return found
+    return ("JSON", "json") if head.lstrip(b" \t\r\n").startswith(b"{") else ("OTHER", "unknown")
+
+
+def _read(file: BinaryIO, position: int, count: int, location: str, length: int) -> bytes:
+    file.seek(position)
+    data = file.read(count)
+    if len(data) < count:
+        raise TamperedError(
+            f"{location} ends after {position + len(data)} bytes, expected {length}, the length that its "
+            "storage gives",
+            "The file was replaced while it was read, or the storage is not consistent. Try again.",
+        )
+    return data
+
+
+def _blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
+    """Compute an AES GCM stream's layout."""
+
+    def broken(what: str) -> TamperedError:
+        return TamperedError(
+            f"Not a whole AES GCM stream: {location}, {length} bytes long: {what}", DAMAGED_HINT
+        )
+
+    if length < AGS1_SHORTEST:
+        raise broken(
+            f"expected at least {AGS1_SHORTEST} bytes, a header of {AGS1_HEADER} and one block of "
+            f"{AGS1_OVERHEAD} or more"
+        )
+    size = int.from_bytes(header[4:8], "little")
+    if not 0 < size <= LARGEST_BLOCK:
+        raise broken(
+            f"its header gives a block length of {size} bytes, expected 1 to {LARGEST_BLOCK} (Iceberg "
+            f"writes {ICEBERG_BLOCK})"
+        )
+    stored = size + AGS1_OVERHEAD
+    body = length - AGS1_HEADER
+    full, rest = divmod(body, stored)
+    if 0 < rest <= AGS1_OVERHEAD and body != AGS1_OVERHEAD:  # an empty plaintext is one block
+        raise broken(
+            f"behind {full} full blocks of {stored} bytes there are {rest} bytes, expected none or more "
+            f"than {AGS1_OVERHEAD} (nonce, tag and at least one byte)"
+        )
+    count = full + (rest > 0)
+    if count > MOST_BLOCKS:
+        raise broken(
+            f"it would have {count} blocks of {size} bytes, expected no more than {MOST_BLOCKS}"
+        )
+    return {
+        "block_size": size,
+        "block_count": count,
+        "plaintext_length": body - count * AGS1_OVERHEAD,
+    }
+
+
+def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
+    """Read what the footer of an encrypted Parquet file says in plaintext."""
+
+    def broken(what: str) -> TamperedError:
+        return TamperedError(
+            f"Not a whole encrypted Parquet file: {location}, {length} bytes long: {what}",
+            DAMAGED_HINT,
+        )
+
+    most = length - PARE_MAGIC - PARE_TAIL
+    if most <= PARE_MODULE:
+        raise broken(f"expected more than {PARE_MAGIC + PARE_TAIL + PARE_MODULE} bytes")
+    tail = _read(file, length - PARE_TAIL, PARE_TAIL, location, length)
+    if tail[4:] != b"PARE":
+        raise broken("it starts with PARE, expected it to end with PARE too")
+    footer_length = int.from_bytes(tail[:4], "little")
+    if not PARE_MODULE < footer_length <= min(most, 2**31 - 1):
+        raise broken(
+            f"its last bytes give a footer of {footer_length} bytes, expected {PARE_MODULE + 1} to {most}"
+        )
+    start = length - PARE_TAIL - footer_length
+    footer = _read(file, start, min(footer_length, PARE_PARSED), location, length)
+    reader = _thrift.CompactReader(footer)
+    try:
+        crypto = _crypto_metadata(reader)
+    except _thrift.MalformedError as error:
+        raise broken(
+            f"its footer of {footer_length} bytes does not parse as file crypto metadata"
+        ) from error
+    _check_module(footer[reader.position :], reader.position, footer_length, broken)
+    if "algorithm" not in crypto:
+        raise broken("its footer names no known encryption algorithm")
+    return {"algorithm": crypto.pop("algorithm"), "footer_length": footer_length, **crypto}
+
+
+def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> None:
+    """The encrypted file metadata has to fill the footer to its last byte."""
+    expected = footer_length - start - 4
+    if expected < PARE_MODULE - 4 or len(rest) < 4:
+        raise broken(
+            f"behind the first {start} bytes of its footer of {footer_length} bytes there is no room for "
+            "the encrypted file metadata"
+        )
+    found = int.from_bytes(rest[:4], "little")
+    if found != expected:
+        raise broken(
+            f"the encrypted file metadata in its footer gives its length as {found} bytes, expected "
+            f"{expected}"
+        )
+
+
+def _crypto_metadata(reader: _thrift.CompactReader) -> dict[str, Any]:
+    """Read Parquet's FileCryptoMetaData: an algorithm, and a footer key's metadata."""
+    found: dict[str, Any] | None = None
+    reader.begin_struct()
+    while (field := reader.field()).type != _thrift.STOP:
+        if field == (_thrift.STRUCT, 1):
+            found = _algorithm(reader)
+        else:
+            reader.skip(field.type)
+    reader.end_struct()
+    if found is None:
+        raise _thrift.MalformedError("it has no algorithm")
+    return found
+
+
+def _algorithm(reader: _thrift.CompactReader) -> dict[str, Any]:
+    """Read the union EncryptionAlgorithm: one field, and a byte behind it that should be the end."""
+    found: dict[str, Any] = {}
+    reader.begin_struct()
+    field = reader.field()
+    if field.type == _thrift.STRUCT and field.id in ALGORITHMS:
+        found = {"algorithm": ALGORITHMS[field.id], **_settings(reader)}
+    else:
+        reader.skip(field.type)
+    reader.field()
+    reader.end_struct()
+    return found
+
+
+def _settings(reader: _thrift.CompactReader) -> dict[str, Any]:
+    """Read AesGcmV1 or AesGcmCtrV1, which are alike: AAD prefix, file identifier, whether a reader has the prefix."""
+    prefix, unique, supply = False, 0, False
+    reader.begin_struct()
+    while (field := reader.field()).type != _thrift.STOP:
+        if field == (_thrift.BINARY, 1):
+            reader.binary()
+            prefix = True
+        elif field == (_thrift.BINARY, 2):
+            unique = len(reader.binary())
+        elif field.id == 3 and field.type in (_thrift.TRUE, _thrift.FALSE):
+            supply = reader.boolean()
+        else:
+            reader.skip(field.type)
+    reader.end_struct()
+    return {
+        "aad_prefix_supplied": supply,
+        "aad_prefix_stored": prefix,
+        "aad_file_unique_length": unique,
+    }

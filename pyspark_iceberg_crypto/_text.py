@@ -1,0 +1,33 @@
+"""How numbers and texts of strangers are shown."""
+
+from __future__ import annotations
+
+
+def size(count: int) -> str:
+    """Say a number of bytes the way people read it."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def plural(number: int, thing: str) -> str:
+    """Say how many of a thing there are."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def visible(text: object) -> str:
+    """Return a text in which nothing acts on the reader: no control, escape, line break or change of direction.
+
+    Names of files and tables are whatever somebody called them, and a terminal obeys what is in them.
+    """
+    shown = "" if text is None else str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(one if one.isprintable() else _escaped(one) for one in shown)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode()

@@ -1,0 +1,158 @@
+"""A bounded reader of Thrift's compact protocol, for the plaintext part of a Parquet footer.
+
+The bytes may be hostile. It takes what Parquet's own Thrift code takes (the tests compare the two), from a few KiB
+at most: no length is believed before the bytes are there, and nesting has a limit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAX_NESTING = 16
+
+STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
+_FIXED = {BYTE: 1, DOUBLE: 8, UUID: 16}
+# How many bytes an element takes at least. A struct is one byte, but Thrift counts none.
+_LEAST = {STOP: 0, STRUCT: 0, DOUBLE: 8, UUID: 16}
+
+
+class MalformedError(ValueError):
+    """The bytes are not what Thrift writes."""
+
+
+class Field(NamedTuple):
+    """A field's header."""
+
+    type: int
+    id: int
+
+
+class CompactReader:
+    """Reads from the start of some bytes; ``position`` is how far it came."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.position = 0
+        self._last_ids: list[int] = []
+        self._last_id = 0
+        self._bool: bool | None = None  # a field's header holds its value
+
+    def take(self, count: int) -> bytes:
+        """Read so many bytes."""
+        if count < 0 or count > len(self._data) - self.position:
+            raise MalformedError("it ends too early")
+        start = self.position
+        self.position += count
+        return self._data[start : self.position]
+
+    def _byte(self) -> int:
+        return self.take(1)[0]
+
+    def _varint(self, bits: int) -> int:
+        """Read an unsigned number, as Java does: what is too long wraps around."""
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << (shift % bits)
+            shift += 7
+            if byte < 0x80:
+                return value & ((1 << bits) - 1)
+
+    def _size(self) -> int:
+        """Read a length that must not be longer than all there is."""
+        size = self._varint(32)
+        if size > len(self._data):
+            raise MalformedError(f"it has a length of {size}")
+        return size
+
+    def binary(self) -> bytes:
+        """Read a length and that many bytes."""
+        return self.take(self._size())
+
+    def boolean(self) -> bool:
+        """Read a field's boolean, which its header held, or a list's."""
+        value, self._bool = self._bool, None
+        return self._byte() == TRUE if value is None else value
+
+    def begin_struct(self) -> None:
+        """Start a struct, in which the numbers of fields begin anew."""
+        self._last_ids.append(self._last_id)
+        self._last_id = 0
+
+    def end_struct(self) -> None:
+        """End a struct."""
+        self._last_id = self._last_ids.pop()
+
+    def field(self) -> Field:
+        """Read the header of a struct's next field; its type is STOP behind the last one."""
+        head = self._byte()
+        if head == STOP:
+            return Field(STOP, 0)
+        delta, kind = head >> 4, _checked(head & 0x0F)
+        number = self._zigzag16() if delta == 0 else self._last_id + delta
+        self._last_id = _signed(number, 16)
+        if kind in (TRUE, FALSE):
+            self._bool = kind == TRUE
+        return Field(kind, self._last_id)
+
+    def _zigzag16(self) -> int:
+        number = self._varint(32)
+        return _signed((number >> 1) ^ -(number & 1), 16)
+
+    def skip(self, kind: int, depth: int = MAX_NESTING) -> None:
+        """Read a value that is of no interest."""
+        if depth <= 0:
+            raise MalformedError("it is nested too deeply")
+        if kind in (TRUE, FALSE):
+            self.boolean()
+        elif kind in _FIXED:
+            self.take(_FIXED[kind])
+        elif kind in (I16, I32, I64):
+            self._varint(64 if kind == I64 else 32)
+        elif kind == BINARY:
+            self.binary()
+        elif kind == STRUCT:
+            self.begin_struct()
+            while (field := self.field()).type != STOP:
+                self.skip(field.type, depth - 1)
+            self.end_struct()
+        elif kind in (LIST, SET):
+            self._skip_list(depth - 1)
+        elif kind == MAP:
+            self._skip_map(depth - 1)
+        else:
+            raise MalformedError(f"it has a value of type {kind}")
+
+    def _skip_list(self, depth: int) -> None:
+        head = self._byte()
+        size = head >> 4
+        if size == 15:
+            size = self._size()
+        kind = _checked(head & 0x0F)
+        self._check_room(size * _LEAST.get(kind, 1))
+        for _ in range(min(size, len(self._data) + 1)):
+            self.skip(kind, depth)
+
+    def _skip_map(self, depth: int) -> None:
+        size = self._size()
+        head = self._byte() if size else 0
+        key, value = _checked(head >> 4), _checked(head & 0x0F)
+        self._check_room(size * (_LEAST.get(key, 1) + _LEAST.get(value, 1)))
+        for _ in range(size):
+            self.skip(key, depth)
+            self.skip(value, depth)
+
+    def _check_room(self, least: int) -> None:
+        if least > len(self._data):
+            raise MalformedError(f"it has a list of {least} bytes")
+
+
+def _checked(kind: int) -> int:
+    if kind > UUID:
+        raise MalformedError(f"it has a value of type {kind}")
+    return kind
+
+
+def _signed(number: int, bits: int) -> int:
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number

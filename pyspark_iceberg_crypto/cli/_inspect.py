@@ -1,0 +1,162 @@
+"""``inspect``: what files are, and whether they are what was written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _local
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    PlaintextFoundError,
+    TamperedError,
+)
+from pyspark_iceberg_crypto.inspection import FileKey, inspect_file
+
+FINDINGS = (
+    TamperedError,
+    PlaintextFoundError,
+)  # about the file; other errors kept it from being read
+
+
+@click.command()
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.option("--expect-encrypted", is_flag=True, help="A file that is not encrypted is a problem.")
+@click.option("--table", help="Check tags with the key that this table has for the file.")
+@click.option("--key-file", metavar="FILE", help="Check tags with the DEK in this file, in hex.")
+@click.option("--key-env", metavar="NAME", help="The same, from an environment variable.")
+@click.option("--aad-prefix", metavar="HEX", help="The AAD prefix that belongs to that DEK.")
+@click.option(
+    "--decrypt-to",
+    metavar="FILE",
+    help="Write the content of an AES GCM stream, decrypted, into a new file. For forensics.",
+)
+@_shared.catalog_conf_option
+@_shared.conf_option
+@_shared.output_option
+def inspect(
+    paths: tuple[str, ...],
+    expect_encrypted: bool,
+    conf: tuple[str, ...],
+    catalog_conf: tuple[str, ...],
+    output: str,
+    **keys: str | None,
+) -> None:
+    """Tell what each FILE is, by its bytes, and how it is encrypted.
+
+    A local file needs no JVM, unless its tags are checked; s3:// and others are read by Spark. --catalog-conf
+    is for the catalog of --table. JSON is one object for one file, and a list of them for several.
+
+    Exit code: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
+    does not match, or is plaintext where that is no good (--expect-encrypted, --table, --key-file), 2 one
+    could not be read.
+    """
+    with _shared.errors_told():
+        asked = _asked(paths, keys)
+        with _session(paths, asked, conf, catalog_conf) as spark:
+            found = [_inspected(spark, path, expect_encrypted, asked) for path in paths]
+    if output == "json":
+        told = [one.to_dict() for one in found]
+        _shared.show_json(told if len(told) > 1 else told[0])
+    else:
+        shown: list[RenderableType] = []
+        for one in found:
+            shown += [one.laid_out(), Text("")]
+        _shared.show(Group(*shown[:-1]))
+    if decrypted := asked.get("decrypt_to"):
+        click.echo(f"warning: {decrypted} is not encrypted: delete it when you are done", err=True)
+    sys.exit(
+        max((one.code for one in found), key=(_shared.OK, _shared.UNCHECKED, _shared.PROBLEM).index)
+    )
+
+
+class _Inspected:
+    """What was found of one file: an inspection, a problem, or both."""
+
+    def __init__(
+        self, path: str, inspection: Any, code: int, message: str = "", hint: str = ""
+    ) -> None:
+        self.path, self.inspection, self.code = path, inspection, code
+        self.message, self.hint = message, hint
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {"path": self.path} if self.inspection is None else self.inspection.to_dict()
+        if self.message:
+            told |= {"problem": self.message, "hint": self.hint}
+            told["unchecked"] = self.code == _shared.UNCHECKED
+        return dict(told)
+
+    def laid_out(self) -> RenderableType:
+        parts: list[RenderableType] = [] if self.inspection is None else [self.inspection]
+        if self.message:
+            lines = Text.assemble(("✗ ", "red"), self.message)
+            if self.hint:
+                lines.append("\nhint: ", "yellow").append(self.hint)
+            parts.append(lines)
+        return Group(*parts)
+
+
+def _asked(paths: tuple[str, ...], keys: dict[str, str | None]) -> dict[str, Any]:
+    """Make the arguments of inspect_file.
+
+    Raises:
+        ConfigurationError: options contradict each other.
+    """
+    given = {name: value for name, value in keys.items() if value is not None}
+    asked: dict[str, Any] = {}
+    if "table" in given:
+        asked["table"] = given["table"]
+    if "key_file" in given or "key_env" in given:
+        if "aad_prefix" not in given:
+            raise ConfigurationError(
+                "a DEK without --aad-prefix", "both are in the file's key metadata"
+            )
+        asked["key"] = FileKey(given.get("key_file"), given.get("key_env"), given["aad_prefix"])
+    elif "aad_prefix" in given:
+        raise ConfigurationError("--aad-prefix without a DEK", "give --key-file or --key-env")
+    if "decrypt_to" in given:
+        if len(paths) > 1:
+            raise ConfigurationError("--decrypt-to is for one file", "give one FILE")
+        asked["decrypt_to"] = given["decrypt_to"]
+    return asked
+
+
+@contextmanager
+def _session(
+    paths: tuple[str, ...],
+    asked: dict[str, Any],
+    conf: tuple[str, ...],
+    catalog_conf: tuple[str, ...],
+) -> Iterator[SparkSession | None]:
+    """Start Spark if it is needed."""
+    if not asked and all(_local.local_path(path) is not None for path in paths):
+        yield None
+        return
+    table = asked.get("table")
+    catalog = _shared.catalog_of(table) if table else ""
+    with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
+        yield spark
+
+
+def _inspected(
+    spark: SparkSession | None, path: str, expect_encrypted: bool, asked: dict[str, Any]
+) -> _Inspected:
+    is_local = not asked and _local.local_path(path) is not None
+    try:
+        found = inspect_file(None if is_local else spark, path, **asked)
+    except IcebergCryptoError as error:
+        code = _shared.PROBLEM if isinstance(error, FINDINGS) else _shared.UNCHECKED
+        return _Inspected(path, None, code, error.message, error.hint)
+    if expect_encrypted and not found.encrypted:
+        says = f"{path} is not encrypted: it starts as {found.magic}"
+        return _Inspected(path, found, _shared.PROBLEM, says, "find out who wrote it")
+    return _Inspected(path, found, _shared.OK)

@@ -1,0 +1,95 @@
+"""``report``: reports that were kept as JSON."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich.console import Group
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _render
+from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.errors import TamperedError
+from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.verify import VerifyReport
+
+
+@click.group()
+def report() -> None:
+    """Check reports that `verify --sign-with` signed, and print their JSON schema."""
+
+
+@report.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--key-id", help="The master key that must have signed it. Without: any key of this KMS."
+)
+@click.option(
+    "--catalog", default="lake", show_default=True, help="The catalog whose KMS has the key."
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Write its page, made of what was checked."
+)
+@_shared.catalog_conf_option
+@_shared.conf_option
+@_shared.output_option
+def check(
+    file: Path,
+    key_id: str | None,
+    catalog: str,
+    html: Path | None,
+    catalog_conf: tuple[str, ...],
+    conf: tuple[str, ...],
+    output: str,
+) -> None:
+    """Check that the report in FILE (JSON) is as it was signed.
+
+    That it is genuine does not say that its table is encrypted: read what it says.
+
+    Exit code: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer.
+    """
+    with (
+        _shared.errors_told(),
+        _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark,
+    ):
+        try:
+            found = check_report(spark, catalog, file, key_id)
+        except TamperedError as error:
+            _not_genuine(error, output)
+        if html is not None:
+            _shared.write(html, found.to_html())
+        _show(found, output)
+
+
+@report.command()
+def schema() -> None:
+    """Print the JSON schema (2020-12) of reports."""
+    _shared.show_json(report_schema())
+
+
+def _not_genuine(error: TamperedError, output: str) -> NoReturn:
+    if output == "json":
+        _shared.show_json({"genuine": False, "problem": error.message, "hint": error.hint})
+    else:
+        told = Text.assemble(("✗ ", "bold red"), (visible(error.message), "bold red"))
+        told.append("\nhint: ", "yellow").append(visible(error.hint))
+        _shared.show(told)
+    sys.exit(_shared.PROBLEM)
+
+
+def _show(found: VerifyReport | TablesReport, output: str) -> None:
+    signature = found.signature or {}
+    if output == "json":
+        told = {name: signature.get(name) for name in ("key_id", "algorithm", "signed_at")}
+        _shared.show_json({"genuine": True, **told, "report": found.to_dict()})
+        return
+    by = f"signed with master key {signature.get('key_id')!r} at {signature.get('signed_at')}"
+    says = Text("It says:", "dim")
+    _shared.show(
+        Group(Text(f"✓ genuine: {visible(by)}", "bold green"), says, _render.layout(found))
+    )

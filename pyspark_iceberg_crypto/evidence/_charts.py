@@ -1,0 +1,211 @@
+"""The geometry of the report's pictures; the templates draw them as SVG, 720 units wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark_iceberg_crypto._report import FileCount, SnapshotTotal
+from pyspark_iceberg_crypto._text import plural, size, visible
+from pyspark_iceberg_crypto.evidence import _words
+
+LEFT, WIDTH = 150.0, 250.0  # of bars
+ROW = 32
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a row: where it is, and what it stands for (good, bad, open or plain)."""
+
+    x: float
+    width: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A named row of bars, and what is said beside it."""
+
+    name: str
+    y: int
+    parts: list[Bar]
+    told: str
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Rows of bars. The description tells somebody who does not see the picture what it shows."""
+
+    title: str
+    description: str
+    rows: list[Row]
+    legend: list[tuple[str, str]]
+
+    @property
+    def height(self) -> int:
+        """Its height in the picture's units."""
+        return ROW * len(self.rows)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    told: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of a curve."""
+
+    x: float
+    y: float
+    told: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve over time."""
+
+    title: str
+    description: str
+    line: str
+    under: str
+    dots: list[Dot]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    height: int = field(default=220)
+
+
+@dataclass
+class _Sum:
+    files: int = 0
+    bytes: int = 0
+
+
+def by_kind(counts: Sequence[FileCount]) -> Bars | None:
+    """Draw what share of the bytes of each kind of file is encrypted; None: there is no file."""
+    kinds: dict[str, dict[str, _Sum]] = {}
+    for count in counts:
+        summed = kinds.setdefault(count.kind, {}).setdefault(_words.state(count), _Sum())
+        summed.files += count.files
+        summed.bytes += count.bytes
+    if not kinds:
+        return None
+    rows = [_kind_row(index, kind, states) for index, (kind, states) in enumerate(kinds.items())]
+    shown = {known for states in kinds.values() for known in states}
+    return Bars(
+        "Share of bytes that is encrypted, by kind of file",
+        "; ".join(f"{row.name}: {row.told}" for row in rows) + ".",
+        rows,
+        [(known, word) for known, word in _words.STATES.items() if known in shown],
+    )
+
+
+def _kind_row(index: int, kind: str, states: dict[str, _Sum]) -> Row:
+    files = sum(one.files for one in states.values())
+    total = sum(one.bytes for one in states.values())
+    # files without bytes are drawn by their number
+    shares = {known: one.bytes if total else one.files for known, one in states.items()}
+    whole = total or files or 1
+    parts, x = [], LEFT
+    for known in (known for known in _words.STATES if known in shares):
+        width = max(WIDTH * shares[known] / whole, 2.0)  # however small, it is seen
+        parts.append(Bar(round(min(x, LEFT + WIDTH - 2), 1), round(width, 1), known))
+        x += width
+    said = f"{percent(shares.get('good', 0), whole)} encrypted"
+    if len(states) == 1 and "good" not in states:
+        said = _words.STATES[next(iter(states))]
+    told = f"{said}: {size(total)}, {plural(files, 'file')}"
+    return Row(visible(kind), index * ROW + 4, parts, told)
+
+
+def percent(part: int, whole: int) -> str:
+    """Say a share so that 100 % is said of all, and 0 % of none, and of nothing else."""
+    if part in (0, whole):
+        return "100 %" if part else "0 %"
+    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
+
+
+def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:
+    """Draw the ages of key encryption keys; None: there is none whose age is known."""
+    known = [key for key in keys if key.get("kind") == "kek" and key.get("age_days") is not None]
+    if not known:
+        return None
+    longest = max(*(float(key["age_days"]) for key in known), 1.0)
+    rows = []
+    for index, key in enumerate(known):
+        days = float(key["age_days"])
+        kind, late = ("bad", ", overdue") if key.get("overdue") else ("good", "")
+        name = visible(key["key_id"])
+        short = name if len(name) <= 16 else f"{name[:14]}..."
+        bar = Bar(LEFT, round(max(WIDTH * days / longest, 2.0), 1), kind)
+        rows.append(Row(short, index * ROW + 4, [bar], plural(round(days), "day") + late))
+    kinds = {row.parts[0].kind for row in rows}
+    legend = [one for one in (("good", "in its time"), ("bad", "overdue")) if one[0] in kinds]
+    described = "; ".join(f"{row.name}: {row.told}" for row in rows)
+    return Bars("Age of each key encryption key (KEK)", f"{described}.", rows, legend)
+
+
+def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
+    """Draw how a table grew, snapshot by snapshot; None: there are not two that tell it."""
+    told = [(_time(one.timestamp), one.bytes, one) for one in snapshots if one.bytes is not None]
+    known = sorted(told, key=lambda one: one[0])
+    if len(known) < 2 or known[0][0] == known[-1][0]:
+        return None
+    first, last = known[0][0], known[-1][0]
+    top = _round_up(max(total for _, total, _ in known))
+
+    def x(time: float) -> float:
+        return round(70 + 634 * (time - first) / (last - first), 1)
+
+    def y(total: float) -> float:
+        return round(182 - 166 * total / top, 1)
+
+    dots = [
+        Dot(x(time), y(total), f"{one.timestamp}: {size(total)}" + _files(one))
+        for time, total, one in known
+    ]
+    steps = f"M{dots[0].x} {dots[0].y}" + "".join(f"H{dot.x}V{dot.y}" for dot in dots[1:])
+    day = last - first > 2 * 86400
+    times = [first, (first + last) / 2, last]
+    ticks = [
+        Tick(x(time), _said(time, day), anchor)
+        for time, anchor in zip(times, ("start", "middle", "end"), strict=True)
+    ]
+    return Curve(
+        "Bytes of the table's data after each snapshot",
+        f"{plural(len(known), 'snapshot')} from {known[0][2].timestamp} to {known[-1][2].timestamp}: "
+        f"from {size(known[0][1])} to {size(known[-1][1])}.",
+        steps,
+        f"{steps}V182H{dots[0].x}Z",
+        dots if len(dots) <= 100 else [],
+        ticks,
+        [Tick(y(top * part), size(round(top * part))) for part in (0, 0.5, 1)],
+    )
+
+
+def _files(one: SnapshotTotal) -> str:
+    return "" if one.files is None else f" in {plural(one.files, 'file')}"
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def _said(time: float, day: bool) -> str:
+    moment = datetime.fromtimestamp(time, timezone.utc)
+    return moment.strftime("%Y-%m-%d" if day else "%Y-%m-%d %H:%M:%S")
+
+
+def _round_up(value: int) -> float:
+    """Round up to a number that is easy to read, and so is its half."""
+    if value <= 0:
+        return 1.0
+    power = 10 ** math.floor(math.log10(value))
+    return next(float(step * power) for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= value)

@@ -1,0 +1,91 @@
+"""Reports that were kept: read again, and checked against their signature."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.verify import VerifyReport
+
+MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems each has less
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of reports."""
+    text = (
+        files("pyspark_iceberg_crypto.schemas").joinpath("verify-report-1.json").read_text("utf-8")
+    )
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def check_report(
+    spark: SparkSession, catalog: str, file: str | Path, key_id: str | None = None
+) -> VerifyReport | TablesReport:
+    """Check that a report is as it was signed, and read it.
+
+    That it is genuine does not say that it is good: see its ``ok``.
+
+    Args:
+        spark: a session that has the catalog.
+        catalog: the catalog whose KMS has the master key, such as "lake".
+        file: the report's JSON file.
+        key_id: the master key that must have signed it; None: any key of this KMS.
+
+    Raises:
+        TamperedError: the report is not genuine.
+        ConfigurationError: there is no such file, it is no report, or it is not signed.
+        IcebergCryptoError: the KMS's typed error: it could not be checked.
+    """
+    text = _read(Path(file))
+    found = _parsed(text, file)
+    _jvm.call(spark, "checkReport", catalog, key_id, text)
+    return _report(found, file)
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ConfigurationError(f"{file} is too large for a report", "give a report's JSON")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be read: {error.strerror}", "check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _no_report(file) from error
+
+
+def _parsed(text: str, file: str | Path) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _no_report(file) from error
+    if not isinstance(found, dict) or found.get("schema_version") != 1:
+        raise _no_report(file)
+    return found
+
+
+def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | TablesReport:
+    try:
+        return (
+            TablesReport.of(found, VerifyReport) if "reports" in found else VerifyReport.of(found)
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _no_report(file) from error
+
+
+def _no_report(file: str | Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{file} is no report of this version",
+        "give the JSON that iceberg-crypto verify --json-file or --output json wrote",
+    )

@@ -1,0 +1,206 @@
+"""What a report on one table and one on several have in common: a page, a notebook's note, a signature."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _jvm, _render
+from pyspark_iceberg_crypto._report import OK, PROBLEM, UNCHECKED, TableReport
+from pyspark_iceberg_crypto._text import plural, size, visible
+from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
+from pyspark_iceberg_crypto.evidence import _html, _words
+
+Signed = TypeVar("Signed", bound="Evidence")
+
+
+class Evidence(_render.Shown):
+    """A report that prints as text, shows itself in a notebook, makes a page of itself and can be signed."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as the JSON schema describes it."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """Return one page for a browser or for print, which loads nothing from elsewhere."""
+
+    def to_json(self) -> str:
+        """Return ``to_dict`` as JSON: the text that ``iceberg-crypto verify --output json`` prints."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def sign(self: Signed, spark: SparkSession, catalog: str, key_id: str) -> Signed:
+        """Return this report with a signature, which `check_report` checks later.
+
+        It is an HMAC-SHA-256 over the report's JSON, with a random key that the KMS wraps with a master key. It
+        proves that the report is as somebody left it who may use that master key. It is no public-key signature:
+        whoever may use the key could have made it.
+
+        Args:
+            spark: a session that has the catalog.
+            catalog: the catalog whose KMS is to be used, such as "lake".
+            key_id: the master key. It has to be one with which only those can wrap who may use it: no RSA key.
+
+        Raises:
+            ConfigurationError: others can wrap with the master key, so that a signature would prove nothing.
+            IcebergCryptoError: the KMS's typed error.
+        """
+        text = json.dumps({**self.to_dict(), "signature": None})
+        signature = json.loads(_jvm.call(spark, "signReport", catalog, key_id, text))
+        return replace(self, signature=signature)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class TablesReport(Evidence):
+    """What was found on checking several tables.
+
+    Attributes:
+        target: what was asked for, such as "lake.db".
+        reports: a report on each table.
+        not_checked: tables and namespaces of which there is no report: table, problem, hint.
+        views: the views, which have no files of their own and were not looked at.
+        signature: what ``sign`` adds; None: it is not signed.
+    """
+
+    target: str
+    reports: list[Any]
+    not_checked: list[dict[str, str]]
+    views: list[str] = field(default_factory=list)
+    signature: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport) -> TablesReport:
+        """Make one of its own JSON.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no report.
+        """
+        reports = [kind.of(one) for one in found["reports"]]
+        not_checked = [{str(k): str(v) for k, v in one.items()} for one in found["not_checked"]]
+        views = [str(view) for view in found.get("views") or ()]
+        return cls(str(found["target"]), reports, not_checked, views, found.get("signature"))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every table is ok, and none was left out. Without a table nothing is proved."""
+        return bool(self.reports) and all(one.ok for one in self.reports) and not self.not_checked
+
+    @property
+    def exit_code(self) -> int:
+        """0 all is encrypted, 1 there is a problem, 2 something could not be checked."""
+        codes = {report.exit_code for report in self.reports}
+        if PROBLEM in codes:
+            return PROBLEM
+        return OK if self.ok else UNCHECKED
+
+    def raise_for_problems(self) -> None:
+        """Raise an error unless everything was checked and is encrypted.
+
+        Raises:
+            VerificationFailedError: a table has a problem; its ``report`` is this one.
+            VerificationIncompleteError: no problem was found, but something could not be checked.
+        """
+        for code, kind in (
+            (PROBLEM, VerificationFailedError),
+            (UNCHECKED, VerificationIncompleteError),
+        ):
+            if self.exit_code == code:
+                named = [one.table for one in self.reports if one.exit_code == code]
+                named += [one["table"] for one in self.not_checked] if code == UNCHECKED else []
+                shown = ", ".join(named[:5]) + (", ..." if len(named) > 5 else "")
+                raise kind(f"{_verdict(self)}: {shown}", "the report has the details", self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as the JSON schema describes it."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        reports = [report.to_dict() for report in self.reports]
+        return {"schema_version": 1, "ok": self.ok, **told, "reports": reports}
+
+    def to_html(self) -> str:
+        """Return one page for a browser or for print, which loads nothing from elsewhere."""
+        return _html.page(
+            self.target,
+            self.reports,
+            self.signature,
+            _html.Several(_KINDS[self.exit_code], _verdict(self), _scope(self), self.not_checked),
+        )
+
+    def _repr_html_(self) -> str:
+        return "".join(_html.note(report) for report in self.reports)
+
+
+@_render.layout.register
+def _tables(found: TablesReport) -> RenderableType:
+    """Lay out a table a line, the details of those that are not as they should be, and the verdict on all."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "table", "files", "bytes", "master key", "found"):
+        right = column in ("files", "bytes")
+        table.add_column(column, overflow="fold", justify="right" if right else "left")
+    for report in found.reports:
+        known = _words.kind(report)
+        table.add_row(
+            Text(_words.mark(known), _COLOURS[known]),
+            Text(visible(report.table)),
+            f"{report.file_count:,}",
+            size(report.byte_count),
+            Text(visible(report.key_id)),
+            Text(_words.word(known), _COLOURS[known]),
+        )
+    for one in found.not_checked:
+        name, said = Text(visible(one["table"])), Text("not checked", "yellow")
+        table.add_row(Text("?", "yellow"), name, "", "", "", said)
+    known = _KINDS[found.exit_code]
+    verdict = Text(f"{_words.mark(known)} {visible(_verdict(found))}", f"bold {_COLOURS[known]}")
+    signed = [f"signed with master key {found.signature['key_id']!r}"] if found.signature else []
+    scope = "\n".join(f"  {line}" for line in (_scope(found), *signed))
+    return Group(table, *_details(found), verdict, Text(scope, "dim"))
+
+
+def _details(found: TablesReport) -> Iterator[RenderableType]:
+    for report in found.reports:
+        if not report.ok:
+            yield Text(visible(report.table), "bold underline")
+            yield from _render.findings(report)
+            yield Text()
+    for one in found.not_checked:
+        line = Text.assemble(("? ", "yellow"), (visible(one["table"]), "bold"), "  not checked\n")
+        line.append(visible(one["problem"]))
+        if one["hint"]:
+            line.append("\nhint: ", "yellow").append(visible(one["hint"]))
+        yield line
+        yield Text()
+
+
+_COLOURS = {"good": "green", "bad": "red", "open": "yellow"}
+_KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
+
+
+def _verdict(found: TablesReport) -> str:
+    tables = plural(len(found.reports), "table")
+    codes = [report.exit_code for report in found.reports]
+    if found.ok:
+        return f"all {tables} of {found.target} are encrypted"
+    if not found.reports and not found.not_checked:
+        return f"no table of {found.target} was found, so nothing is proved"
+    told = [
+        f"{codes.count(PROBLEM)} with problems",
+        f"{codes.count(UNCHECKED)} not fully checked",
+        f"{len(found.not_checked)} not checked",
+    ]
+    said = ", ".join(one for one in told if not one.startswith("0 "))
+    return f"{tables} of {found.target} checked: {said}"
+
+
+def _scope(found: TablesReport) -> str:
+    files = sum(report.file_count for report in found.reports)
+    views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""
+    return f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}{views}"

@@ -1,0 +1,293 @@
+"""A report as one page that needs nothing else, and as a note in a notebook."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pyspark_iceberg_crypto._report import Problem, TableReport
+from pyspark_iceberg_crypto._text import size, visible
+from pyspark_iceberg_crypto.evidence import _charts, _words
+
+SHOWN_ON_A_PAGE = 200
+SHOWN_IN_A_NOTE = 20
+
+
+@cache
+def _environment() -> Environment:
+    """Every value is escaped: what a table or its files are called may be a program for the browser."""
+    made = Environment(
+        loader=PackageLoader("pyspark_iceberg_crypto.evidence", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["visible"] = visible
+    return made
+
+
+@cache
+def _style() -> str:
+    return files("pyspark_iceberg_crypto.evidence").joinpath("style.css").read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class View:
+    """A report as the templates show it."""
+
+    report: TableReport
+    most: int
+
+    @property
+    def kind(self) -> str:
+        """How it went: good, bad or open."""
+        return _words.kind(self.report)
+
+    @property
+    def mark(self) -> str:
+        """The sign for that."""
+        return _words.mark(self.kind)
+
+    @property
+    def word(self) -> str:
+        """A word for that."""
+        return _words.word(self.kind)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in one line."""
+        return visible(_words.verdict(self.report))
+
+    @property
+    def scope(self) -> str:
+        """What was looked at, in one line."""
+        return _words.scope(self.report)
+
+    @property
+    def metadata(self) -> str:
+        """Whether the metadata is authenticated."""
+        return _words.metadata(self.report)
+
+    @property
+    def files(self) -> str:
+        """How many files there are."""
+        return f"{self.report.file_count:,}"
+
+    @property
+    def bytes(self) -> str:
+        """Their length together."""
+        return size(self.report.byte_count)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The most important numbers."""
+        report = self.report
+        return [
+            ("files checked", self.files),
+            ("bytes", self.bytes),
+            ("depth", report.depth),
+            *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
+            *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
+            ("problems", f"{report.problem_count:,}"),
+            ("not checked", f"{report.unchecked_count:,}"),
+        ]
+
+    @property
+    def evidence(self) -> list[tuple[str, str]]:
+        """What identifies the state of the table, and what checked it."""
+        report = self.report
+        rows = [
+            ("Folder", report.folder),
+            ("Table", report.table if report.folder is None else None),
+            ("Table UUID", report.table_uuid),
+            ("Location", report.location),
+            ("Master key", report.key_id),
+            ("Format version", report.format_version or None),
+            ("Metadata file", report.metadata_location),
+            ("SHA-256 of it", report.metadata_sha256),
+            ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
+            ("Current snapshot", report.current_snapshot_id),
+            ("Snapshots checked", _listed(report.snapshot_ids)),
+            ("Depth", report.depth),
+            ("Sample", _unless_folder(report, _sample(report))),
+            ("Start", report.started_at),
+            ("End", report.ended_at),
+            ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),
+        ]
+        return [(label, str(value)) for label, value in rows if value not in (None, "")]
+
+    @property
+    def wrong(self) -> list[Problem]:
+        """The first problems."""
+        return self.report.wrong[: self.most]
+
+    @property
+    def wrong_left(self) -> int:
+        """How many are not shown."""
+        return self.report.problem_count - len(self.wrong)
+
+    @property
+    def unchecked(self) -> list[Problem]:
+        """The first files that could not be checked."""
+        return self.report.unchecked[: self.most]
+
+    @property
+    def unchecked_left(self) -> int:
+        """How many are not shown."""
+        return self.report.unchecked_count - len(self.unchecked)
+
+    @property
+    def counts(self) -> list[dict[str, str]]:
+        """Files by kind and format."""
+        return [
+            {
+                "kind": count.kind,
+                "magic": count.magic or "-",
+                "state": _words.state(count),
+                "word": _words.state_word(count),
+                "files": f"{count.files:,}",
+                "bytes": f"{count.bytes:,}",
+            }
+            for count in self.report.counts
+        ]
+
+    @cached_property
+    def bars(self) -> _charts.Bars | None:
+        """What share of bytes is encrypted."""
+        return _charts.by_kind(self.report.counts)
+
+    @cached_property
+    def ages(self) -> _charts.Bars | None:
+        """How old KEKs are."""
+        return _charts.ages(self.report.encryption_keys)
+
+    @cached_property
+    def history(self) -> _charts.Curve | None:
+        """How the table grew."""
+        return _charts.history(self.report.snapshot_history)
+
+    @property
+    def keys(self) -> list[dict[str, str]]:
+        """The table's keys, the master keys and KEKs first."""
+        order = ("master", "kek")
+        keys = sorted(
+            self.report.encryption_keys,
+            key=lambda key: (key.get("kind") not in order, str(key.get("kind"))),
+        )
+        return [_key(key) for key in keys[: self.most]]
+
+    @property
+    def limits(self) -> list[str]:
+        """What it proves, and what it does not."""
+        return _words.limits(self.report)
+
+
+def _unless_folder(report: TableReport, told: str) -> str | None:
+    return told if report.folder is None else None
+
+
+def _sample(report: TableReport) -> str:
+    return f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files"
+
+
+def _listed(ids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ids[:20]))
+    return shown if len(ids) <= 20 else f"{shown}, and {len(ids) - 20} more in the JSON"
+
+
+def _key(key: Mapping[str, Any]) -> dict[str, str]:
+    told = {
+        name: "" if key.get(name) is None else str(key[name])
+        for name in ("key_id", "kind", "encrypted_by")
+    }
+    age, snapshots = key.get("age_days"), key.get("snapshots")
+    if key.get("problem") or key.get("kms_answers") is False:
+        known, said = "bad", str(key.get("problem") or "the KMS does not answer for it")
+    elif key.get("overdue"):
+        known, said = "open", "overdue (NIST SP 800-57)"
+    elif key.get("authenticated_wrapping") is False:
+        known, said = "open", "wrapping under it is not authenticated"
+    else:
+        known, said = "plain", ""
+    return {
+        **told,
+        "created": str(key.get("created_at") or "")[:10],
+        "age": "" if age is None else f"{round(float(age)):,}",
+        "snapshots": "" if snapshots is None else f"{int(snapshots):,}",
+        "state": known,
+        "word": said,
+    }
+
+
+@dataclass(frozen=True)
+class Several:
+    """The verdict on several tables."""
+
+    kind: str
+    verdict: str
+    scope: str
+    not_checked: Sequence[Mapping[str, str]]
+
+    @property
+    def mark(self) -> str:
+        """The sign for it."""
+        return _words.mark(self.kind)
+
+
+def page(
+    title: str,
+    reports: Sequence[TableReport],
+    signature: Mapping[str, str] | None = None,
+    several: Several | None = None,
+) -> str:
+    """Make one page of reports, for a browser or for print. It loads nothing and runs no program.
+
+    Args:
+        title: what was verified.
+        reports: on one table, or on several.
+        signature: the signature of the document that holds them.
+        several: the verdict on all; None: there is one report.
+    """
+    style = _style()
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    versions = reports[0].versions if reports else {}
+    made_by = " ".join(("iceberg-crypto", versions.get("iceberg_crypto", ""))).strip()
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            reports=[View(report, SHOWN_ON_A_PAGE) for report in reports],
+            several=several,
+            signature=signature,
+            style=_safe(style),
+            style_hash=f"sha256-{digest}",
+            made_by=f"Made by {made_by} from the report's JSON",
+        )
+    )
+
+
+def note(report: TableReport) -> str:
+    """Lay out a report for a notebook: the verdict, the picture of kinds, the first problems."""
+    name = (
+        "ic" + hashlib.sha256(repr(report).encode()).hexdigest()[:12]
+    )  # ids are of the whole notebook
+    return (
+        _environment()
+        .get_template("note.html.j2")
+        .render(shown=View(report, SHOWN_IN_A_NOTE), name=name, style=_safe(_style()))
+    )
+
+
+def _safe(style: str) -> Markup:
+    """Our own style sheet: the only text that is not escaped."""
+    return Markup(style)  # noqa: S704

@@ -1,0 +1,151 @@
+"""What a report says, in words: the same in a terminal, on a page and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark_iceberg_crypto._report import OK, UNCHECKED, FileCount, TableReport
+from pyspark_iceberg_crypto._text import plural, size
+
+METADATA = "metadata file"
+STATES = {
+    "good": "encrypted",
+    "bad": "PLAINTEXT",
+    "open": "not readable",
+    "plain": "not encrypted",  # and nothing is wrong with that
+}
+_NAMES = (
+    "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names and "
+    "lengths of files are visible to whoever can list the storage."
+)
+_DEPTHS = {
+    "magic": "Of each file the first bytes were read: they say whether it is of an encrypted format.",
+    "structure": "Of each file the header, the block layout, the footer and the length were checked against its "
+    "key metadata. A change within its encrypted bytes would not be seen.",
+    "deep": "Every byte of each file was read, and every authentication tag in it was checked with its key.",
+}
+
+
+def state(count: FileCount) -> str:
+    """Tell what is known of files: good (encrypted), bad (plaintext), open (not readable) or plain.
+
+    Iceberg encrypts no metadata.json. A stray JSON file that is something else is among the problems.
+    """
+    if count.encrypted:
+        return "good"
+    if count.kind == METADATA or count.magic in ("EMPTY", "JSON"):
+        return "plain"
+    return "bad" if count.magic else "open"
+
+
+def state_word(count: FileCount) -> str:
+    """Say that state."""
+    return "never encrypted" if count.kind == METADATA else STATES[state(count)]
+
+
+def kind(report: TableReport) -> str:
+    """Tell how it went: good, bad or open (something could not be checked)."""
+    return {OK: "good", UNCHECKED: "open"}.get(report.exit_code, "bad")
+
+
+def mark(known: str) -> str:
+    """Return the sign for that."""
+    return {"good": "✓", "bad": "✗", "open": "?"}[known]
+
+
+def word(known: str) -> str:
+    """Return one word for that."""
+    return {"good": "encrypted", "bad": "problems found", "open": "not fully checked"}[known]
+
+
+def verdict(report: TableReport) -> str:
+    """Say in one line what was found."""
+    files = plural(_files(report.counts, report.file_count), "file")
+    of = (
+        f"{report.table}"
+        if report.key_id is None
+        else f"{report.table} (master key {report.key_id!r})"
+    )
+    if report.ok and report.sample < 1:
+        return f"no problem in a sample of {files} of {of}"
+    if report.ok and report.folder is not None:
+        return f"all {files} in {report.folder} are of encrypted formats"
+    if report.ok:
+        return f"all {files} of {report.table} are encrypted" + _key(report)
+    if kind(report) == "open":
+        unchecked = plural(report.unchecked_count, "file")
+        return f"not proved: {unchecked} of {of} could not be checked; no problem in the others"
+    if report.key_id is None and not report.problem_count and report.folder is None:
+        return f"{report.table} is not encrypted ({files} checked)"
+    problems = plural(report.problem_count, "problem")
+    open_too = f", {report.unchecked_count:,} not checked" if report.unchecked_count else ""
+    return f"{problems} found in {files} of {of}{open_too}"
+
+
+def _key(report: TableReport) -> str:
+    return "" if report.key_id is None else f" (master key {report.key_id!r})"
+
+
+def _files(counts: Iterable[FileCount], total: int) -> int:
+    """How many files there are that should be encrypted."""
+    return total - sum(count.files for count in counts if state(count) == "plain")
+
+
+def scope(report: TableReport) -> str:
+    """Say in one line what was looked at, and how."""
+    reach = "all snapshots" if report.all_snapshots else "current snapshot"
+    parts = [
+        reach if report.folder is None else "a folder, without a catalog",
+        f"depth {report.depth}",
+        *(["strays"] if report.strays else []),
+        *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
+        size(report.byte_count),
+        f"{report.seconds:.1f} s",
+    ]
+    return ", ".join(parts)
+
+
+def metadata(report: TableReport) -> str:
+    """Say in one line whether the metadata that names the files is authenticated; of a folder: nothing."""
+    if report.folder is not None:
+        return ""
+    verb = "is" if report.metadata_authenticated else "is not"
+    return f"its metadata {verb} authenticated: {report.metadata_authentication}"
+
+
+def limits(report: TableReport) -> list[str]:
+    """Say what the report proves, and what it does not."""
+    said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
+    if report.folder is not None:
+        said.append(
+            "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, "
+            "and all of it, is not known; nor is whether they can be decrypted."
+        )
+        return [*said, _NAMES]
+    if report.sample < 1:
+        said.append(
+            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}). Of "
+            "the others nothing is known."
+        )
+    if not report.all_snapshots:
+        said.append(
+            "Files of the current snapshot were checked. Files of older snapshots, which time travel can read, "
+            "were not."
+        )
+    if not report.strays:
+        said.append(
+            "Files in the table's folder that its metadata does not name, such as those of failed writes, were not "
+            "looked for."
+        )
+    if report.metadata_authenticated:
+        said.append(
+            f"The metadata that names the files is authenticated: {report.metadata_authentication}."
+        )
+    else:
+        said.append(
+            f"The metadata that names the files is not authenticated: {report.metadata_authentication}. Who can write "
+            "to the storage may have changed which files it names."
+        )
+    said.append(_NAMES)
+    said.append("It is as of the time and the metadata file named above, and of nothing later.")
+    return said

@@ -1,0 +1,135 @@
+"""A look at a single file: what it is, how it is encrypted and, with its key, whether it is what was written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _jvm, _local, _render
+from pyspark_iceberg_crypto._report import FileReport
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+__all__ = ["FileInspection", "FileKey", "inspect_file"]
+
+
+@dataclass(frozen=True)
+class FileInspection(_render.Shown, FileReport):
+    """A `FileReport`, which has the other attributes, that prints as text.
+
+    Attributes:
+        aad_prefix_stored: PARE: whether the file has the AAD prefix in it. Iceberg keeps it elsewhere.
+        aad_file_unique_length: PARE: length in bytes of the file's random identifier.
+        tags_checked: True: every authentication tag matches the file's key. None: no key was given.
+        length_checked: whether the file's length is the one that its table, or its key metadata, says; only
+            then would a stream that was cut off between two blocks be noticed. None: no key was given.
+        decrypted_to: where the decrypted content was written; None: nowhere.
+    """
+
+    aad_prefix_stored: bool | None = None
+    aad_file_unique_length: int | None = None
+    tags_checked: bool | None = None
+    length_checked: bool | None = None
+    decrypted_to: str | None = None
+
+
+@dataclass(frozen=True)
+class FileKey:
+    """A file's own key, for a look at a file whose table is gone. The key itself is read by the JVM.
+
+    Attributes:
+        file: a private file that holds the DEK, in hex.
+        env: the environment variable that holds it, in place of a file.
+        aad_prefix: the AAD prefix of the file, in hex.
+    """
+
+    file: str | None = None
+    env: str | None = None
+    aad_prefix: str = ""
+
+
+def inspect_file(
+    spark: SparkSession | None,
+    path: str,
+    *,
+    table: str | None = None,
+    key: FileKey | None = None,
+    decrypt_to: str | None = None,
+) -> FileInspection:
+    """Tell what a file is, and how it is encrypted, from its bytes; with its key also check every tag of it.
+
+    Args:
+        spark: a session; it brings the storage's file systems. None is enough for a local path without a
+            key: then no JVM is needed.
+        path: a local path, or any URI that Spark can read.
+        table: a table that reaches the file, such as "lake.db.t": the file's key is found in its metadata.
+        key: the file's key, in place of a table.
+        decrypt_to: a new local file, readable by its owner only, for the decrypted content of an AES GCM
+            stream. Whoever reads it needs no key: it is for forensics.
+
+    Raises:
+        NoSessionError: there is no session, and one is needed.
+        ConfigurationError: there is no such file, it cannot be read, or an argument does not fit.
+        TamperedError: it says it is encrypted, but its structure is broken or a tag does not match.
+        PlaintextFoundError: it is plaintext, and a table or key was given.
+        NotSupportedError: decrypt_to, and the file is Parquet: read it through its table.
+    """
+    if table is not None and key is not None:
+        raise ConfigurationError("both a table and a key are given", "give one of them")
+    if table is None and key is None:
+        if decrypt_to is not None:
+            raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
+        if spark is None and _local.local_path(str(path)) is not None:
+            return of(_local.inspect(str(path)))
+        return of(json.loads(_call(spark, "inspectFile", path)))
+    target = _new(decrypt_to)
+    if key is None:
+        return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))
+    asked = (key.file, key.env, key.aad_prefix, target)
+    return of(json.loads(_call(spark, "checkFile", path, *asked)))
+
+
+def _call(spark: SparkSession | None, method: str, path: str, *more: str | None) -> str:
+    return str(_jvm.call(cast(SparkSession, spark), method, str(path), *more))  # it refuses None
+
+
+def of(found: dict[str, Any]) -> FileInspection:
+    """Make an inspection of what the JVM, or `_local`, tells."""
+    known = FileInspection.__dataclass_fields__
+    return FileInspection(**{name: value for name, value in found.items() if name in known})
+
+
+def _new(decrypt_to: str | None) -> str | None:
+    """Check that a file is not there yet, before anything is read. The JVM checks it once more."""
+    if decrypt_to is None:
+        return None
+    target = Path(decrypt_to).absolute()
+    if target.exists() or target.is_symlink():
+        raise ConfigurationError(f"{target} exists, and is not overwritten", "name another file")
+    return str(target)
+
+
+@_render.layout.register
+def _(found: FileInspection) -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in found.to_dict().items():
+        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        table.add_row(Text(name.replace("_", " "), "dim"), Text(str(shown), overflow="fold"))
+    return Group(table, _verdict(found))
+
+
+def _verdict(found: FileInspection) -> Text:
+    if not found.encrypted:
+        return Text("- not encrypted", "bold yellow")
+    if not found.tags_checked:
+        return Text("✓ encrypted, and its structure is whole; no tag was checked", "bold green")
+    said = "✓ encrypted, and every tag matches its key"
+    if not found.length_checked:
+        said += "; nothing tells whether blocks at its end are missing"
+    return Text(said, "bold green")

@@ -1,0 +1,129 @@
+"""The keys of a table: which there are, how old they are, and whether the KMS still gives them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import RenderableType
+
+from pyspark_iceberg_crypto import _jvm, _render, _render_keys
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+__all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]
+
+DATA_KEY_LENGTH = 16  # Iceberg's default, in bytes
+
+
+@dataclass(frozen=True)
+class EncryptionKey:
+    """One key of a table. None of its bytes are here.
+
+    Attributes:
+        key_id: its id.
+        kind: what it encrypts: master (KEKs), kek (key metadata), manifest list, statistics; other (an entry
+            of another program), or dead (nothing: the next commit removes it).
+        encrypted_by: the id of the key that wraps it; None for a master key.
+        created_at: when it was made, in ISO 8601 and UTC; only a KEK tells.
+        age_days: its age in whole days.
+        snapshots: how many snapshots cannot be read without it.
+        overdue: whether it is a KEK older than encryption.kek.max-age-days.
+        kms_answers: whether the KMS used the key just now (a master key) or unwrapped it (a KEK). None: the
+            KMS was not asked, as the key is another's matter.
+        authenticated_wrapping: whether only who may use the master key can wrap with it, as is not so with RSA.
+        problem: what is wrong with it; None when nothing is.
+        used_for: the snapshot of a manifest list, or the statistics file.
+        key_length: its length in bytes; None when that cannot be told.
+    """
+
+    key_id: str
+    kind: str
+    encrypted_by: str | None
+    created_at: str | None
+    age_days: int | None
+    snapshots: int
+    overdue: bool
+    kms_answers: bool | None
+    authenticated_wrapping: bool | None
+    problem: str | None
+    used_for: str | None
+    key_length: int | None
+
+
+@dataclass(frozen=True)
+class KeysReport(_render.Shown):
+    """The keys of a table, as its metadata and its KMS tell. It prints as text.
+
+    The keys of manifests, data files and delete files are in the manifests, which are not read.
+
+    Attributes:
+        table: the table's full name.
+        key_id: its master key; None when somebody removed that from its properties.
+        data_key_length: the table property encryption.data-key-length, or Iceberg's default, as text: the
+            length in bytes of the keys that are made from now on.
+        kek_max_age_days: from which age on a KEK is overdue.
+        kms: which KMS was asked.
+        kms_calls: how many keys it was asked for, one call each.
+        kms_problem: why it did not answer; None when it did.
+        rows: the keys, in the order of `EncryptionKey.kind`.
+    """
+
+    table: str
+    key_id: str | None
+    data_key_length: str
+    kek_max_age_days: int
+    kms: str
+    kms_calls: int
+    kms_problem: str | None
+    rows: list[EncryptionKey]
+
+    @property
+    def problems(self) -> list[EncryptionKey]:
+        """The keys with which something is wrong, and those that are overdue."""
+        return [row for row in self.rows if row.problem is not None or row.overdue]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the KMS answered, and no key has a problem or is overdue."""
+        return self.kms_problem is None and not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def _repr_html_(self) -> str:
+        return _render_keys.html(self)
+
+
+@_render.layout.register
+def _(found: KeysReport) -> RenderableType:
+    return _render_keys.text(found)
+
+
+def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
+    """List the keys of an encrypted table, and ask its KMS for each.
+
+    It reads the table's metadata, and no manifest. The KMS gets one call for each KEK that something needs,
+    past the cache; and one for the master key, when it unwraps none of them.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+
+    Raises:
+        ConfigurationError: there is no such table.
+        NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
+        TamperedError: its metadata is refused, and so what it lists is not to be trusted.
+    """
+    if not isinstance(table, str) or not table.strip():
+        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
+    return of(json.loads(_jvm.call(spark, "encryptionKeys", table)))
+
+
+def of(found: dict[str, Any]) -> KeysReport:
+    """Make a report of the JVM's JSON."""
+    length = found["data_key_length"]
+    rows = [EncryptionKey(**row) for row in found["rows"]]
+    return KeysReport(**{**found, "data_key_length": str(length or DATA_KEY_LENGTH), "rows": rows})

@@ -1,0 +1,107 @@
+"""Verification beyond one table: of a catalog, a namespace, a plain folder."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote_plus
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.verify import VerifyReport, options_json, showing, verify_table
+
+__all__ = ["verify_catalog", "verify_folder"]
+
+
+def verify_catalog(
+    spark: SparkSession,
+    name: str,
+    deep: bool = False,
+    all_snapshots: bool = False,
+    *,
+    depth: str | None = None,
+    sample: float = 1.0,
+    seed: int = 0,
+    strays: bool = False,
+    resume: str | None = None,
+    progress: bool | None = None,
+) -> TablesReport:
+    """Check each table of a catalog, or of a namespace and those within it, as `verify_table` does.
+
+    A table that cannot be checked does not stop the rest; the report then is not ok.
+
+    Args:
+        spark: a session that knows the catalog.
+        name: a catalog ("lake") or a namespace ("lake.db" or "lake.db.*").
+        deep: see `verify_table`, as for all that is not explained here.
+        all_snapshots: see there.
+        depth: see there.
+        sample: see there.
+        seed: see there.
+        strays: see there.
+        resume: the URI of a folder; in it each table has a folder of its own.
+        progress: see there.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
+    options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    reports: list[VerifyReport] = []
+    not_checked: list[dict[str, str]] = []
+    views: list[str] = []
+    for one in json.loads(_jvm.call(spark, "listTables", name)):
+        table = one["name"]
+        if one["view"]:
+            views.append(table)
+        elif one["failure"]:
+            not_checked.append(_not_checked(table, one["failure"], one["hint"]))
+        else:
+            try:
+                with verify_table(
+                    spark,
+                    table,
+                    deep,
+                    all_snapshots,
+                    depth=depth,
+                    sample=sample,
+                    seed=seed,
+                    strays=strays,
+                    resume=resume and f"{resume.rstrip('/')}/{quote_plus(table)}",
+                    progress=progress,
+                ) as report:
+                    reports.append(report)
+            except IcebergCryptoError as error:
+                not_checked.append(_not_checked(table, error.message, error.hint))
+            except _jvm.UNTYPED as error:
+                not_checked.append(_not_checked(table, _jvm.first_line(error), ""))
+    return TablesReport(name, reports, not_checked, views)
+
+
+def _not_checked(table: str, problem: str, hint: str) -> dict[str, str]:
+    return {"table": table, "problem": problem, "hint": hint}
+
+
+def verify_folder(spark: SparkSession, uri: str, *, progress: bool | None = None) -> VerifyReport:
+    """Look for plaintext in a folder and those in it: by each file's first bytes, without a catalog and a key.
+
+    Table metadata (``*.metadata.json``) and Hadoop's checksums are plaintext by design, and so no problem.
+
+    Args:
+        spark: a session; it brings the storage's file systems.
+        uri: a local path, or any URI that Spark or Iceberg can read.
+        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+
+    Raises:
+        ConfigurationError: there is no file in it.
+        IcebergCryptoError: the folder could not be listed.
+    """
+    if not str(uri).strip():
+        raise ConfigurationError(f"{uri!r} cannot be a folder", "for example 's3://bucket/folder'")
+    with showing(spark, str(uri), progress) as told:
+        result = _jvm.call(spark, "verifyFolder", str(uri), told)
+    with _jvm.typed_errors():
+        return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)

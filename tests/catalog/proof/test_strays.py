@@ -1,0 +1,61 @@
+"""Files that no metadata reaches, below tables and in plain folders."""
+
+from pathlib import Path
+
+import pytest
+from harness.files import MARKER
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import verify_table
+
+pytestmark = pytest.mark.catalogs("rest", "hadoop")
+
+
+def test_a_clean_table_has_no_strays(lake: Lake) -> None:
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, range(3))
+    lake.insert(table, [5], part="q")
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    with verify_table(lake.spark, table, strays=True) as report:
+        assert report.ok, report
+        kinds = {row.kind for row in report.files.collect()}
+    assert "stray" not in kinds
+    assert report.all_snapshots, "strays are what no snapshot reaches"
+
+
+def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None:
+    table = lake.create(partition="part")
+    lake.insert(table, [1])
+    folder = lake.folder / "t"
+    encrypted = next(path for path in lake.files() if path.suffix == ".parquet")
+    deep = folder / "data" / "part=p" / "_temporary" / "0" / ".hidden"
+    deep.mkdir(parents=True)
+    (deep / "orphan.parquet").write_bytes(encrypted.read_bytes())
+    (deep / "_SUCCESS").write_bytes(b"")
+    (folder / "metadata" / "stage-1-manifest.avro").write_bytes(b"Obj\x01" + MARKER.encode())
+    (folder / "data" / "rows.parquet").write_bytes(b"PAR1" + MARKER.encode())
+    (folder / "rows.metadata.json").write_text('{"note": "not metadata"}')
+    (folder / "rows.csv").write_text(f"1,{MARKER}")
+    (folder / "metadata" / "v99.metadata.json").write_bytes(
+        newest(folder / "metadata").read_bytes()
+    )
+    with verify_table(lake.spark, table, strays=True) as report:
+        strays = {Path(row.path).name: row for row in report.files.collect() if row.kind == "stray"}
+    assert not report.ok
+    assert {Path(p.path).name: p.code for p in report.problems} == {
+        "stage-1-manifest.avro": "plaintext",
+        "rows.parquet": "plaintext",
+        "rows.metadata.json": "plaintext",
+        "rows.csv": "plaintext",
+    }
+    assert all(p.kind == "stray" and "no metadata reaches it" in p.problem for p in report.problems)
+    assert {name: row.magic for name, row in strays.items() if row.problem is None} == {
+        "orphan.parquet": "PARE",
+        "_SUCCESS": "EMPTY",
+        "v99.metadata.json": "JSON",
+    }
+    assert not any(p.kind == "stray" for p in verify_table(lake.spark, table).problems)
+
+
+def newest(metadata: Path) -> Path:
+    return max(metadata.glob("*.metadata.json"), key=lambda path: path.stat().st_mtime_ns)

@@ -1,0 +1,464 @@
+"""The report as evidence: its JSON schema, exit codes, errors, page, and how it is signed and checked."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.in_process import broken_json, evidence_json, verify_json
+from jsonschema import Draft202012Validator, FormatChecker
+from rich.console import Console
+
+from pyspark_iceberg_crypto import (
+    BadWrappedKeyError,
+    ConfigurationError,
+    KmsUnavailableError,
+    TablesReport,
+    TamperedError,
+    VerificationFailedError,
+    VerificationIncompleteError,
+    VerifyReport,
+    _jvm,
+    check_report,
+    report_schema,
+)
+from pyspark_iceberg_crypto._report import FileCount, Problem, SnapshotTotal, TableReport
+from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto.evidence import _charts, _html
+
+SCHEMA = report_schema()
+VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
+NOT_CHECKED = {"table": "lake.db.<i>secret", "problem": "no permission", "hint": "ask"}
+SIGNATURE = {
+    "algorithm": "HMAC-SHA-256",
+    "key_id": "k<1>",
+    "wrapped_key": "AAAA",
+    "signed_at": "2026-02-01T00:00:02Z",
+    "mac": "0b" * 32,
+}
+
+
+def unchecked_json() -> dict[str, Any]:
+    problem = {"kind": "data", "path": "p", "problem": "403", "hint": None, "unchecked": True}
+    return verify_json(ok=False, unchecked_count=1, problems=[{**problem, "code": "unreadable"}])
+
+
+def several(*found: dict[str, Any], not_checked: Any = ()) -> TablesReport:
+    return TablesReport("lake.db", [VerifyReport.of(one) for one in found], list(not_checked))
+
+
+GOOD, BAD, OPEN = verify_json(), evidence_json(), unchecked_json()
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        VerifyReport.of(GOOD),
+        VerifyReport.of(BAD),
+        VerifyReport.of({**BAD, "signature": SIGNATURE}),
+        several(GOOD, BAD, not_checked=[NOT_CHECKED]),
+        several(),
+    ],
+)
+def test_reports_are_as_the_schema_says(report: VerifyReport | TablesReport) -> None:
+    VALIDATOR.validate(json.loads(report.to_json()))
+
+
+def properties(name: str) -> set[str]:
+    return set(SCHEMA["$defs"][name]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (TableReport, "report"),
+        (FileCount, "fileCount"),
+        (Problem, "problem"),
+        (SnapshotTotal, "snapshot"),
+    ],
+)
+def test_the_schema_leaves_nothing_out(kind: Any, name: str) -> None:
+    assert set(kind.__dataclass_fields__) == properties(name)
+
+
+def test_the_schema_leaves_nothing_out_of_several() -> None:
+    assert set(several().to_dict()) == properties("reports")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 2},
+        {"ok": "true"},
+        {"depth": "quick"},
+        {"sample": 0},
+        {"problem_count": -1},
+        {"metadata_sha256": "x"},
+        {"started_at": 5},
+        {"problems": [{"kind": "data"}]},
+        {"signature": {**SIGNATURE, "algorithm": "none"}},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses(change: dict[str, Any]) -> None:
+    found = json.loads(VerifyReport.of(BAD).to_json())
+    assert not VALIDATOR.is_valid({**found, **change})
+    del found["ok"]
+    assert not VALIDATOR.is_valid(found)
+
+
+def test_a_report_is_read_from_its_own_json() -> None:
+    for found in (GOOD, BAD):
+        report = VerifyReport.of(found)
+        assert VerifyReport.of(json.loads(report.to_json())) == report
+    both = several(GOOD, BAD, not_checked=[NOT_CHECKED])
+    assert TablesReport.of(json.loads(both.to_json()), VerifyReport) == both
+
+
+def test_what_an_older_report_lacks_has_its_default() -> None:
+    report = VerifyReport.of(verify_json())
+    assert (report.depth, report.sample, report.schema_version) == ("magic", 1.0, 1)
+    assert report.unchecked == [] and report.snapshot_history == []
+
+
+def test_what_a_later_report_has_more_is_left_out() -> None:
+    found = evidence_json(of_later="x")
+    for part in ("counts", "problems", "snapshot_history"):
+        found[part] = [{**one, "of_later": 1} for one in found[part]]
+    assert VerifyReport.of(found) == VerifyReport.of(evidence_json())
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        (VerifyReport.of(GOOD), 0),
+        (VerifyReport.of(BAD), 1),
+        (VerifyReport.of(broken_json()), 1),
+        (VerifyReport.of(OPEN), 2),
+        (VerifyReport.of(verify_json(ok=False, key_id=None)), 1),
+        (VerifyReport.of(verify_json(ok=True, unchecked_count=1)), 2),
+        (VerifyReport.of(verify_json(ok=True, problem_count=1)), 1),
+        (several(GOOD, GOOD), 0),
+        (several(GOOD, OPEN), 2),
+        (several(), 2),
+        (several(OPEN, BAD, GOOD), 1),
+        (several(GOOD, not_checked=[NOT_CHECKED]), 2),
+        (several(BAD, not_checked=[NOT_CHECKED]), 1),
+    ],
+)
+def test_exit_codes_and_errors(report: VerifyReport | TablesReport, code: int) -> None:
+    assert report.exit_code == code
+    assert report.ok == (code == 0)
+    if code == 0:
+        report.raise_for_problems()
+        return
+    with pytest.raises(VerificationFailedError) as caught:
+        report.raise_for_problems()
+    assert isinstance(caught.value, VerificationIncompleteError) == (code == 2)
+    assert caught.value.report is report
+    assert "lake.db" in caught.value.message
+
+
+def test_the_error_tells_the_files() -> None:
+    with pytest.raises(VerificationFailedError, match=r"1 problem\n  data s3://b/w/t") as caught:
+        VerifyReport.of(BAD).raise_for_problems()
+    assert caught.value.hint == "rewrite it"
+    with pytest.raises(VerificationFailedError, match="1 file that could not be checked\n  data p"):
+        VerifyReport.of(OPEN).raise_for_problems()
+
+
+def test_what_could_not_be_checked_is_apart_from_problems() -> None:
+    shown = str(VerifyReport.of(BAD))
+    wrong, _, unchecked = shown.partition("Could not be checked, so nothing is known of them:")
+    assert "✗ data" in wrong and "statistics  s3" not in wrong
+    assert "? statistics  s3://b/x.stats" in unchecked and "✗" not in unchecked
+    assert "? not proved: 1 file of lake.db.t (master key 'k1') could not be checked" in str(
+        VerifyReport.of(OPEN)
+    )
+
+
+def test_metadata_files_are_no_plaintext_files() -> None:
+    counts = [one for one in BAD["counts"] if one["encrypted"] or one["kind"] == "metadata file"]
+    shown = str(VerifyReport.of(verify_json(counts=counts, files=5)))
+    assert "never encrypted" in shown and "PLAINTEXT" not in shown
+    assert "✓ all 3 files of lake.db.t are encrypted" in shown
+
+
+def test_a_folder_has_no_table() -> None:
+    counts = [
+        {"kind": "file", "magic": "PARE", "encrypted": True, "files": 2, "bytes": 10},
+        {"kind": "file", "magic": "JSON", "encrypted": False, "files": 1, "bytes": 10},
+    ]
+    same = ("ok", "files", "bytes", "seconds", "problem_count", "problems")
+    told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
+    report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
+    VALIDATOR.validate(report.to_dict())
+    assert report.ok and "✓ all 2 files in s3://b/w are of encrypted formats" in str(report)
+    assert "authenticated" not in str(report) and "snapshot" not in str(report)
+    assert "without a catalog or a key" in report.to_html()
+    assert VerifyReport.of(json.loads(report.to_json())) == report
+    bad = VerifyReport.of({**told, "folder": "s3://b/w", "problem_count": 1})
+    assert "1 problem found in 2 files of s3://b/w" in str(bad)
+
+
+def test_a_sample_is_no_proof_of_all() -> None:
+    report = VerifyReport.of(verify_json(sample=0.01, seed=7))
+    assert "no problem in a sample of 4 files" in str(report)
+    assert "sample 0.01, seed 7" in str(report)
+    assert "are encrypted" not in str(report)
+    assert "nothing is known" in report.to_html()
+
+
+def test_many_tables_are_a_line_each() -> None:
+    shown = str(several(GOOD, BAD, not_checked=[NOT_CHECKED]))
+    assert "✓   lake.db.t" in shown and "✗   lake.db.t" in shown
+    assert "✗ 2 tables of lake.db checked: 1 with problems, 1 not checked" in shown
+    assert "no permission\nhint: ask" in shown
+
+
+def test_names_of_strangers_do_nothing_to_the_terminal() -> None:
+    assert visible("a\x1b[2J\n\u202eb\u2028\x00\ud800") == "a\\x1b[2J\\n\\u202eb\\u2028\\x00\\ud800"
+    assert visible("größe 数") == "größe 数"
+    shown = str(VerifyReport.of(evidence_json(table="lake.db.\x1b[31mt", key_id="k\n✓ all")))
+    assert "\x1b" not in shown and "\u202e" not in shown
+    assert not [line for line in shown.splitlines() if line.startswith("✓")]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_is_not_too_narrow(width: int) -> None:
+    for report in (VerifyReport.of(BAD), several(GOOD, BAD, not_checked=[NOT_CHECKED])):
+        out = StringIO()
+        Console(file=out, width=width, color_system="truecolor", force_terminal=True).print(report)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
+        assert max(map(len, lines)) <= width
+        assert any(BAD["table_uuid"] in line for line in lines), "it is whole"
+
+
+# ---- the page
+
+
+def hostile() -> dict[str, Any]:
+    """A report in which every text is a program for a browser."""
+    attack = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}"
+
+    def attacked(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: attacked(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [attacked(one) for one in value]
+        return f"{value}{attack}" if isinstance(value, str) else value
+
+    kept = ("depth", "snapshot_history")
+    return {k: v if k in kept else attacked(v) for k, v in evidence_json().items()}
+
+
+def test_the_page_escapes_what_comes_from_a_table() -> None:
+    report = VerifyReport.of({**hostile(), "signature": SIGNATURE})
+    both = several(hostile(), hostile(), not_checked=[NOT_CHECKED])
+    for page in (report.to_html(), report._repr_html_(), both.to_html(), both._repr_html_()):
+        assert "alert(1)" in page, "the attack is there"
+        assert "<script" not in page and "<img" not in page and "<i>" not in page
+        assert "{{7*7}}" in page and "49" not in re.findall(r">\S*alert\(2\)\S*<", page)
+        assert "\u202e" not in page and "\x1b" not in page
+
+
+def test_the_page_needs_nothing_else() -> None:
+    page = VerifyReport.of(BAD).to_html()
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#|data:,)""", page)
+    assert not re.search(r"@import|url\((?!#)", page)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'" in policy
+
+
+def test_the_page_has_the_evidence() -> None:
+    page = VerifyReport.of({**BAD, "signature": SIGNATURE}).to_html()
+    for name in ("table_uuid", "metadata_location", "metadata_sha256", "started_at", "ended_at"):
+        assert BAD[name] in page, name
+    assert "iceberg 1.12.0" in page and str(2**62 + 5) in page
+    assert "k&lt;1&gt;" in page and "This page does not prove that" in page
+    assert "This report is not signed" in VerifyReport.of(BAD).to_html()
+
+
+def test_each_picture_is_told_in_words() -> None:
+    page = VerifyReport.of(BAD).to_html()
+    pictures = re.findall(r'<svg [^>]*role="img"[^>]*>(.*?)</svg>', page, re.DOTALL)
+    assert len(pictures) == 3  # kinds, ages, history
+    for picture in pictures:
+        assert re.search(r"<title id=[^>]+>\S", picture) and re.search(
+            r"<desc id=[^>]+>\S", picture
+        )
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+    assert {
+        name for names in re.findall(r'aria-labelledby="([^"]+)"', page) for name in names.split()
+    } <= set(ids)
+
+
+def test_two_notes_in_a_notebook_share_no_id() -> None:
+    notes = VerifyReport.of(GOOD)._repr_html_() + VerifyReport.of(BAD)._repr_html_()
+    ids = re.findall(r'\bid="([^"]+)"', notes)
+    assert len(ids) == len(set(ids))
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def themes() -> Iterator[dict[str, str]]:
+    for block in re.findall(r"\.ic \{(.*?)\}", _html._style(), re.DOTALL)[:2]:
+        yield dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+
+
+def test_texts_and_bars_can_be_told_from_what_is_behind_them() -> None:
+    """WCAG 2.2: 4.5 for text (1.4.3), 3 for graphics (1.4.11)."""
+    light, dark = themes()
+    for colours in (light, dark):
+        texts = [(name, ground) for name in ("ink", "dim") for ground in ("ground", "card")]
+        texts += [(name, f"{name}-ground") for name in ("good", "bad", "open")]
+        texts += [(name, "card") for name in ("good", "bad", "open")]
+        texts += [("ink", f"{name}-ground") for name in ("good", "bad", "open")]
+        bars = [(f"{name}-bar", "card") for name in ("good", "bad", "open")]
+        for least, pairs in ((4.5, texts), (3.0, bars)):
+            for front, back in pairs:
+                bright, dull = sorted((luminance(colours[front]), luminance(colours[back])))[::-1]
+                assert (bright + 0.05) / (dull + 0.05) >= least, (front, back)
+
+
+# ---- pictures
+
+
+def count(kind: str, magic: str | None, files: int, size: int) -> FileCount:
+    return FileCount(kind, magic, magic in ("PARE", "AGS1"), files, size)
+
+
+def test_a_share_is_100_only_when_it_is_all() -> None:
+    assert _charts.percent(0, 0) == _charts.percent(0, 5) == "0 %"
+    assert _charts.percent(5, 5) == "100 %"
+    assert _charts.percent(999_999_999, 10**9) == "99.9 %"
+    assert _charts.percent(1, 10**9) == "0.1 %"
+
+
+def test_a_single_plaintext_byte_is_seen() -> None:
+    bars = _charts.by_kind([count("data", "PARE", 9, 10**12), count("data", "PAR1", 1, 1)])
+    assert bars is not None
+    good, bad = bars.rows[0].parts
+    assert (good.kind, bad.kind) == ("good", "bad")
+    assert bad.width >= 2 and bad.x + bad.width <= _charts.LEFT + _charts.WIDTH
+    assert bars.rows[0].told == "99.9 % encrypted: 1.0 TB, 10 files"
+    assert bars.description == "data: 99.9 % encrypted: 1.0 TB, 10 files."
+
+
+def test_empty_files_are_drawn_by_their_number() -> None:
+    bars = _charts.by_kind([count("data", "AGS1", 1, 0), count("data", None, 1, 0)])
+    assert bars is not None
+    assert [part.width for part in bars.rows[0].parts] == [_charts.WIDTH / 2] * 2
+    assert _charts.by_kind([]) is None
+
+
+def test_ages_of_keys() -> None:
+    bars = _charts.ages(BAD["encryption_keys"])
+    assert bars is not None
+    assert [(row.name, row.told) for row in bars.rows] == [("kek-1", "800 days, overdue")]
+    assert _charts.ages([{"key_id": "k1", "kind": "master"}]) is None
+
+
+def test_a_history_is_drawn_in_the_order_of_time() -> None:
+    told = [SnapshotTotal(i, f"2026-01-0{i}T00:00:00Z", i, 500 * i) for i in (3, 1, 2)]
+    curve = _charts.history([*told, SnapshotTotal(9, "2026-01-09T00:00:00Z")])
+    assert curve is not None
+    assert [dot.x for dot in curve.dots] == sorted(dot.x for dot in curve.dots)
+    assert "3 snapshots from 2026-01-01T00:00:00Z" in curve.description
+    assert [tick.told for tick in curve.y_ticks] == ["0 B", "1.0 KB", "2.0 KB"]
+    assert _charts.history(told[:1]) is None
+    assert _charts.history([told[0], told[0]]) is None, "no time has passed"
+    assert _charts.history([SnapshotTotal(i, f"2026-01-0{i}T00:00:00Z", 0, 0) for i in (1, 2)])
+
+
+# ---- signatures
+
+
+@pytest.fixture
+def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """PythonApi: what is asked of it, and what it answers or raises."""
+    double: dict[str, Any] = {"calls": [], "signReport": json.dumps(SIGNATURE), "checkReport": None}
+
+    def call(_: object, method: str, *args: Any) -> Any:
+        double["calls"].append((method, *args))
+        if isinstance(double[method], Exception):
+            raise double[method]
+        return double[method]
+
+    monkeypatch.setattr(_jvm, "call", call)
+    return double
+
+
+def test_a_signed_report_is_what_the_jvm_signed(jvm: dict[str, Any]) -> None:
+    for report in (VerifyReport.of(BAD), several(GOOD, BAD)):
+        signed = report.sign("spark", "lake", "k1")  # type: ignore[arg-type]
+        method, catalog, key_id, text = jvm["calls"].pop()
+        assert (method, catalog, key_id) == ("signReport", "lake", "k1")
+        assert json.loads(text) == {**signed.to_dict(), "signature": None}
+        assert signed.signature == SIGNATURE and report.signature is None
+        VALIDATOR.validate(signed.to_dict())
+        assert "signed with master key 'k<1>'" in str(signed)
+
+
+def test_check_report_gives_the_file_as_it_is(jvm: dict[str, Any], tmp_path: Path) -> None:
+    for report in (VerifyReport.of(BAD), several(GOOD, BAD)):
+        file = tmp_path / "report.json"
+        file.write_text(report.to_json())
+        assert check_report("spark", "lake", file, "k1") == report  # type: ignore[arg-type]
+        assert jvm["calls"].pop() == ("checkReport", "lake", "k1", file.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff{}",
+        b"{}",
+        b'{"schema_version": 2}',
+        b'{"schema_version": 1}',
+        b'{"schema_version": 1, "reports": 5}',
+        b"[" * 100_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_what_is_no_report(jvm: dict[str, Any], tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "report.json"
+    file.write_bytes(text)
+    with pytest.raises(ConfigurationError, match="is no report of this version"):
+        check_report("spark", "lake", file)  # type: ignore[arg-type]
+
+
+def test_a_report_that_is_not_there(tmp_path: Path) -> None:
+    for file in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            check_report("spark", "lake", file)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [TamperedError, BadWrappedKeyError, KmsUnavailableError])
+def test_what_the_kms_says_is_raised(
+    jvm: dict[str, Any], tmp_path: Path, error: type[Exception]
+) -> None:
+    (tmp_path / "report.json").write_text(VerifyReport.of(BAD).to_json())
+    jvm["checkReport"] = error("no", "hint")
+    with pytest.raises(error):
+        check_report("spark", "lake", tmp_path / "report.json")  # type: ignore[arg-type]
