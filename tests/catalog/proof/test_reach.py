@@ -183,30 +183,6 @@ def test_bad_arguments(lake: Lake, arguments: dict[str, Any], words: str) -> Non
 
 
 @pytest.mark.catalogs("rest")
-def test_a_kms_that_is_down(lake: Lake, tmp_path: Path) -> None:
-    """Nothing below the manifest list can be told: unchecked, which is not ok."""
-    table = lake.create()
-    lake.insert(table, [1])
-    token = tmp_path / "token"
-    token.touch(mode=0o600)
-    token.write_text("t")
-    away = lake.with_options(
-        {
-            "encryption.kms-type": "vault",
-            "encryption.kms.vault.address": "http://127.0.0.1:9",
-            "encryption.kms.vault.token-file": str(token),
-            "encryption.kms.retry.max-attempts": "1",
-        },
-        without=[key for key in lake.world.ours("rest") if ".keystore." in key],
-    )
-    report = verify_table(lake.spark, away.table(), depth="structure")
-    assert (report.ok, report.unchecked_count, report.problem_count) == (False, 1, 0)
-    (problem,) = report.problems
-    assert (problem.kind, problem.unchecked) == ("manifest list", True)
-    assert "127.0.0.1:9" in problem.problem
-
-
-@pytest.mark.catalogs("rest")
 def test_a_catalog_that_does_not_start(lake: Lake) -> None:
     """Its own error, not one about a namespace of Spark's catalog."""
     table = lake.create()
