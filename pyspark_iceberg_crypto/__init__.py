@@ -49,8 +49,6 @@ from pyspark_iceberg_crypto.kms import (
     kms_metrics,
 )
 from pyspark_iceberg_crypto.many import (
-    CatalogReport,
-    FolderReport,
     verify_catalog,
     verify_folder,
 )
@@ -69,13 +67,11 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
-    "CatalogReport",
     "ConfigurationError",
     "EncryptionKey",
     "FileCount",
     "FileInspection",
     "FileKey",
-    "FolderReport",
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",

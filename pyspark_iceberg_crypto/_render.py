@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
 from itertools import zip_longest
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +23,7 @@ from pyspark_iceberg_crypto._report import (
     Step,
     TableReport,
 )
+from pyspark_iceberg_crypto._text import size as size  # for who shows progress
 from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.evidence import _words
 from pyspark_iceberg_crypto.kms import KeyInfo
@@ -67,19 +69,33 @@ def report(found: TableReport) -> RenderableType:
 def findings(found: TableReport) -> Iterator[RenderableType]:
     """Lay out which state of the table it was, the problems, and what could not be checked."""
     authenticated = "dim" if found.metadata_authenticated else "yellow"
-    yield _under(visible(_words.metadata(found)), authenticated)
+    if metadata := _words.metadata(found):
+        yield _under(visible(metadata), authenticated)
     yield from (_under(line, "dim") for line in _evidence(found))
     yield from _problems(found.wrong, found.problem_count, "bad", "and {:,} more")
     if found.unchecked_count:
         said = "Could not be checked, so nothing is known of them:"
-        yield Padding(Text(said, "bold yellow"), (1, 0, 0, 0))
+        yield Text(f"\n{said}", "bold yellow")
         more = "and {:,} more not checked"
         yield from _problems(found.unchecked, found.unchecked_count, "open", more)
 
 
-def _under(line: str, style: str) -> Padding:
-    """A line below the verdict; what does not fit goes on below itself."""
-    return Padding(Text(line, style, overflow="fold"), (0, 0, 0, 2))
+@dataclass(frozen=True)
+class _Indented:
+    """Lines two columns in. Padding alone would cut lines off where none may be broken."""
+
+    lines: Text
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        if options.no_wrap:
+            yield Text("\n").join(Text("  ").append_text(line) for line in self.lines.split("\n"))
+        else:
+            yield Padding(self.lines, (0, 0, 0, 2))
+
+
+def _under(line: str, style: str) -> _Indented:
+    """A line below the verdict."""
+    return _Indented(Text(line, style))
 
 
 def _evidence(found: TableReport) -> list[str]:
@@ -100,12 +116,13 @@ def _problems(
 ) -> Iterator[RenderableType]:
     shown = listed[:SHOWN_PROBLEMS]
     for problem, following in zip_longest(shown, shown[1:]):
-        lines = Text(overflow="fold")
+        lines = Text()
         lines.append(f"{_words.mark(known)} ", _STYLES[known]).append(problem.kind, "bold")
         lines.append(f"  {visible(problem.path)}\n{visible(problem.problem)}")
         if problem.hint and (following is None or following.hint != problem.hint):
             lines.append("\nhint: ", "yellow").append(visible(problem.hint))
-        yield Padding(lines, (1, 0, 0, 2))
+        yield Text()
+        yield _Indented(lines)
     left = count - min(len(listed), SHOWN_PROBLEMS)
     if left > 0:
         yield Text(f"\n  {more.format(left)}; report.files has each file")
@@ -121,7 +138,7 @@ def _counts(counts: Iterable[FileCount]) -> Table:
     for count in counts:
         known = _words.state(count)
         table.add_row(
-            Text(_words.STATES[known], _STYLES[known]),
+            Text(_words.state_word(count), _STYLES[known]),
             Text(visible(count.kind)),
             Text(count.magic or "-", _STYLES[known]),
             f"{count.files:,}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -97,6 +97,11 @@ class TableReport:
         sample: the share of data and delete files that was checked; 1.0 is all.
         seed: which sample it was.
         strays: whether files below the table's folder were looked for that no metadata reaches.
+        left_out_files: how many data and delete files were not in the sample.
+        left_out_bytes: their length together.
+        resume: the folder where outcomes are recorded; None: none are.
+        resumed_files: how many files were not read again, because they were recorded there as right.
+        folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
         table_uuid: the table's UUID.
         location: the table's folder.
         metadata_location: the metadata file that was current.
@@ -131,6 +136,11 @@ class TableReport:
     sample: float = 1.0
     seed: int | None = None
     strays: bool = False
+    left_out_files: int = 0
+    left_out_bytes: int = 0
+    resume: str | None = None
+    resumed_files: int = 0
+    folder: str | None = None
     table_uuid: str | None = None
     location: str | None = None
     metadata_location: str | None = None
@@ -152,6 +162,8 @@ class TableReport:
         Raises:
             KeyError, TypeError, ValueError: it is no report.
         """
+        if found.get("folder") is not None:
+            found = {**_FOLDER, "table": found["folder"], **found}
         told = {one.name: found[one.name] for one in fields(TableReport) if one.name in found}
         for name in ("file", "byte"):
             told[f"{name}_count"] = found.get(f"{name}_count", found.get(f"{name}s"))
@@ -184,6 +196,16 @@ class TableReport:
         """The problems that are files which could not be checked."""
         return [problem for problem in self.problems if problem.unchecked]
 
+    def with_keys(self: Report, keys: Iterable[Any]) -> Report:
+        """Return this report with the table's master keys and KEKs; keys of single files are left out.
+
+        Args:
+            keys: the rows of ``encryption_keys(spark, table)``.
+        """
+        rows = [_plain(key) for key in keys]
+        kept = [row for row in rows if row["kind"] in ("master", "kek")]
+        return replace(self, encryption_keys=kept)
+
     def raise_for_problems(self) -> None:
         """Raise an error unless everything was checked and is encrypted; for pipelines.
 
@@ -208,7 +230,19 @@ class TableReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of files, as the JSON schema describes it."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+        told = {one.name: _plain(getattr(self, one.name)) for one in fields(TableReport)}
+        return {"schema_version": told.pop("schema_version"), **told}
+
+
+# What is not known of a folder.
+_FOLDER = {
+    "key_id": None,
+    "format_version": 0,
+    "metadata_authenticated": False,
+    "metadata_authentication": "a folder has none",
+    "all_snapshots": False,
+    "snapshots": 0,
+}
 
 
 def _count(number: int, thing: str) -> str:

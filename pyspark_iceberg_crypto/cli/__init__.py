@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto import __version__
+from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
 from pyspark_iceberg_crypto.cli._inspect import inspect
 from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
 from pyspark_iceberg_crypto.cli._report import report
-from pyspark_iceberg_crypto.cli._tables import demo
 from pyspark_iceberg_crypto.cli._verify import verify
 
 

@@ -15,7 +15,6 @@ from rich.text import Text
 from pyspark_iceberg_crypto import _local
 from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.cli._verify import _catalog_of
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
@@ -146,7 +145,7 @@ def _session(
         yield None
         return
     table = asked.get("table")
-    catalog = _catalog_of(table) if table else ""
+    catalog = _shared.catalog_of(table) if table else ""
     with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
         yield spark
 

@@ -7,7 +7,6 @@ import sys
 import click
 
 from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.cli._verify import _catalog_of
 from pyspark_iceberg_crypto.keys import encryption_keys
 
 
@@ -28,7 +27,7 @@ def keys(table: str, catalog_conf: tuple[str, ...], conf: tuple[str, ...], outpu
     """
     with (
         _shared.errors_told(),
-        _shared.session(conf, _catalog_of(table), _shared.pairs(catalog_conf)) as spark,
+        _shared.session(conf, _shared.catalog_of(table), _shared.pairs(catalog_conf)) as spark,
     ):
         report = encryption_keys(spark, table)
         if output == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from rich.console import Console, RenderableType
 from pyspark_iceberg_crypto import _jvm, _quiet, _render, _report
 from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
-from pyspark_iceberg_crypto.session import configure_spark, prepare
+from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
 
 OK, PROBLEM, UNCHECKED = _report.OK, _report.PROBLEM, _report.UNCHECKED
 
@@ -75,6 +76,8 @@ def errors_told() -> Iterator[None]:
         yield
     except click.ClickException:
         raise
+    except KeyboardInterrupt:  # click would end with 1
+        _fail("stopped before the end", "")
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
         _fail(*told(error))
 
@@ -113,6 +116,18 @@ def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, st
             raise ConfigurationError(f"{setting!r} is not KEY=VALUE", f"for example {example}")
         found[key] = value
     return found
+
+
+def parts(name: str) -> list[str]:
+    """Split a name into its parts, which may be quoted as in SQL."""
+    found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
+    return [part.strip("`").replace("``", "`") for part in found] or [name]
+
+
+def catalog_of(table: str) -> str:
+    """Return the catalog's name in a table's full name."""
+    found = parts(table)
+    return found[0] if len(found) > 2 else SESSION_CATALOG
 
 
 @contextmanager

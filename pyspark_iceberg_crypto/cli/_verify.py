@@ -1,55 +1,85 @@
-"""``verify``: the proof, for one table or several."""
+"""``verify``: the proof, for tables, namespaces, catalogs and folders."""
 
 from __future__ import annotations
 
-import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus
 
 import click
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _render
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.keys import encryption_keys
+from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
 from pyspark_iceberg_crypto.session import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
 
 
 @click.command()
-@click.argument("targets", nargs=-1, required=True, metavar="TABLE...")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "--depth",
+    type=click.Choice(["magic", "structure", "deep"], case_sensitive=False),
+    help="What to check of each file: magic (its first bytes, the default), structure, or deep (every byte).",
+)
+@click.option("--deep", is_flag=True, help="The same as --depth deep.")
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    help="Check this share of data and delete files, such as 0.01.",
+)
+@click.option("--seed", type=int, default=0, help="Which sample; the same seed draws the same.")
 @click.option("--all-snapshots", is_flag=True, help="Check the files of all snapshots.")
+@click.option("--strays", is_flag=True, help="Look for files that no metadata reaches, too.")
+@click.option("--resume", metavar="FOLDER", help="Record there what is done, and go on from that.")
+@click.option("--folder", is_flag=True, help="TARGETs are folders; no catalog or key is needed.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page for auditors.")
 @click.option("--json-file", type=click.Path(path_type=Path), help="Write the report as JSON.")
 @click.option("--sign-with", metavar="KEY_ID", help="Sign the report with this master key.")
+@click.option(
+    "--catalog",
+    help="The catalog whose KMS has that key. Without: that of the first TARGET, or lake.",
+)
 @_shared.catalog_conf_option
 @_shared.conf_option
 @_shared.output_option
 def verify(
     targets: tuple[str, ...],
-    all_snapshots: bool,
+    folder: bool,
     html: Path | None,
     json_file: Path | None,
     sign_with: str | None,
+    catalog: str | None,
     catalog_conf: tuple[str, ...],
     conf: tuple[str, ...],
     output: str,
+    **options: Any,
 ) -> None:
-    """Check that every file of each TABLE (such as lake.db.t) is encrypted.
+    """Check that every file of each TARGET is encrypted.
 
-    --catalog-conf is for the catalogs that the TABLEs begin with; for a name of two parts, such as db.t, that
-    is Spark's own, spark_catalog.
+    A TARGET is a table (lake.db.t), a namespace (lake.db or lake.db.*), a catalog (lake) or, with --folder, a
+    path or URI. A name of two parts that is no namespace, such as db.t, is a table of Spark's own catalog,
+    spark_catalog. --catalog-conf is for all catalogs that are named.
 
     Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked.
     """
-    catalogs = list(dict.fromkeys(map(_catalog_of, targets)))
+    names = [catalog or "lake"] if folder else _catalogs(targets)
     with (
         _shared.errors_told(),
-        _shared.session(conf, catalogs, _shared.pairs(catalog_conf)) as spark,
+        _shared.session(conf, names, _shared.pairs(catalog_conf)) as spark,
     ):
-        report = _verify(spark, targets, all_snapshots)
+        report = _verify(spark, targets, folder, options)
         if sign_with is not None:
-            report = report.sign(spark, catalogs[0], sign_with)
+            report = report.sign(
+                spark, catalog or _first_catalog(targets, folder, report), sign_with
+            )
         if html is not None:
             _shared.write(html, report.to_html())
         if json_file is not None:
@@ -62,22 +92,111 @@ def verify(
 
 
 def _verify(
-    spark: SparkSession, targets: tuple[str, ...], all_snapshots: bool
+    spark: SparkSession, targets: tuple[str, ...], folder: bool, options: dict[str, Any]
 ) -> VerifyReport | TablesReport:
+    if folder:
+        _refuse_for_a_folder(options)
     if len(targets) == 1:
-        return verify_table(spark, targets[0], all_snapshots=all_snapshots)
-    reports: list[VerifyReport] = []
-    not_checked = []
+        return _one(spark, targets[0], folder, options)
+    found = TablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
-            reports.append(verify_table(spark, target, all_snapshots=all_snapshots))
-        except Exception as error:  # noqa: BLE001 (of one table; the others are still to be checked)
-            message, hint = _shared.told(error)
-            not_checked.append({"table": target, "problem": message, "hint": hint})
-    return TablesReport(", ".join(targets), reports, not_checked)
+            report = _one(spark, target, folder, _resumed_in_its_own(target, options))
+            if isinstance(report, TablesReport):
+                found.reports.extend(report.reports)
+                found.not_checked.extend(report.not_checked)
+                found.views.extend(report.views)
+            else:
+                found.reports.append(report)
+        except Exception as error:  # noqa: BLE001 (of one target; the others are still to be checked)
+            problem, hint = _shared.told(error)
+            found.not_checked.append({"table": target, "problem": problem, "hint": hint})
+    return found
 
 
-def _catalog_of(table: str) -> str:
-    """Return the catalog's name in a table's full name, whose parts may be quoted as in SQL."""
-    parts = re.findall(r"`(?:[^`]|``)*`|[^.`]+", table)
-    return parts[0].strip("`") if len(parts) > 2 else SESSION_CATALOG
+def _refuse_for_a_folder(options: dict[str, Any]) -> None:
+    """Raise an error for what would be left out in silence."""
+    defaults = {"depth": (None, "magic"), "sample": (1.0,), "seed": (0,)}
+    for name, value in options.items():
+        if value not in defaults.get(name, (False, None)):
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} is not for a folder",
+                "the first bytes of each file in it are read; give a table for more",
+            )
+
+
+def _resumed_in_its_own(target: str, options: dict[str, Any]) -> dict[str, Any]:
+    folder = options["resume"]
+    return {**options, "resume": folder and f"{folder.rstrip('/')}/{quote_plus(target)}"}
+
+
+def _one(
+    spark: SparkSession, target: str, folder: bool, options: dict[str, Any]
+) -> VerifyReport | TablesReport:
+    if folder:
+        with verify_folder(spark, target) as report:
+            return report
+    parts = _shared.parts(target)
+    is_whole = len(parts) == 1 or parts[-1] == "*"
+    if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
+        return _with_all_keys(spark, verify_catalog(spark, target, **options))
+    # Spark would take a first part that is the name of a catalog for one
+    is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
+    name = f"{SESSION_CATALOG}.{target}" if is_sparks else target
+    try:
+        with verify_table(spark, name, **options) as report:
+            return _with_keys(spark, report)
+    except NotSupportedError as error:
+        if is_sparks and "There is no Iceberg table" in error.message:
+            raise NotSupportedError(
+                f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
+                "give a table with its catalog, such as lake.db.t, or a namespace that there is",
+            ) from error
+        if not _is_namespace(spark, target):
+            raise
+    return _with_all_keys(spark, verify_catalog(spark, target, **options))
+
+
+def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
+    """Add the table's keys where they can be had: whether its files are encrypted does not depend on that."""
+    if report.key_id is None:
+        return report
+    try:
+        return report.with_keys(encryption_keys(spark, report.table).rows)
+    except IcebergCryptoError:
+        return report
+
+
+def _with_all_keys(spark: SparkSession, found: TablesReport) -> TablesReport:
+    return replace(found, reports=[_with_keys(spark, report) for report in found.reports])
+
+
+def _is_namespace(spark: SparkSession, target: str) -> bool:
+    """Tell whether a name is that of a namespace in a catalog of the session, which the name begins with."""
+    return _is_catalog(spark, _shared.parts(target)[0]) and spark.catalog.databaseExists(target)
+
+
+def _is_catalog(spark: SparkSession, name: str) -> bool:
+    return name == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+
+
+def _catalogs(targets: tuple[str, ...]) -> list[str]:
+    """Return the catalogs that targets may be of: of a name of two parts, two."""
+    found = []
+    for target in targets:
+        parts = _shared.parts(target)
+        is_either = len(parts) == 2 and parts[1] != "*"
+        found += [SESSION_CATALOG] if is_either else []
+        found += [] if is_either and not parts[0].isidentifier() else parts[:1]
+    return list(dict.fromkeys(found))
+
+
+def _first_catalog(
+    targets: tuple[str, ...], folder: bool, report: VerifyReport | TablesReport
+) -> str:
+    """Return the catalog of the first target, as it was found to be."""
+    if folder:
+        return "lake"
+    parts = _shared.parts(targets[0])
+    is_table = isinstance(report, VerifyReport) and len(parts) == 2
+    return SESSION_CATALOG if is_table else parts[0]

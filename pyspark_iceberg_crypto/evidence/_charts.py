@@ -204,8 +204,8 @@ def _said(time: float, day: bool) -> str:
 
 
 def _round_up(value: int) -> float:
-    """Round up to a number that is easy to read: 1, 2 or 5 with zeros."""
+    """Round up to a number that is easy to read, and so is its half."""
     if value <= 0:
         return 1.0
     power = 10 ** math.floor(math.log10(value))
-    return next(float(step * power) for step in (1, 2, 5, 10) if step * power >= value)
+    return next(float(step * power) for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= value)

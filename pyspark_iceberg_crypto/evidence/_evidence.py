@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
@@ -67,12 +67,14 @@ class TablesReport(Evidence):
         target: what was asked for, such as "lake.db".
         reports: a report on each table.
         not_checked: tables and namespaces of which there is no report: table, problem, hint.
+        views: the views, which have no files of their own and were not looked at.
         signature: what ``sign`` adds; None: it is not signed.
     """
 
     target: str
     reports: list[Any]
     not_checked: list[dict[str, str]]
+    views: list[str] = field(default_factory=list)
     signature: dict[str, str] | None = None
 
     @classmethod
@@ -84,12 +86,13 @@ class TablesReport(Evidence):
         """
         reports = [kind.of(one) for one in found["reports"]]
         not_checked = [{str(k): str(v) for k, v in one.items()} for one in found["not_checked"]]
-        return cls(str(found["target"]), reports, not_checked, found.get("signature"))
+        views = [str(view) for view in found.get("views") or ()]
+        return cls(str(found["target"]), reports, not_checked, views, found.get("signature"))
 
     @property
     def ok(self) -> bool:
-        """Whether every table is ok, and none was left out."""
-        return all(report.ok for report in self.reports) and not self.not_checked
+        """Whether every table is ok, and none was left out. Without a table nothing is proved."""
+        return bool(self.reports) and all(one.ok for one in self.reports) and not self.not_checked
 
     @property
     def exit_code(self) -> int:
@@ -97,7 +100,7 @@ class TablesReport(Evidence):
         codes = {report.exit_code for report in self.reports}
         if PROBLEM in codes:
             return PROBLEM
-        return UNCHECKED if UNCHECKED in codes or self.not_checked else OK
+        return OK if self.ok else UNCHECKED
 
     def raise_for_problems(self) -> None:
         """Raise an error unless everything was checked and is encrypted.
@@ -184,8 +187,12 @@ _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
 def _verdict(found: TablesReport) -> str:
     tables = plural(len(found.reports), "table")
     codes = [report.exit_code for report in found.reports]
+    if found.ok and len(found.reports) == 1:
+        return f"the one table of {found.target} is encrypted"
     if found.ok:
         return f"all {tables} of {found.target} are encrypted"
+    if not found.reports and not found.not_checked:
+        return f"no table of {found.target} was found, so nothing is proved"
     told = [
         f"{codes.count(PROBLEM)} with problems",
         f"{codes.count(UNCHECKED)} not fully checked",
@@ -197,4 +204,5 @@ def _verdict(found: TablesReport) -> str:
 
 def _scope(found: TablesReport) -> str:
     files = sum(report.file_count for report in found.reports)
-    return f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}"
+    views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""
+    return f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}{views}"

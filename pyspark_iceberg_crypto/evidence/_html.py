@@ -96,7 +96,7 @@ class View:
             ("bytes", self.bytes),
             ("depth", report.depth),
             *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
-            ("snapshots", f"{report.snapshots:,}"),
+            *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
             ("problems", f"{report.problem_count:,}"),
             ("not checked", f"{report.unchecked_count:,}"),
         ]
@@ -106,21 +106,20 @@ class View:
         """What identifies the state of the table, and what checked it."""
         report = self.report
         rows = [
-            ("Table", report.table),
+            ("Folder", report.folder),
+            ("Table", report.table if report.folder is None else None),
             ("Table UUID", report.table_uuid),
             ("Location", report.location),
             ("Master key", report.key_id),
             ("Format version", report.format_version or None),
             ("Metadata file", report.metadata_location),
             ("SHA-256 of it", report.metadata_sha256),
-            ("Metadata authentication", report.metadata_authentication),
+            ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
             ("Current snapshot", report.current_snapshot_id),
             ("Snapshots checked", _listed(report.snapshot_ids)),
             ("Depth", report.depth),
-            (
-                "Sample",
-                f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files",
-            ),
+            ("Sample", _unless_folder(report, _sample(report))),
+            ("Outcomes recorded in", report.resume),
             ("Start", report.started_at),
             ("End", report.ended_at),
             ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),
@@ -155,7 +154,7 @@ class View:
                 "kind": count.kind,
                 "magic": count.magic or "-",
                 "state": _words.state(count),
-                "word": _words.state_word(_words.state(count)),
+                "word": _words.state_word(count),
                 "files": f"{count.files:,}",
                 "bytes": f"{count.bytes:,}",
             }
@@ -191,6 +190,14 @@ class View:
     def limits(self) -> list[str]:
         """What it proves, and what it does not."""
         return _words.limits(self.report)
+
+
+def _unless_folder(report: TableReport, told: str) -> str | None:
+    return told if report.folder is None else None
+
+
+def _sample(report: TableReport) -> str:
+    return f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files"
 
 
 def _listed(ids: Sequence[int]) -> str:

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from pyspark_iceberg_crypto._report import OK, UNCHECKED, FileCount, TableReport
 from pyspark_iceberg_crypto._text import plural, size
 
-# Iceberg encrypts no metadata.json: nothing is wrong with a plaintext one.
-NEVER_ENCRYPTED = "metadata file"
+METADATA = "metadata file"
 STATES = {
     "good": "encrypted",
     "bad": "PLAINTEXT",
     "open": "not readable",
-    "plain": "never encrypted",
+    "plain": "not encrypted",  # and nothing is wrong with that
 }
+_NAMES = (
+    "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names and "
+    "lengths of files are visible to whoever can list the storage."
+)
 _DEPTHS = {
     "magic": "Of each file the first bytes were read: they say whether it is of an encrypted format.",
     "structure": "Of each file the header, the block layout, the footer and the length were checked against its "
@@ -24,15 +27,20 @@ _DEPTHS = {
 
 
 def state(count: FileCount) -> str:
-    """Tell what is known of files: good (encrypted), bad (plaintext), open (not readable) or plain."""
-    if count.kind == NEVER_ENCRYPTED and not count.encrypted:
+    """Tell what is known of files: good (encrypted), bad (plaintext), open (not readable) or plain.
+
+    Iceberg encrypts no metadata.json. A stray JSON file that is something else is among the problems.
+    """
+    if count.encrypted:
+        return "good"
+    if count.kind == METADATA or count.magic in ("EMPTY", "JSON"):
         return "plain"
-    return "good" if count.encrypted else "bad" if count.magic else "open"
+    return "bad" if count.magic else "open"
 
 
-def state_word(known: str) -> str:
+def state_word(count: FileCount) -> str:
     """Say that state."""
-    return STATES[known]
+    return "never encrypted" if count.kind == METADATA else STATES[state(count)]
 
 
 def kind(report: TableReport) -> str:
@@ -60,12 +68,14 @@ def verdict(report: TableReport) -> str:
     )
     if report.ok and report.sample < 1:
         return f"no problem in a sample of {files} of {of}"
+    if report.ok and report.folder is not None:
+        return f"all {files} in {report.folder} are of encrypted formats"
     if report.ok:
         return f"all {files} of {report.table} are encrypted" + _key(report)
     if kind(report) == "open":
         unchecked = plural(report.unchecked_count, "file")
         return f"not proved: {unchecked} of {of} could not be checked; no problem in the others"
-    if report.key_id is None and not report.problem_count:
+    if report.key_id is None and not report.problem_count and report.folder is None:
         return f"{report.table} is not encrypted ({files} checked)"
     problems = plural(report.problem_count, "problem")
     open_too = f", {report.unchecked_count:,} not checked" if report.unchecked_count else ""
@@ -83,10 +93,12 @@ def _files(counts: Iterable[FileCount], total: int) -> int:
 
 def scope(report: TableReport) -> str:
     """Say in one line what was looked at, and how."""
+    reach = "all snapshots" if report.all_snapshots else "current snapshot"
     parts = [
-        "all snapshots" if report.all_snapshots else "current snapshot",
+        reach if report.folder is None else "a folder, without a catalog",
         f"depth {report.depth}",
         *(["strays"] if report.strays else []),
+        *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
         size(report.byte_count),
         f"{report.seconds:.1f} s",
@@ -95,7 +107,9 @@ def scope(report: TableReport) -> str:
 
 
 def metadata(report: TableReport) -> str:
-    """Say in one line whether the metadata that names the files is authenticated."""
+    """Say in one line whether the metadata that names the files is authenticated; of a folder: nothing."""
+    if report.folder is not None:
+        return ""
     verb = "is" if report.metadata_authenticated else "is not"
     return f"its metadata {verb} authenticated: {report.metadata_authentication}"
 
@@ -103,10 +117,22 @@ def metadata(report: TableReport) -> str:
 def limits(report: TableReport) -> list[str]:
     """Say what the report proves, and what it does not."""
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
+    if report.folder is not None:
+        said.append(
+            "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, "
+            "and all of it, is not known; nor is whether they can be decrypted."
+        )
+        return [*said, _NAMES]
     if report.sample < 1:
         said.append(
-            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}). Of "
-            "the others nothing is known."
+            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}): "
+            f"{plural(report.left_out_files, 'file')} ({size(report.left_out_bytes)}) were left out, and nothing is "
+            "known of them."
+        )
+    if report.resumed_files:
+        said.append(
+            f"{plural(report.resumed_files, 'file')} that an earlier run had recorded in {report.resume} as right were "
+            "not read again. Who can write there can make files pass."
         )
     if not report.all_snapshots:
         said.append(
@@ -127,9 +153,6 @@ def limits(report: TableReport) -> list[str]:
             f"The metadata that names the files is not authenticated: {report.metadata_authentication}. Who can write "
             "to the storage may have changed which files it names."
         )
-    said.append(
-        "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names "
-        "and lengths of files are visible to whoever can list the storage."
-    )
+    said.append(_NAMES)
     said.append("It is as of the time and the metadata file named above, and of nothing later.")
     return said

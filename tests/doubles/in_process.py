@@ -132,6 +132,27 @@ def broken_json() -> dict[str, Any]:
     return verify_json(ok=False, problem_count=1, problems=[problem], counts=[count], files=1)
 
 
+class SparkDouble:
+    """A session: its settings, and the namespaces that there are."""
+
+    def __init__(self, *namespaces: str, **settings: str) -> None:
+        self._namespaces, self._settings = namespaces, settings
+
+    @property
+    def conf(self) -> "SparkDouble":
+        return self
+
+    @property
+    def catalog(self) -> "SparkDouble":
+        return self
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self._settings.get(name.removeprefix("spark.sql.catalog."), default)
+
+    def databaseExists(self, name: str) -> bool:  # noqa: N802
+        return name in self._namespaces
+
+
 class VerifyResult:
     """PythonApi's VerifyResult."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles.in_process import broken_json, verify_json
+from doubles.in_process import SparkDouble, broken_json, verify_json
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
@@ -20,8 +20,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answer` is what verify_table gives, or raises."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
+    def session(*_: Any) -> Iterator[SparkDouble]:
+        yield SparkDouble()
 
     def invoke(*arguments: str, answer: Any = None, spark: Any = session) -> Result:
         def give(*_: Any, **__: Any) -> Any:
@@ -117,19 +117,19 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     seen: list[tuple[Any, ...]] = []
 
     @contextmanager
-    def session(*arguments: Any) -> Iterator[str]:
+    def session(*arguments: Any) -> Iterator[SparkDouble]:
         seen.append(arguments)
-        yield "spark"
+        yield SparkDouble()
 
     monkeypatch.setattr(_shared, "session", session)
     monkeypatch.setattr(_verify, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     tables = {
-        "prod.a.b.t": "prod",
-        "`prod`.`a.b`.t": "prod",
-        "db.t": "spark_catalog",
-        "`my.db`.t": "spark_catalog",
-        "spark_catalog.db.t": "spark_catalog",
+        "prod.a.b.t": ["prod"],
+        "`prod`.`a.b`.t": ["prod"],
+        "db.t": ["spark_catalog", "db"],
+        "`my.db`.t": ["spark_catalog"],
+        "spark_catalog.db.t": ["spark_catalog"],
     }
     for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [((), [catalog], {"uri": "a=b"}) for catalog in tables.values()]
+    assert seen == [((), catalogs, {"uri": "a=b"}) for catalogs in tables.values()]

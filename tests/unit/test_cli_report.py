@@ -3,19 +3,24 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from doubles.in_process import evidence_json, verify_json
+from doubles.in_process import SparkDouble, evidence_json, verify_json
 from jsonschema import Draft202012Validator
 
 from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
+    EncryptionKey,
     KeyNotFoundError,
     KmsUnavailableError,
+    NotSupportedError,
+    TablesReport,
     TamperedError,
     VerifyReport,
     cli,
@@ -38,15 +43,33 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answers` are verify_table's by table, `checked` is check_report's."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
+    def session(*_: Any) -> Iterator[SparkDouble]:
+        yield SparkDouble(
+            "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
+        )
 
-    def invoke(*arguments: str, answers: Any = None, checked: Any = None) -> Result:
-        def verify(_: Any, table: str, **__: Any) -> Any:
-            found = (answers or {})[table]
-            if isinstance(found, Exception):
+    def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
+        def verify(_: Any, table: str, whole: bool = False, **options: Any) -> Any:
+            asked.append(
+                (table, {k: v for k, v in options.items() if v not in (None, 0, 1, False)})
+            )
+            found = (answers or {}).get(
+                table, NotSupportedError(f"There is no Iceberg table {table}")
+            )
+            if isinstance(found, BaseException):
                 raise found
+            if isinstance(found, list):
+                if not whole:
+                    raise NotSupportedError(f"There is no Iceberg table {table}")
+                return TablesReport(table, [VerifyReport.of(one) for one in found], [], ["lake.v"])
             return VerifyReport.of({**found, "table": table})
+
+        asked: list[Any] = []
+
+        def keys(*_: Any) -> Any:
+            if isinstance(rows, Exception):
+                raise rows
+            return SimpleNamespace(rows=rows)
 
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):
@@ -55,9 +78,14 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
         monkeypatch.setattr(_shared, "session", session)
         monkeypatch.setattr(_verify, "verify_table", verify)
+        monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
+        monkeypatch.setattr(_verify, "verify_folder", verify)
         monkeypatch.setattr(_report, "check_report", check)
+        monkeypatch.setattr(_verify, "encryption_keys", keys)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
-        return CliRunner().invoke(cli.main, arguments)
+        result = CliRunner().invoke(cli.main, arguments)
+        result.asked = asked  # type: ignore[attr-defined]
+        return result
 
     return invoke
 
@@ -82,6 +110,16 @@ def test_files_are_written(run: Callable[..., Result], tmp_path: Path) -> None:
     assert "was signed with master key" in page.read_text()
 
 
+def test_lines_stay_whole_where_there_is_no_terminal(run: Callable[..., Result]) -> None:
+    """So that a path or a statement in a hint can be copied, and found with grep."""
+    path, hint = f"s3://b/{'x' * 300}.parquet", "rewrite it: " + "SELECT " * 60
+    problem = {**evidence_json()["problems"][0], "path": path, "hint": hint}
+    answers = {"lake.db.t": evidence_json(problems=[problem])}
+    for more in ((), ("lake.db.t",)):
+        result = run("verify", "lake.db.t", *more, answers=answers)
+        assert path in result.stdout and hint.rstrip() in result.stdout
+
+
 def test_a_file_that_cannot_be_written_is_2(run: Callable[..., Result], tmp_path: Path) -> None:
     page = str(tmp_path / "none" / "report.html")
     result = run("verify", "lake.db.t", "--html", page, answers={"lake.db.t": verify_json()})
@@ -94,6 +132,29 @@ def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.db.t", answers={"lake.db.t": found})
     assert result.exit_code == 2
     assert "? not proved" in result.stdout
+
+
+def test_the_tables_keys_are_in_the_report(run: Callable[..., Result], tmp_path: Path) -> None:
+    document, page = tmp_path / "report.json", tmp_path / "report.html"
+    more = {"encrypted_by": None, "created_at": "2026-01-02T00:00:00Z", "snapshots": 2}
+    same = {"kms_answers": True, "authenticated_wrapping": True, "problem": None, "used_for": None}
+    rows = [
+        EncryptionKey(f"key-{kind}", kind, age_days=9, overdue=False, key_length=16, **more, **same)  # type: ignore[arg-type]
+        for kind in ("master", "kek", "manifest list", "dead")
+    ]
+    arguments = ("verify", "lake.db.t", "--json-file", str(document), "--html", str(page))
+    result = run(*arguments, answers={"lake.db.t": verify_json()}, rows=rows)
+    assert result.exit_code == 0
+    found = json.loads(document.read_text())
+    Draft202012Validator(report_schema()).validate(found)
+    assert set(found["encryption_keys"][0]) == set(
+        report_schema()["$defs"]["encryptionKey"]["properties"]
+    )
+    assert [key["kind"] for key in found["encryption_keys"]] == ["master", "kek"]
+    assert "key-kek: 9 days" in page.read_text() and "key-dead" not in page.read_text()
+    denied = KeyNotFoundError("no key", "")
+    assert run(*arguments, answers={"lake.db.t": verify_json()}, rows=denied).exit_code == 0
+    assert json.loads(document.read_text())["encryption_keys"] == []
 
 
 def test_several_tables(run: Callable[..., Result]) -> None:
@@ -111,6 +172,78 @@ def test_several_tables(run: Callable[..., Result]) -> None:
     result = run("verify", *answers, answers=answers)
     assert result.exit_code == 1
     assert "1 with problems, 1 not checked" in result.stdout and "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("lake", "lake"),
+        ("lake.*", "lake.*"),
+        ("lake.db", "lake.db"),
+        ("lake.db.*", "lake.db.*"),
+        ("lake.a.b", "lake.a.b"),  # no table, but a namespace
+    ],
+)
+def test_a_catalog_or_a_namespace(run: Callable[..., Result], target: str, asked: str) -> None:
+    result = run("verify", target, answers={asked: [verify_json(), verify_json()]})
+    assert result.exit_code == 0, result.output
+    assert f"all 2 tables of {target} are encrypted" in result.stdout
+    assert "8 files in 2 tables; 1 view, which have no files" in result.stdout
+
+
+def test_a_name_of_two_parts_is_a_table_of_sparks_catalog(run: Callable[..., Result]) -> None:
+    result = run("verify", "db.t", answers={"spark_catalog.db.t": verify_json()})
+    assert result.exit_code == 0, "db is a catalog's name only by --catalog-conf"
+    result = run("verify", "other.t", answers={"other.t": verify_json()})
+    assert result.exit_code == 0
+
+
+def test_a_namespace_that_is_not_there(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.nope")
+    assert result.exit_code == 2
+    assert "lake.nope is neither a namespace of catalog lake nor a table" in result.stderr
+
+
+def test_options_reach_each_table(run: Callable[..., Result]) -> None:
+    options = ("--deep", "--sample", "0.5", "--seed", "7", "--strays", "--all-snapshots")
+    answers = {"lake.db.a": verify_json(), "lake.db.b": verify_json()}
+    result = run("verify", *answers, *options, "--resume", "s3://b/r/", answers=answers)
+    more = {"deep": True, "sample": 0.5, "seed": 7, "strays": True, "all_snapshots": True}
+    folders = [f"s3://b/r/{table}" for table in answers]
+    assert [one[0] for one in result.asked] == list(answers)  # type: ignore[attr-defined]
+    for (_, given), folder in zip(result.asked, folders, strict=True):  # type: ignore[attr-defined]
+        assert {**more, "resume": folder} == {**more, **given}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--depth", "quick"),
+        ("--sample", "0"),
+        ("--sample", "1.1"),
+        ("--seed", "x"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_2(run: Callable[..., Result], wrong: tuple[str, ...]) -> None:
+    result = run("verify", "lake.db.t", *wrong, answers={"lake.db.t": verify_json()})
+    assert result.exit_code == 2
+    assert "Error" in result.stderr and "Traceback" not in result.output
+
+
+def test_folders(run: Callable[..., Result]) -> None:
+    result = run("verify", "--folder", "s3://b/w", answers={"s3://b/w": verify_json()})
+    assert result.exit_code == 0
+    for option in (("--deep",), ("--sample", "0.5"), ("--strays",), ("--depth", "structure")):
+        result = run("verify", "--folder", "s3://b/w", *option, answers={"s3://b/w": verify_json()})
+        assert result.exit_code == 2, "nothing is left out in silence"
+        assert "is not for a folder" in result.stderr
+
+
+def test_stopped_by_the_user_is_2(run: Callable[..., Result]) -> None:
+    result = run("verify", "lake.db.t", answers={"lake.db.t": KeyboardInterrupt()})
+    assert result.exit_code == 2
+    assert "error: stopped" in result.stderr
 
 
 @pytest.mark.parametrize(

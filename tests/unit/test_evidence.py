@@ -149,6 +149,7 @@ def test_what_a_later_report_has_more_is_left_out() -> None:
         (VerifyReport.of(verify_json(ok=True, problem_count=1)), 1),
         (several(GOOD, GOOD), 0),
         (several(GOOD, OPEN), 2),
+        (several(), 2),
         (several(OPEN, BAD, GOOD), 1),
         (several(GOOD, not_checked=[NOT_CHECKED]), 2),
         (several(BAD, not_checked=[NOT_CHECKED]), 1),
@@ -192,12 +193,42 @@ def test_metadata_files_are_no_plaintext_files() -> None:
     assert "✓ all 3 files of lake.db.t are encrypted" in shown
 
 
+def test_a_folder_has_no_table() -> None:
+    counts = [
+        {"kind": "file", "magic": "PARE", "encrypted": True, "files": 2, "bytes": 10},
+        {"kind": "file", "magic": "JSON", "encrypted": False, "files": 1, "bytes": 10},
+    ]
+    same = ("ok", "files", "bytes", "seconds", "problem_count", "problems")
+    told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
+    report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
+    VALIDATOR.validate(report.to_dict())
+    assert report.ok and "✓ all 2 files in s3://b/w are of encrypted formats" in str(report)
+    assert "authenticated" not in str(report) and "snapshot" not in str(report)
+    assert "without a catalog or a key" in report.to_html()
+    assert VerifyReport.of(json.loads(report.to_json())) == report
+    bad = VerifyReport.of({**told, "folder": "s3://b/w", "problem_count": 1})
+    assert "1 problem found in 2 files of s3://b/w" in str(bad)
+
+
 def test_a_sample_is_no_proof_of_all() -> None:
-    report = VerifyReport.of(verify_json(sample=0.01, seed=7))
+    report = VerifyReport.of(
+        verify_json(sample=0.01, seed=7, left_out_files=396, left_out_bytes=10**9)
+    )
     assert "no problem in a sample of 4 files" in str(report)
     assert "sample 0.01, seed 7" in str(report)
     assert "are encrypted" not in str(report)
-    assert "nothing is known" in report.to_html()
+    assert "396 files (1.0 GB) were left out, and nothing is known of them" in report.to_html()
+
+
+def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
+    report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
+    assert ", 3 files checked before, " in str(report)
+    said = (
+        "3 files that an earlier run had recorded in s3://b/&lt;r&gt; as right were not read again"
+    )
+    assert said in report.to_html()
+    first = VerifyReport.of(verify_json(resume="s3://b/<r>"))
+    assert "checked before" not in str(first) and "read again" not in first.to_html()
 
 
 def test_many_tables_are_a_line_each() -> None:

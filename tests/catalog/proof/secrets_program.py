@@ -35,6 +35,8 @@ def main() -> None:
         for path in Path(place).rglob("*"):
             if path.is_file() and not path.name.endswith(".crc"):
                 shown[str(path)] = path.read_text(errors="replace")
+    for path in Path(given["shuffled"]).rglob("*.data"):
+        shown[str(path)] = path.read_text("latin-1")
     keys = {catalog: keys_of(spark, catalog, given["namespace"]) for catalog in given["catalogs"]}
     sys.stdout.write("SEEN " + json.dumps({"shown": shown, "keys": keys}) + "\n")
 
@@ -59,6 +61,7 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
             shown[f"explain {mode} {query}"] = str(spark.sql(f"EXPLAIN {mode} {query}").collect())
     for statement in (f"DESCRIBE TABLE EXTENDED {table}", f"SHOW CREATE TABLE {table}"):
         shown[statement] = str(spark.sql(statement).collect())
+    shown["verify"] = verified(spark, table)
     files = [row.file_path for row in spark.sql(f"SELECT file_path FROM {table}.files").collect()]
     lists = [
         row.manifest_list
@@ -69,9 +72,19 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
         whole = path.read_bytes()
         path.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
         shown[f"error of {path.name}"] = error(spark, table)
+        shown[f"verify {path.name}"] = verified(spark, table)
         path.write_bytes(whole[:-20])
         shown[f"error of {path.name}, cut"] = error(spark, table)
         path.write_bytes(whole)
+
+
+def verified(spark: SparkSession, table: str) -> str:
+    catalog, _, name = table.partition(".")
+    return str(
+        spark.sql(
+            f"CALL {catalog}.system.verify_encryption(table => '{name}', deep => true, strays => true)"
+        ).collect()
+    )
 
 
 def error(spark: SparkSession, table: str) -> str:

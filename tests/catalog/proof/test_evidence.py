@@ -12,12 +12,16 @@ from jsonschema import Draft202012Validator
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
+    NotSupportedError,
+    TablesReport,
     TamperedError,
     VerificationFailedError,
+    VerifyReport,
     check_report,
     report_schema,
     verify_table,
 )
+from pyspark_iceberg_crypto.cli import _verify
 
 SCHEMA = Draft202012Validator(report_schema())
 
@@ -59,6 +63,26 @@ CHANGES: list[Callable[[dict[str, Any]], Any]] = [
     lambda found: found["signature"].update(key_id="k2"),
     lambda found: found["counts"].pop(),
 ]
+
+
+def test_targets_of_the_command(hadoop: Lake) -> None:
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    namespace = f"{hadoop.catalog}.{hadoop.namespace}"
+    options = {"deep": False, "resume": None}
+    for target in (namespace, f"{namespace}.*", f"`{hadoop.catalog}`.`{hadoop.namespace}`"):
+        found = _verify._one(hadoop.spark, target, False, options)
+        assert isinstance(found, TablesReport), target
+        assert [report.table for report in found.reports] == [table]
+        SCHEMA.validate(found.to_dict())
+    for target, folder in ((table, False), (str(hadoop.folder), True)):
+        found = _verify._one(hadoop.spark, target, folder, options)
+        assert isinstance(found, VerifyReport) and found.ok, found
+        SCHEMA.validate(found.to_dict())
+    with pytest.raises(NotSupportedError, match="There is no Iceberg table"):
+        _verify._one(hadoop.spark, f"{namespace}.gone", False, options)
+    with pytest.raises(NotSupportedError, match="is neither a namespace"):
+        _verify._one(hadoop.spark, f"{hadoop.catalog}.gone", False, options)
 
 
 def test_a_report_with_a_problem_is_raised(hadoop: Lake) -> None:

@@ -51,6 +51,8 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
         "spark.sql.maxPlanStringLength": "1000000",
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
+        "spark.local.dir": str(tmp_path / "local"),
+        "spark.shuffle.compress": "false",
     }
     namespace = f"ns_{uuid.uuid4().hex[:8]}"
     given = {
@@ -58,6 +60,7 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
         "catalogs": ["enc_jdbc", "enc_rest"],
         "namespace": namespace,
         "files": [str(events), str(logs)],
+        "shuffled": str(tmp_path / "local"),
     }
     program = Path(__file__).with_name("secrets_program.py")
     printed = run([sys.executable, program], tmp_path, given=json.dumps(given))
@@ -90,6 +93,9 @@ def assert_looked_at(shown: dict[str, str]) -> None:
     assert " DEBUG org.apache.iceberg" in log
     assert "SparkListenerSQLExecutionStart" in "".join(shown.values())
     assert all(text for place, text in shown.items() if place.startswith(("ui/", "explain ")))
+    shuffled = "".join(text for place, text in shown.items() if place.endswith(".data"))
+    assert ".parquet" in shuffled, "paths, and not keys"
+    assert "Row(" in shown["verify"] and "problem='" not in shown["verify"]
     errors = [text for place, text in shown.items() if place.startswith("error of ")]
     assert sum("TamperedException" in text for text in errors) >= len(errors) // 2
 

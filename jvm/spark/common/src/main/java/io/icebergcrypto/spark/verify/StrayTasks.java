@@ -63,8 +63,8 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
             : new CheckedFile(null, false, length, 0, file.getString(2), true);
     counter.add(length);
     String format = found.magic() == null ? "" : FileMagic.valueOf(found.magic()).format();
-    ReachableFile stray = new ReachableFile(FileKind.STRAY, path, format, length, null, false);
-    return List.of(FileRow.checked(FileRow.of(stray, -1), found)).iterator();
+    ReachableFile unreached = new ReachableFile(kind, path, format, length, null, false);
+    return List.of(FileRow.checked(FileRow.of(unreached, -1), found)).iterator();
   }
 
   private CheckedFile checked(String path, long length) {

@@ -109,12 +109,16 @@ public final class TableVerifier {
       SparkSession spark, String tableName, VerifyOptions options, Progress progress) {
     Instant start = Instant.now();
     BaseTable loaded = TableLoader.load(spark, tableName);
-    TableVerifier verifier = new TableVerifier(spark, tableName, loaded, options, progress);
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
+    TableVerifier verifier = null;
     try {
+      verifier = new TableVerifier(spark, tableName, loaded, options, progress);
       return verifier.verify(start);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
-      verifier.release();
+      if (verifier != null) {
+        verifier.release();
+      }
+
       throw FailedCheck.error(tableName, "files", e);
     } finally {
       spark.sparkContext().setJobDescription(before);

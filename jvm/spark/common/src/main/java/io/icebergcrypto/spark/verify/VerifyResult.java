@@ -72,7 +72,7 @@ public final class VerifyResult implements AutoCloseable {
   /** How many problems there are, and how many files could not be checked. */
   public String summary() {
     return String.format(
-        "%d problems, %d files that could not be checked",
+        "problems: %d, not checked: %d",
         tally.problemCount() - tally.uncheckedCount(), tally.uncheckedCount());
   }
 

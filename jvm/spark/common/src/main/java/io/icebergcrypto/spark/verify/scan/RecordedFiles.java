@@ -72,8 +72,8 @@ public final class RecordedFiles {
     marker.put("table", name);
     marker.put("table_uuid", table.operations().current().uuid());
     marker.put("depth", depth);
-    Path path = new Path(folder);
     try {
+      Path path = new Path(folder);
       FileSystem storage = path.getFileSystem(spark.sessionState().newHadoopConf());
       JsonObject found = read(storage, new Path(path, MARKER));
       if (found == null) {
@@ -82,15 +82,15 @@ public final class RecordedFiles {
         require(folder, found, marker, "table_uuid", "table " + text(found, "table"));
         require(folder, found, marker, "depth", "depth " + text(found, "depth"));
       }
-    } catch (IOException e) {
+
+      return new RecordedFiles(spark, rows, new Path(path, "outcomes").toString());
+    } catch (IOException | IllegalArgumentException e) { // the latter is for what is no URI
       throw new IcebergCryptoException(
               String.format("the folder %s cannot be used to resume: %s", folder, e.getMessage()),
               "Check the URI, and that Spark may read and write there.",
               e)
           .inTable(name);
     }
-
-    return new RecordedFiles(spark, rows, new Path(path, "outcomes").toString());
   }
 
   private static JsonObject read(FileSystem storage, Path marker) throws IOException {

@@ -1,4 +1,4 @@
-"""``demo``."""
+"""``demo``: the whole of it on real data."""
 
 from __future__ import annotations
 

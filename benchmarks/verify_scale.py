@@ -1,0 +1,182 @@
+"""What verification costs as a table grows, and what it takes of the driver's memory.
+
+    python benchmarks/verify_scale.py [DEPTH [FILES ...]]
+
+DEPTH is magic, structure or deep (magic); FILES are numbers of data files (1000 10000 100000). The files are hard links
+to one small encrypted Parquet file, each with a path and an entry of its own, so this measures what a file costs beside
+its bytes; benchmarks/deep_speed.py measures bytes. Spark is a standalone cluster on 127.0.0.1: a master and two
+workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB. Prints for each number: seconds, files
+a second, the driver's heap at the end (after a full collection) and its peak; and draws the seconds.
+"""
+
+import os
+import secrets
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import Keystore, configure_spark, verify_table
+
+BATCH = 10_000
+ROUNDS = 3
+WIDTH = 60
+
+
+def main(depth: str, numbers: list[int]) -> None:
+    with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
+        folder = Path(name)
+        with cluster(folder) as master:
+            spark = session(folder, master)
+            try:
+                rows = [(files, *measure(spark, files, depth)) for files in numbers]
+            finally:
+                spark.stop()
+    longest = max(seconds for _, seconds, *_ in rows)
+    print(f"\ndepth {depth}, driver 1 GiB, two executors; medians of {ROUNDS}")
+    print(f"{'files':>9} {'seconds':>9} {'files/s':>9} {'heap MB':>9} {'peak MB':>9}")
+    for files, seconds, heap, peak in rows:
+        bar = "#" * max(1, round(WIDTH * seconds / longest))
+        rate = files / seconds
+        print(f"{files:>9,} {seconds:>9.1f} {rate:>9,.0f} {heap:>9.0f} {peak:>9.0f}  {bar}")
+    if len(rows) > 1:
+        (few, quick, *_), (many, slow, *_) = rows[0], rows[-1]
+        print(f"{many / few:.0f} times the files took {slow / quick:.1f} times as long")
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A standalone cluster, as long as the block runs; its URL."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    at = ["--host", "127.0.0.1", "--webui-port", "0"]
+    worker = ["worker.Worker", *at, "--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
+    started = []
+    try:
+        for command in (
+            ["master.Master", *at, "--port", str(port)],
+            [*worker, master],
+            [*worker, master],
+        ):
+            program = Path(pyspark.__path__[0]) / "bin" / "spark-class"
+            log = (folder / f"{len(started)}.log").open("w")
+            started.append(
+                subprocess.Popen(
+                    [str(program), f"org.apache.spark.deploy.{command[0]}", *command[1:]],
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+            time.sleep(5)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
+
+
+def session(folder: Path, master: str) -> SparkSession:
+    password = folder / "password"
+    password.touch(mode=0o600)
+    password.write_text(secrets.token_urlsafe(24) + "\n")
+    keys = Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
+    builder = SparkSession.builder.master(master)
+    for key, value in {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "640m",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(key, value)
+    warehouse = str(folder / "warehouse")
+    spark = configure_spark(builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate()
+    for jar in Path.home().glob(".ivy2*/jars/*iceberg-spark-runtime*.jar"):
+        spark.sparkContext._jsc.addJar(str(jar))  # executors get spark.jars only, not the packages
+    return spark
+
+
+def measure(spark: SparkSession, files: int, depth: str) -> tuple[float, float, float]:
+    table = make_table(spark, files)
+    seconds = []
+    peak = heap = 0.0
+    for _ in range(ROUNDS):
+        reset_peak(spark)
+        start = time.perf_counter()
+        with verify_table(spark, table, depth=depth, progress=False) as report:
+            seconds.append(time.perf_counter() - start)
+            peak = max(peak, peak_heap(spark))
+            heap = max(heap, heap_in_use(spark))
+            assert report.ok, report
+            assert sum(count.files for count in report.counts if count.kind == "data") == files
+    print(f"{files:,} files: {', '.join(f'{one:.1f} s' for one in seconds)}", flush=True)
+    return statistics.median(seconds), heap, peak
+
+
+def make_table(spark: SparkSession, files: int) -> str:
+    """A table whose data files are links to the first one, listed with its key."""
+    name = f"lake.db.t{files}"
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('encryption.key-id'='k1')")
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id FROM range(100)")
+    jvm: Any = spark._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    first = table.newScan().planFiles().iterator().next().file().copy()
+    stored = Path(first.location().removeprefix("file:"))
+    checksum = stored.with_name(f".{stored.name}.crc")
+    builder = jvm.org.apache.iceberg.DataFiles.builder(table.spec()).copy(first)
+    for begin in range(1, files, BATCH):
+        append = table.newFastAppend()
+        for number in range(begin, min(begin + BATCH, files)):
+            link = stored.with_name(f"{number:07d}.parquet")
+            os.link(stored, link)
+            if checksum.exists():
+                os.link(checksum, link.with_name(f".{link.name}.crc"))
+            append.appendFile(builder.withPath(str(link)).build())
+        append.commit()
+    spark.sql(f"REFRESH TABLE {name}")
+    return name
+
+
+def heap_in_use(spark: SparkSession) -> float:
+    """Megabytes in use after a full collection: what the driver keeps."""
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.gc()
+    used = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
+    return float(used.getUsed()) / 1e6
+
+
+def pools(spark: SparkSession) -> list[Any]:
+    jvm: Any = spark._jvm
+    found = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    return [pool for pool in found if str(pool.getType()) == "Heap memory"]
+
+
+def reset_peak(spark: SparkSession) -> None:
+    for pool in pools(spark):
+        pool.resetPeakUsage()
+
+
+def peak_heap(spark: SparkSession) -> float:
+    """Megabytes at most in use, garbage included."""
+    return sum(float(pool.getPeakUsage().getUsed()) for pool in pools(spark)) / 1e6
+
+
+if __name__ == "__main__":
+    main(
+        sys.argv[1] if len(sys.argv) > 1 else "magic",
+        [int(one) for one in sys.argv[2:]] or [1_000, 10_000, 100_000],
+    )

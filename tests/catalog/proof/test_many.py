@@ -1,0 +1,85 @@
+"""verify_catalog and verify_folder: more than one table, or none."""
+
+from pathlib import Path
+
+import pytest
+from harness.files import MARKER
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    verify_catalog,
+    verify_folder,
+)
+
+pytestmark = pytest.mark.catalogs("rest")
+
+
+def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_path: Path) -> None:
+    lake.insert(lake.create("good"), [1])
+    lake.insert(lake.create("broken"), [1])
+    lake.sql(f"INSERT INTO {lake.create('plain', key=None)} VALUES (1, 'x', 'p')")
+    lake.sql(f"CREATE VIEW {lake.table('v')} AS SELECT 1 AS one")
+    name = f"{lake.catalog}.{lake.namespace}"
+    folder = tmp_path.as_uri()
+    metadata = max(
+        (lake.folder / "broken" / "metadata").glob("*.metadata.json"),
+        key=lambda path: path.stat().st_mtime_ns,
+    )
+    whole = metadata.read_bytes()
+    lake.sql(f"REFRESH TABLE {lake.table('broken')}")
+    metadata.unlink()
+    try:
+        report = verify_catalog(lake.spark, name, resume=folder)
+    finally:
+        metadata.write_bytes(whole)
+    assert not report.ok
+    assert {one.table: one.ok for one in report.reports} == {
+        lake.table("good"): True,
+        lake.table("plain"): False,
+    }
+    ((table, said),) = [(one["table"], one["problem"]) for one in report.not_checked]
+    assert table == lake.table("broken")
+    assert metadata.name in said
+    assert report.views == [lake.table("v")]
+    lake.sql(f"DROP TABLE {lake.table('plain')}")
+    assert verify_catalog(lake.spark, f"{name}.*", resume=folder).ok
+    assert {path.name for path in tmp_path.iterdir()} == {
+        lake.table(table) for table in ("good", "plain", "broken")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nowhere", "no catalog nowhere"),
+        ("{catalog}.nowhere", "no namespace nowhere"),
+        ("{catalog}..x", "is not the name"),
+        (" ", "cannot be a catalog's name"),
+    ],
+)
+def test_names_of_nothing(lake: Lake, name: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        verify_catalog(lake.spark, name.format(catalog=lake.catalog))
+
+
+def test_a_folder(lake: Lake, tmp_path: Path) -> None:
+    lake.insert(lake.create(), [1])
+    with verify_folder(lake.spark, str(lake.folder)) as report:
+        assert report.ok, report
+        assert "are of encrypted formats" in str(report)
+        assert report.files.count() == report.file_count
+    plain = lake.folder / "t" / "data" / "a b%20c" / "rows.parquet"
+    plain.parent.mkdir()
+    plain.write_bytes(b"PAR1" + MARKER.encode())
+    found = verify_folder(lake.spark, lake.folder.as_uri())
+    assert not found.ok
+    (problem,) = found.problems
+    assert (problem.path.removeprefix("file:"), problem.code) == (str(plain), "plaintext")
+    assert found.to_dict()["problem_count"] == 1
+    with pytest.raises(ConfigurationError, match="no file in"):
+        verify_folder(lake.spark, str(tmp_path / "absent"))
+    unknown = verify_folder(lake.spark, "nosuch://x/y")
+    assert not unknown.ok
+    assert [problem.unchecked for problem in unknown.problems] == [True]
+    assert "nosuch" in unknown.problems[0].problem
