@@ -17,11 +17,19 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.Files;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -90,6 +98,39 @@ class StockWritersTest extends LakeFixture {
         .hasMessageContaining("encryption.plaintext-files=allow");
     assertThatThrownBy(() -> TestLake.append(table, 2)).isInstanceOf(PlaintextException.class);
     assertThat(TestLake.ids(load(ALLOW))).containsExactly(1L);
+  }
+
+  /** Not even one without files, where such files are allowed. */
+  @Test
+  void aSnapshotWhoseListIsPlaintextIsNotCommitted() throws IOException {
+    create();
+    TableOperations ops = ((HasTableOperations) load(ALLOW)).operations();
+    TableMetadata base = ops.current();
+    Table stock = lake.openStock().loadTable(T);
+    stock.newAppend().stageOnly().commit();
+    Snapshot staged = Iterables.getOnlyElement(stock.snapshots());
+    TableMetadata metadata = TableMetadata.buildFrom(base).addSnapshot(staged).build();
+    assertThatThrownBy(() -> ops.commit(base, metadata))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContainingAll(
+            "lake.db.t", "a manifest list without encryption: " + staged.manifestListLocation());
+  }
+
+  @Test
+  void aPlaintextManifestIsNotCommitted() throws IOException {
+    Table table = create();
+    Table allowing = load(ALLOW);
+    OutputFile file = Files.localOutput(folder.resolve("plaintext.avro").toFile());
+    ManifestWriter<DataFile> manifest = ManifestFiles.write(3, table.spec(), file, null);
+    try (manifest) {
+      manifest.add(TestLake.write(table, 1)); // which is encrypted
+    }
+
+    assertThatThrownBy(
+            () -> allowing.newFastAppend().appendManifest(manifest.toManifestFile()).commit())
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContainingAll("lake.db.t", "a manifest without encryption: " + file.location());
+    assertThat(TestLake.ids(load(ALLOW))).isEmpty();
   }
 
   @Test

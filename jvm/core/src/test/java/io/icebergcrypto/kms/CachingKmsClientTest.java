@@ -155,8 +155,10 @@ class CachingKmsClientTest {
   @Test
   void callersGetCopies() {
     CachingKmsClient client = client(60_000);
-    client.unwrapKey(wrapped(7), "k").put(0, (byte) 0);
-    assertThat(client.unwrapKey(wrapped(7), "k").get(0)).isEqualTo((byte) 7);
+    for (int i = 0; i < 2; i++) { // of the answer of the KMS, and of the cache
+      client.unwrapKey(wrapped(7), "k").put(0, (byte) 0);
+      assertThat(client.unwrapKey(wrapped(7), "k").get(0)).isEqualTo((byte) 7);
+    }
   }
 
   @Test
@@ -319,10 +321,10 @@ class CachingKmsClientTest {
     return key;
   }
 
-  /** Dumps this JVM's heap and looks for a key. */
+  /** Dumps this JVM's heap, with what is garbage by now, and looks for a key. */
   private static boolean heapContains(Path dump, byte[] masked) throws IOException {
     ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
-        .dumpHeap(dump.toString(), true);
+        .dumpHeap(dump.toString(), false);
     byte[] heap = Files.readAllBytes(dump);
     for (int at = 0; at <= heap.length - masked.length; at++) {
       int i = 0;
@@ -330,6 +332,7 @@ class CachingKmsClientTest {
         i++;
       }
       if (i == masked.length) {
+        Arrays.fill(heap, (byte) 0); // for the next dump
         return true;
       }
     }

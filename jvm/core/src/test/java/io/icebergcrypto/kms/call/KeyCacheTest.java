@@ -3,6 +3,8 @@ package io.icebergcrypto.kms.call;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.ByteBuffer;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -83,6 +85,54 @@ class KeyCacheTest {
     pass(HOUR_MS);
     get(1);
     assertThat(calls).hasValue(1);
+  }
+
+  @Test
+  void whoWaitsForATaskThatIsCancelledAsksByItself() throws Exception {
+    CountDownLatch asked = new CountDownLatch(1);
+    Thread cancelled =
+        new Thread(
+            () ->
+                cache.get(
+                    "k",
+                    ByteBuffer.wrap(new byte[] {1}),
+                    () -> {
+                      asked.countDown();
+                      try {
+                        Thread.sleep(60_000);
+                      } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                      }
+                      throw new IllegalStateException("cancelled");
+                    },
+                    metrics));
+    cancelled.setUncaughtExceptionHandler((thread, e) -> {});
+    cancelled.start();
+    asked.await();
+    CompletableFuture<ByteBuffer> waiting = new CompletableFuture<>();
+    Thread waits = new Thread(() -> waiting.completeAsync(() -> get(1), Runnable::run));
+    waits.start();
+    while (waits.getState() != Thread.State.WAITING) {
+      Thread.onSpinWait();
+    }
+    cancelled.interrupt();
+    assertThat(waiting.get(10, TimeUnit.SECONDS)).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
+    assertThat(calls).hasValue(1);
+  }
+
+  @Test
+  void whatLoadsWhileItIsClosedIsAnsweredAndNotKept() {
+    ByteBuffer answer =
+        cache.get(
+            "k",
+            ByteBuffer.wrap(new byte[] {1}),
+            () -> {
+              cache.close();
+              return ByteBuffer.wrap(new byte[] {1, 1});
+            },
+            metrics);
+    assertThat(answer).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
+    assertThat(cache.size()).isZero();
   }
 
   @Test
