@@ -41,6 +41,9 @@ BAD_TABLES = {
     "ORC deletes": BadTable(
         {"write.delete.format.default": "orc"}, ("write.delete.format.default", "orc")
     ),
+    "pages with plaintext": BadTable(
+        {"write.parquet.page-version": "v2"}, ("write.parquet.page-version=v2", "plaintext")
+    ),
 }
 
 
@@ -65,6 +68,7 @@ def test_bad_properties_later(lake: Lake) -> None:
     lake.insert(table, [1])
     for properties in (
         {"write.format.default": "orc"},
+        {"write.delete.parquet.page-version": "v2"},
         {"encryption.data-key-length": "17"},
         {"encryption.key-id": ""},
         {"encryption.data-key-lenght": "32"},

@@ -190,6 +190,23 @@ public final class EncryptionProperties {
             .inTable(tableName);
       }
     }
+
+    for (String property :
+        new String[] {
+          TableProperties.PARQUET_PAGE_VERSION, TableProperties.DELETE_PARQUET_PAGE_VERSION
+        }) {
+      String version = after.getOrDefault(property, TableProperties.PARQUET_PAGE_VERSION_DEFAULT);
+      if (changed(property, before, after)
+          && !version.equalsIgnoreCase(TableProperties.PARQUET_PAGE_VERSION_DEFAULT)) {
+        throw new NotSupportedException(
+                String.format(
+                    "%s=%s, and Parquet's Java writer leaves parts of such pages in plaintext:"
+                        + " which values are null, and how long lists are",
+                    property, version),
+                "Use v1 for an encrypted table, or leave the property out.")
+            .inTable(tableName);
+      }
+    }
   }
 
   /**

@@ -44,6 +44,12 @@ record EncryptedFile(String format, byte[] bytes, NativeEncryptionKeyMetadata me
 
   static EncryptedFile parquet(int rows, int keyLength, Map<String, String> properties)
       throws IOException {
+    return parquet(rows, keyLength, properties, "");
+  }
+
+  /** Names end as given. */
+  static EncryptedFile parquet(
+      int rows, int keyLength, Map<String, String> properties, String nameEnd) throws IOException {
     InMemoryOutputFile target = new InMemoryOutputFile();
     NativeEncryptionOutputFile encrypted = manager(keyLength).encrypt(target);
     DataWriter<Record> writer =
@@ -59,7 +65,8 @@ record EncryptedFile(String format, byte[] bytes, NativeEncryptionKeyMetadata me
       for (long i = 0; i < rows; i++) {
         List<String> tags = i % 7 == 0 ? null : List.of("t" + i % 5, "u" + i % 3);
         writer.write(
-            row.copy("id", i * i, "name", i % 11 == 0 ? null : "n" + i % 50, "tags", tags));
+            row.copy(
+                "id", i * i, "name", i % 11 == 0 ? null : "n" + i % 50 + nameEnd, "tags", tags));
       }
     }
 

@@ -7,6 +7,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.spark.verify.deep.FileKey;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -166,12 +167,32 @@ class FileCheckTest {
   @EnumSource
   void missingFiles(Depth depth) throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
-    Storage missing = new Storage(file.bytes(), false);
-    missing.open = new NotFoundException("no such file");
-    missing.length = new NotFoundException("no such file");
-    CheckedFile checked = check(depth, missing, -1, file.keyMetadata());
-    assertThat(checked.problem()).isEqualTo("it does not exist");
-    assertThat(checked.unchecked()).isFalse();
+    List<RuntimeException> answers =
+        List.of(new NotFoundException("no such file"), new IllegalStateException("status 404"));
+    for (RuntimeException answer : answers) {
+      Storage missing = new Storage(file.bytes(), false);
+      missing.open = answer;
+      missing.length = answer;
+      missing.exists = false;
+      CheckedFile checked = check(depth, missing, -1, file.keyMetadata());
+      assertThat(checked.problem()).isEqualTo("it does not exist");
+      assertThat(checked.unchecked()).isFalse();
+    }
+  }
+
+  /** Without permission, Hadoop's local file system says that there is no such file. */
+  @ParameterizedTest
+  @EnumSource
+  void filesWithoutAccess(Depth depth) throws IOException {
+    EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
+    Storage denied = new Storage(file.bytes(), false);
+    Exception cause = new FileNotFoundException("/t/f (Permission denied)");
+    denied.open = new NotFoundException(cause, "no such file");
+    CheckedFile checked = check(depth, denied, file.bytes().length, file.keyMetadata());
+    assertThat(checked.problem())
+        .startsWith("it could not be read: ")
+        .contains("Permission denied");
+    assertThat(checked.unchecked()).isTrue();
   }
 
   /** A file whose bytes the storage itself finds changed. */
@@ -221,6 +242,7 @@ class FileCheckTest {
     private Throwable open;
     private Throwable read;
     private Throwable length;
+    private boolean exists = true;
 
     Storage(byte[] bytes, boolean ranges) {
       this.bytes = bytes;
@@ -257,7 +279,7 @@ class FileCheckTest {
 
     @Override
     public boolean exists() {
-      return true;
+      return exists;
     }
 
     private class Stream extends SeekableInputStream {

@@ -32,7 +32,11 @@ public final class FileCheck {
 
   private final Depth depth;
 
-  /** A check of this depth. */
+  /**
+   * Makes a check, which any number of threads can use.
+   *
+   * @param depth how much of each file it reads
+   */
   public FileCheck(Depth depth) {
     this.depth = depth;
   }
@@ -57,7 +61,7 @@ public final class FileCheck {
         checkWhole(kind, format, stored, keyMetadata, result);
       }
     } catch (RuntimeException e) {
-      result.failed(e);
+      result.failed(e, stored);
     }
 
     return result.checked();
@@ -181,15 +185,31 @@ public final class FileCheck {
       this.length = length;
     }
 
-    void failed(RuntimeException e) {
+    void failed(RuntimeException e, InputFile stored) {
       Throwable finding = FailedCheck.finding(e);
-      this.unchecked = finding == null;
-      if (finding instanceof NotFoundException) {
-        this.problem = "it does not exist";
-      } else if (finding instanceof IcebergCryptoException known) {
-        this.problem = known.problem();
+      boolean missing = finding instanceof NotFoundException;
+      if (finding == null || missing) {
+        // some storages say that there is no file when there is no access, or fail when there is
+        // none
+        boolean exists = exists(stored, !missing);
+        this.unchecked = exists;
+        this.problem = exists ? unreadable(e) : "it does not exist";
       } else {
-        this.problem = "it could not be read: " + FailedCheck.reason(finding == null ? e : finding);
+        this.problem = unreadable(finding);
+      }
+    }
+
+    private static String unreadable(Throwable e) {
+      return e instanceof IcebergCryptoException known
+          ? known.problem()
+          : "it could not be read: " + FailedCheck.reason(e);
+    }
+
+    private static boolean exists(InputFile stored, boolean unknown) {
+      try {
+        return stored.exists();
+      } catch (RuntimeException e) {
+        return unknown;
       }
     }
 

@@ -5,6 +5,7 @@ import io.icebergcrypto.spark.verify.deep.ParquetFooter.Column;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Part;
 import java.io.IOException;
 import java.util.List;
+import org.apache.iceberg.io.IOUtil;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.AesCipher;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.ModuleCipherFactory.ModuleType;
@@ -60,8 +61,10 @@ public final class ParquetModules {
 
   private static byte[] bytes(StoredFile file, long position, int count) {
     try (SeekableInputStream in = file.newStream()) {
+      byte[] bytes = new byte[count];
       in.seek(position);
-      return in.readNBytes(count);
+      IOUtil.readFully(in, bytes, 0, count);
+      return bytes;
     } catch (IOException e) {
       throw new IllegalStateException(e); // a StoredFile throws none
     }

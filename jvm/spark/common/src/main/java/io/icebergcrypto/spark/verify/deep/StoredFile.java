@@ -200,7 +200,7 @@ public final class StoredFile implements InputFile, AutoCloseable {
       return -1;
     }
 
-    if (position < endStart && position != windowEnd && left <= MAX_END) {
+    if (position < endStart && position != windowEnd && left <= (whole ? MAX_END : END)) {
       readEnd(position);
     }
 
