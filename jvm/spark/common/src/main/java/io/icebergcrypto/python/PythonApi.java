@@ -147,7 +147,7 @@ public final class PythonApi {
           List<String> parts = CatalogTables.parts(spark, name);
           TableCatalog catalog = CatalogTables.catalog(spark, parts.get(0));
           String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-          return Json.of(CatalogTables.of(spark, catalog, catalog(spark, parts.get(0)), namespace));
+          return Json.of(CatalogTables.of(spark, catalog, oursOrNull(catalog), namespace));
         });
   }
 
