@@ -4,20 +4,25 @@
 
 DEPTH is magic, structure or deep (magic); FILES are numbers of data files (1000 10000 100000). The files are hard links
 to one small encrypted Parquet file, each with a path and an entry of its own, so this measures what a file costs beside
-its bytes; benchmarks/deep_speed.py measures bytes. Spark is a cluster of two executors with one core each, in processes
-of their own, and the driver has 1 GiB. Prints for each number: seconds, files a second, the driver's heap at the end
-(after a full collection) and its peak; and draws the seconds.
+its bytes; benchmarks/deep_speed.py measures bytes. Spark is a standalone cluster on 127.0.0.1: a master and two
+workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB. Prints for each number: seconds, files
+a second, the driver's heap at the end (after a full collection) and its peak; and draws the seconds.
 """
 
 import os
 import secrets
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore, configure_spark, verify_table
@@ -30,11 +35,12 @@ WIDTH = 60
 def main(depth: str, numbers: list[int]) -> None:
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
-        spark = session(folder)
-        try:
-            rows = [(files, *measure(spark, folder, files, depth)) for files in numbers]
-        finally:
-            spark.stop()
+        with cluster(folder) as master:
+            spark = session(folder, master)
+            try:
+                rows = [(files, *measure(spark, files, depth)) for files in numbers]
+            finally:
+                spark.stop()
     longest = max(seconds for _, seconds, *_ in rows)
     print(f"\ndepth {depth}, driver 1 GiB, two executors; medians of {ROUNDS}")
     print(f"{'files':>9} {'seconds':>9} {'files/s':>9} {'heap MB':>9} {'peak MB':>9}")
@@ -47,29 +53,64 @@ def main(depth: str, numbers: list[int]) -> None:
         print(f"{many / few:.0f} times the files took {slow / quick:.1f} times as long")
 
 
-def session(folder: Path) -> SparkSession:
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A standalone cluster, as long as the block runs; its URL."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    at = ["--host", "127.0.0.1", "--webui-port", "0"]
+    worker = ["worker.Worker", *at, "--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
+    started = []
+    try:
+        for command in (
+            ["master.Master", *at, "--port", str(port)],
+            [*worker, master],
+            [*worker, master],
+        ):
+            program = Path(pyspark.__path__[0]) / "bin" / "spark-class"
+            log = (folder / f"{len(started)}.log").open("w")
+            started.append(
+                subprocess.Popen(
+                    [str(program), f"org.apache.spark.deploy.{command[0]}", *command[1:]],
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+            time.sleep(5)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
+
+
+def session(folder: Path, master: str) -> SparkSession:
     password = folder / "password"
     password.touch(mode=0o600)
     password.write_text(secrets.token_urlsafe(24) + "\n")
     keys = Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    builder = SparkSession.builder.master(master)
     for key, value in {
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "1g",
+        "spark.executor.memory": "640m",
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
     }.items():
         builder = builder.config(key, value)
     warehouse = str(folder / "warehouse")
-    return configure_spark(builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate()
+    spark = configure_spark(builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate()
+    for jar in Path.home().glob(".ivy2*/jars/*iceberg-spark-runtime*.jar"):
+        spark.sparkContext._jsc.addJar(str(jar))  # executors get spark.jars only, not the packages
+    return spark
 
 
-def measure(
-    spark: SparkSession, folder: Path, files: int, depth: str
-) -> tuple[float, float, float]:
-    table = make_table(spark, folder, files)
+def measure(spark: SparkSession, files: int, depth: str) -> tuple[float, float, float]:
+    table = make_table(spark, files)
     seconds = []
     peak = heap = 0.0
     for _ in range(ROUNDS):
@@ -85,7 +126,7 @@ def measure(
     return statistics.median(seconds), heap, peak
 
 
-def make_table(spark: SparkSession, folder: Path, files: int) -> str:
+def make_table(spark: SparkSession, files: int) -> str:
     """A table whose data files are links to the first one, listed with its key."""
     name = f"lake.db.t{files}"
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")

@@ -97,6 +97,10 @@ class TableReport:
         sample: the share of data and delete files that was checked; 1.0 is all.
         seed: which sample it was.
         strays: whether files below the table's folder were looked for that no metadata reaches.
+        left_out_files: how many data and delete files were not in the sample.
+        left_out_bytes: their length together.
+        resume: the folder where outcomes are recorded; None: none are.
+        resumed_files: how many files were not read again, because they were recorded there as right.
         folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
         table_uuid: the table's UUID.
         location: the table's folder.
@@ -132,6 +136,10 @@ class TableReport:
     sample: float = 1.0
     seed: int | None = None
     strays: bool = False
+    left_out_files: int = 0
+    left_out_bytes: int = 0
+    resume: str | None = None
+    resumed_files: int = 0
     folder: str | None = None
     table_uuid: str | None = None
     location: str | None = None

@@ -1,14 +1,20 @@
-"""What stands between a Spark session and its master keys, step by step, up to a round trip with each key."""
+"""What stands between a Spark session and its master keys, step by step, up to a round trip with each key.
+
+On request it also looks at tables: see `doctor_tables`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
+from rich.console import Group, RenderableType
 
 from pyspark_iceberg_crypto import _jvm, _render
 from pyspark_iceberg_crypto._report import KeyReport, Status, Step
+from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -33,6 +39,8 @@ LIBRARIES = {
 # A catalog that encrypts every new table names its key in one of these.
 TABLE_KEYS = ("table-override.encryption.key-id", "table-default.encryption.key-id")
 
+TRIED_OF_TABLES = 10  # master keys, each one wrap and one unwrap
+
 # Spark copies this one into its Hadoop configuration, which goes to executors with every table.
 TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
 
@@ -48,10 +56,43 @@ ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or
 
 @dataclass(frozen=True)
 class Diagnosis(_render.Shown, KeyReport):
-    """A `KeyReport`, which has the attributes, that prints as text."""
+    """A `KeyReport`, which has the other attributes, that prints as text.
+
+    Attributes:
+        tables: what was found on tables; None when none were asked for.
+    """
+
+    tables: TablesDiagnosis | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a step failed, or a table needs mending."""
+        return super().failed or (self.tables is not None and self.tables.failed)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step was reached, and every table examined."""
+        return super().complete and (self.tables is None or self.tables.complete)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        told = super().to_dict()
+        return told if self.tables is None else {**told, "tables": self.tables.to_dict()}
 
 
-def diagnose(spark: SparkSession, catalog: str = "lake", key_ids: Iterable[str] = ()) -> Diagnosis:
+@_render.layout.register
+def _(found: Diagnosis) -> RenderableType:
+    steps = _render.diagnosis(found)
+    return steps if found.tables is None else Group(steps, "", _render.layout(found.tables))
+
+
+def diagnose(
+    spark: SparkSession,
+    catalog: str = "lake",
+    key_ids: Iterable[str] = (),
+    tables: str | Iterable[str] | None = None,
+    progress: bool | None = None,
+) -> Diagnosis:
     """Examine the way from a session to its KMS. What is wrong is in the result, not raised.
 
     Nothing is written: each key wraps and unwraps a random trial key, past the cache. No table is needed.
@@ -60,14 +101,23 @@ def diagnose(spark: SparkSession, catalog: str = "lake", key_ids: Iterable[str] 
         spark: a session with the catalog.
         catalog: the catalog's name.
         key_ids: the master keys to try; without any, the one that the catalog gives to new tables, if it
-            gives one.
+            gives one, and then some of those of the tables that are examined.
+        tables: also examine tables, see `diagnose_tables`: "*" for all of the catalog, or names of
+            namespaces and tables.
+        progress: whether to show on stderr how many tables were examined; None: in a terminal and in a
+            notebook.
 
     Raises:
         NoSessionError: there is no session, or it was stopped.
         SparkConnectError: the session is a Spark Connect client.
     """
     _jvm.require_session(spark)
-    return Diagnosis(catalog, list(_steps(spark, catalog, list(dict.fromkeys(key_ids)))))
+    asked = list(dict.fromkeys(key_ids))
+    if tables is None:
+        return Diagnosis(catalog, list(_steps(spark, catalog, asked)))
+    examined = diagnose_tables(spark, catalog if tables == "*" else tables, progress)
+    asked = asked or examined.key_ids[:TRIED_OF_TABLES]
+    return Diagnosis(catalog, list(_steps(spark, catalog, asked)), examined)
 
 
 def not_started(catalog: str, error: IcebergCryptoError) -> Diagnosis:

@@ -20,12 +20,21 @@ from pyspark_iceberg_crypto.errors import JarMissingError
     help="A master key to try. Can be repeated. Without any: the key that the catalog gives to new "
     "tables (table-default.encryption.key-id), if it gives one.",
 )
+@click.option(
+    "--tables",
+    is_flag=False,
+    flag_value="*",
+    metavar="[NAME]",
+    help="Also look at tables, for what needs mending: all of the catalog, or those of a namespace "
+    "(lake.db), or one (lake.db.t).",
+)
 @_shared.catalog_conf_option
 @_shared.conf_option
 @_shared.output_option
 def doctor(
     catalog: str,
     key_ids: tuple[str, ...],
+    tables: str | None,
     catalog_conf: tuple[str, ...],
     conf: tuple[str, ...],
     output: str,
@@ -35,10 +44,14 @@ def doctor(
     Starts Spark with the catalog as a job would, and has each key wrap and unwrap a random trial key: Java
     and jars, settings, network, login, permission, key, round trip. Writes nothing and needs no table.
 
-    Exit code: 0 all is well, 1 a step failed, 2 not everything could be checked.
+    With --tables, it also says which tables are plaintext although they have a key id, lost it, or have no KEK;
+    whose metadata is refused or not authenticated; which cannot be loaded: the most harmful first. Without
+    --key-id it then tries the master keys of these tables, ten at most.
+
+    Exit code: 0 all is well, 1 a step failed or a table needs mending, 2 not everything could be checked.
     """
     with _shared.errors_told():
-        found = _examine(catalog, key_ids, catalog_conf, conf)
+        found = _examine(catalog, key_ids, tables, catalog_conf, conf)
     if output == "json":
         _shared.show_json(found.to_dict())
     else:
@@ -51,11 +64,12 @@ def doctor(
 def _examine(
     catalog: str,
     key_ids: tuple[str, ...],
+    tables: str | None,
     catalog_conf: tuple[str, ...],
     conf: tuple[str, ...],
 ) -> Diagnosis:
     try:
         with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
-            return diagnose(spark, catalog, key_ids)
+            return diagnose(spark, catalog, key_ids, tables)
     except (_shared.SparkNotStartedError, JarMissingError) as error:
         return not_started(catalog, error)

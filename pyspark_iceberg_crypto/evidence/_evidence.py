@@ -187,6 +187,8 @@ _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
 def _verdict(found: TablesReport) -> str:
     tables = plural(len(found.reports), "table")
     codes = [report.exit_code for report in found.reports]
+    if found.ok and len(found.reports) == 1:
+        return f"the one table of {found.target} is encrypted"
     if found.ok:
         return f"all {tables} of {found.target} are encrypted"
     if not found.reports and not found.not_checked:

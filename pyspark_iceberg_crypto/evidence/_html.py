@@ -119,6 +119,7 @@ class View:
             ("Snapshots checked", _listed(report.snapshot_ids)),
             ("Depth", report.depth),
             ("Sample", _unless_folder(report, _sample(report))),
+            ("Outcomes recorded in", report.resume),
             ("Start", report.started_at),
             ("End", report.ended_at),
             ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),

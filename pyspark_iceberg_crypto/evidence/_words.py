@@ -98,6 +98,7 @@ def scope(report: TableReport) -> str:
         reach if report.folder is None else "a folder, without a catalog",
         f"depth {report.depth}",
         *(["strays"] if report.strays else []),
+        *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
         size(report.byte_count),
         f"{report.seconds:.1f} s",
@@ -124,8 +125,14 @@ def limits(report: TableReport) -> list[str]:
         return [*said, _NAMES]
     if report.sample < 1:
         said.append(
-            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}). Of "
-            "the others nothing is known."
+            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}): "
+            f"{plural(report.left_out_files, 'file')} ({size(report.left_out_bytes)}) were left out, and nothing is "
+            "known of them."
+        )
+    if report.resumed_files:
+        said.append(
+            f"{plural(report.resumed_files, 'file')} that an earlier run had recorded in {report.resume} as right were "
+            "not read again. Who can write there can make files pass."
         )
     if not report.all_snapshots:
         said.append(

@@ -9,6 +9,8 @@ from harness.files import everything_below
 from harness.lake import COLUMNS, Lake
 from servers.vault import VaultServer
 
+from pyspark_iceberg_crypto import verify_table
+
 QUICK = {
     "encryption.kms.retry.max-attempts": "2",
     "encryption.kms.retry.initial-delay-ms": "10",
@@ -120,6 +122,29 @@ def test_nothing_is_written_when_the_table_cannot_be_opened(
     other.refused(f"INSERT INTO {table} VALUES (3, 'x', 'p')", "Vault", table)
     proxy.mode = "pass"
     assert other.ids(table) == [1, 2]
+
+
+def test_a_verification_tells_what_it_could_not_check(
+    lake: Lake, key: str, proxy: FaultProxy, options: dict[str, str]
+) -> None:
+    """A KMS that is away says nothing about files, and the table is not ok. Otherwise it is asked once for a KEK."""
+    writer = new_session(lake, {**options, **UNSIGNED})
+    table = writer.create(key=key)
+    for one in range(3):
+        writer.insert(table, [one])
+    reader = new_session(lake, {**options, **UNSIGNED})
+    proxy.forget()
+    assert verify_table(lake.spark, reader.table(), deep=True, all_snapshots=True).ok
+    assert sum("/decrypt/" in request for request in proxy.requests) == 1
+    cut_off = new_session(lake, {**options, **UNSIGNED})
+    proxy.mode = "down"
+    report = verify_table(lake.spark, cut_off.table(), deep=True)
+    proxy.mode = "pass"
+    assert (report.ok, report.problem_count, report.unchecked_count) == (False, 0, 1)
+    (problem,) = report.problems
+    assert (problem.kind, problem.unchecked, problem.code) == ("manifest list", True, "unreadable")
+    assert "Vault" in problem.problem
+    assert verify_table(lake.spark, cut_off.table(), deep=True).ok
 
 
 def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: FaultProxy) -> None:

@@ -211,11 +211,24 @@ def test_a_folder_has_no_table() -> None:
 
 
 def test_a_sample_is_no_proof_of_all() -> None:
-    report = VerifyReport.of(verify_json(sample=0.01, seed=7))
+    report = VerifyReport.of(
+        verify_json(sample=0.01, seed=7, left_out_files=396, left_out_bytes=10**9)
+    )
     assert "no problem in a sample of 4 files" in str(report)
     assert "sample 0.01, seed 7" in str(report)
     assert "are encrypted" not in str(report)
-    assert "nothing is known" in report.to_html()
+    assert "396 files (1.0 GB) were left out, and nothing is known of them" in report.to_html()
+
+
+def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
+    report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
+    assert ", 3 files checked before, " in str(report)
+    said = (
+        "3 files that an earlier run had recorded in s3://b/&lt;r&gt; as right were not read again"
+    )
+    assert said in report.to_html()
+    first = VerifyReport.of(verify_json(resume="s3://b/<r>"))
+    assert "checked before" not in str(first) and "read again" not in first.to_html()
 
 
 def test_many_tables_are_a_line_each() -> None:

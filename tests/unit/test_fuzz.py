@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.in_process import evidence_json
 
-from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, Vault, _jvm
+from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport, _jvm
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.evidence import _check
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 from pyspark_iceberg_crypto.kms.pkcs11 import _tool as _pkcs11_tool
@@ -111,6 +113,11 @@ def version_names(text: str) -> object:
     return _versions.check_name(text)
 
 
+def report(text: str) -> object:
+    return _check._report(_check._parsed(text, "report.json"), "report.json")
+
+
+REPORT = VerifyReport.of(evidence_json())
 TARGETS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "errors in stack traces": (STACK_TRACE, _jvm.from_text),
     "keytool's list": (KEYTOOL, listed),
@@ -127,6 +134,8 @@ TARGETS: dict[str, tuple[str, Callable[[str], Any]]] = {
     ),
     "Vault's key names": ("key-1", _vault._check_name),
     "addresses": ("https://vault:8200", lambda text: Vault(text, token_env="T")),
+    "reports": (REPORT.to_json(), report),
+    "reports on tables": (TablesReport("lake", [REPORT], []).to_json(), report),
     "Azure's addresses": ("https://name.vault.azure.net", AzureKeyVault),
 }
 

@@ -8,7 +8,6 @@ from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
-    IcebergCryptoError,
     verify_catalog,
     verify_folder,
 )
@@ -68,7 +67,7 @@ def test_a_folder(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(), [1])
     with verify_folder(lake.spark, str(lake.folder)) as report:
         assert report.ok, report
-        assert "no plaintext in" in str(report)
+        assert "are of encrypted formats" in str(report)
         assert report.files.count() == report.file_count
     plain = lake.folder / "t" / "data" / "a b%20c" / "rows.parquet"
     plain.parent.mkdir()
@@ -80,5 +79,7 @@ def test_a_folder(lake: Lake, tmp_path: Path) -> None:
     assert found.to_dict()["problem_count"] == 1
     with pytest.raises(ConfigurationError, match="no file in"):
         verify_folder(lake.spark, str(tmp_path / "absent"))
-    with pytest.raises(IcebergCryptoError, match="nosuch"):
-        verify_folder(lake.spark, "nosuch://x/y")
+    unknown = verify_folder(lake.spark, "nosuch://x/y")
+    assert not unknown.ok
+    assert [problem.unchecked for problem in unknown.problems] == [True]
+    assert "nosuch" in unknown.problems[0].problem

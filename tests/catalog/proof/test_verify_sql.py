@@ -96,22 +96,25 @@ def test_bad_arguments(lake: Lake, arguments: str, error: type[Exception], words
 
 @pytest.mark.catalogs("hive")
 def test_the_session_catalog(lake: Lake, spark: SparkSession) -> None:
-    name = f"session_{lake.namespace}"
-    spark.sql(f"CREATE NAMESPACE spark_catalog.{name}")
+    """Iceberg tables are checked; views are skipped; of another table nothing is known."""
+    table, view, other = (f"spark_catalog.default.{one}_{lake.namespace}" for one in "tvp")
     spark.sql(
-        f"CREATE TABLE spark_catalog.{name}.t (id INT) USING iceberg"
-        " TBLPROPERTIES ('encryption.key-id'='k1')"
+        f"CREATE TABLE {table} (id INT) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
     )
-    spark.sql(f"CREATE VIEW spark_catalog.{name}.v AS SELECT 1 AS one")
-    spark.sql(f"CREATE TABLE spark_catalog.{name}.p (id INT) USING parquet")
-    rows = spark.sql(
-        f"CALL spark_catalog.system.verify_encryption(namespace => '{name}')"
-    ).collect()
-    found = {row.table.rpartition(".")[2]: row for row in rows if row.kind in ("table", "view")}
-    assert {key: (row.kind, row.encrypted, row.unchecked) for key, row in found.items()} == {
-        "t": ("table", True, False),
-        "v": ("view", None, False),
-        "p": ("table", False, True),
+    spark.sql(f"CREATE VIEW {view} AS SELECT 1 AS one")
+    spark.sql(f"CREATE TABLE {other} (id INT) USING parquet")
+    try:
+        rows = spark.sql("CALL spark_catalog.system.verify_encryption(namespace => 'default')")
+        found = {row.table: row for row in rows.collect() if row.kind in ("table", "view")}
+    finally:
+        for drop in (f"TABLE {table}", f"VIEW {view}", f"TABLE {other}"):
+            spark.sql(f"DROP {drop}")
+    assert {
+        name: (found[name].kind, found[name].encrypted, found[name].unchecked)
+        for name in (table, view, other)
+    } == {
+        table: ("table", True, False),
+        view: ("view", None, False),
+        other: ("table", False, True),
     }
-    assert "no Iceberg table" in found["p"].problem
-    spark.sql(f"DROP NAMESPACE spark_catalog.{name} CASCADE")
+    assert "no Iceberg table" in found[other].problem

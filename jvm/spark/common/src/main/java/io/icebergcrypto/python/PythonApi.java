@@ -19,6 +19,7 @@ import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -29,6 +30,7 @@ import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import scala.Option;
 
 /**
@@ -132,12 +134,21 @@ public final class PythonApi {
   }
 
   /**
-   * See {@link CatalogTables#of(SparkSession, String)}.
+   * See {@link CatalogTables#of}.
    *
+   * @param name a catalog ({@code lake}) or a namespace ({@code lake.db}), with or without {@code
+   *     .*} after it
    * @return {@link CatalogTables.Listed} as JSON
    */
-  public static String listTables(SparkSession spark, String catalogOrNamespace) {
-    return in(spark, () -> Json.of(CatalogTables.of(spark, catalogOrNamespace)));
+  public static String listTables(SparkSession spark, String name) {
+    return in(
+        spark,
+        () -> {
+          List<String> parts = CatalogTables.parts(spark, name);
+          TableCatalog catalog = CatalogTables.catalog(spark, parts.get(0));
+          String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
+          return Json.of(CatalogTables.of(spark, catalog, catalog(spark, parts.get(0)), namespace));
+        });
   }
 
   /**
@@ -244,16 +255,23 @@ public final class PythonApi {
 
   private static EncryptedCatalog catalog(SparkSession spark, String name) {
     CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
-    if (plugin instanceof EncryptedSparkCatalog catalog) {
-      return catalog.encryptedCatalog();
-    }
-
-    if (plugin instanceof EncryptedSessionCatalog<?> catalog) {
-      return catalog.encryptedSparkCatalog().encryptedCatalog();
+    EncryptedCatalog ours = oursOrNull(plugin);
+    if (ours != null) {
+      return ours;
     }
 
     throw new NotSupportedException(
         String.format("Catalog %s is not an encrypting one: %s", name, plugin.getClass().getName()),
         "Set spark.sql.catalog." + name + "=" + EncryptedSparkCatalog.class.getName() + ".");
+  }
+
+  private static EncryptedCatalog oursOrNull(CatalogPlugin plugin) {
+    if (plugin instanceof EncryptedSparkCatalog catalog) {
+      return catalog.encryptedCatalog();
+    }
+
+    return plugin instanceof EncryptedSessionCatalog<?> catalog
+        ? catalog.encryptedSparkCatalog().encryptedCatalog()
+        : null;
   }
 }

@@ -93,7 +93,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     }
 
     if (system && lower.equals(VerifyEncryption.NAME)) {
-      return new VerifyEncryption(catalog);
+      return new VerifyEncryption(catalog, encrypted);
     }
 
     UnboundProcedure procedure = iceberg.apply(ident);

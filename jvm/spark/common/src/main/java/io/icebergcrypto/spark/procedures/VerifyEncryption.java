@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -50,10 +51,12 @@ final class VerifyEncryption extends TableProcedure {
           .add("hint", DataTypes.StringType);
 
   private final TableCatalog catalog;
+  private final EncryptedCatalog encrypted;
 
-  VerifyEncryption(TableCatalog catalog) {
+  VerifyEncryption(TableCatalog catalog, EncryptedCatalog encrypted) {
     super(NAME, catalog, OUTPUT);
     this.catalog = catalog;
+    this.encrypted = encrypted;
   }
 
   @Override
@@ -98,7 +101,7 @@ final class VerifyEncryption extends TableProcedure {
             ? new String[0]
             : CatalogTables.parts(spark, given(input, 1)).toArray(String[]::new);
     List<Object[]> rows = new ArrayList<>();
-    for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, namespace)) {
+    for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, encrypted, namespace)) {
       if (listed.view()) {
         rows.add(row(listed.name(), "view", null, null, 0, 0));
       } else if (listed.failure() != null) {

@@ -47,6 +47,7 @@ final class Subject {
     json.put("sample", options.sample());
     json.put("seed", options.seed());
     json.put("strays", options.strays());
+    json.put("resume", options.resume());
     json.put("all_snapshots", options.allSnapshots());
     json.put("snapshots", options.allSnapshots() ? snapshots.size() : checked.size());
     json.put("current_snapshot_id", current == null ? null : current.snapshotId());

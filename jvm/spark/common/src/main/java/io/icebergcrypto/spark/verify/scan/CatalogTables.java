@@ -3,13 +3,18 @@ package io.icebergcrypto.spark.verify.scan;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -40,48 +45,48 @@ public final class CatalogTables {
 
   private final SparkSession spark;
   private final TableCatalog catalog;
+  private final EncryptedCatalog iceberg;
   private final List<Listed> found = new ArrayList<>();
 
-  private CatalogTables(SparkSession spark, TableCatalog catalog) {
+  private CatalogTables(SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg) {
     this.spark = spark;
     this.catalog = catalog;
+    this.iceberg = iceberg;
   }
 
   /**
-   * Lists tables and views.
+   * Finds a catalog.
    *
-   * @param name a catalog ({@code lake}) or a namespace ({@code lake.db}), with or without {@code
-   *     .*} after it
-   * @throws InvalidConfigurationException when there is no such catalog or namespace
+   * @throws InvalidConfigurationException when there is none of that name
    */
-  public static List<Listed> of(SparkSession spark, String name) {
-    List<String> parts = parts(spark, name);
-    if (!spark.sessionState().catalogManager().isCatalogRegistered(parts.get(0))) {
+  public static TableCatalog catalog(SparkSession spark, String name) {
+    if (!spark.sessionState().catalogManager().isCatalogRegistered(name)) {
       throw new InvalidConfigurationException(
-          String.format("There is no catalog %s in this session", parts.get(0)),
+          String.format("There is no catalog %s in this session", name),
           "Give a catalog, or a namespace with its catalog: lake, or lake.db.");
     }
 
-    CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(parts.get(0));
-    if (!(plugin instanceof TableCatalog catalog)) {
-      throw new NotSupportedException(
-          String.format("Catalog %s has no tables", parts.get(0)), "Give a catalog of tables.");
+    CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
+    if (plugin instanceof TableCatalog catalog) {
+      return catalog;
     }
 
-    return of(spark, catalog, parts.subList(1, parts.size()).toArray(String[]::new));
+    throw new NotSupportedException(
+        String.format("Catalog %s has no tables", name), "Give a catalog of tables.");
   }
 
   /**
    * Lists tables and views.
    *
+   * @param iceberg the catalog of this project behind, if it is one: Spark's session catalog does
+   *     not list what is in the metastore only; or null
    * @param namespace empty: of the whole catalog
    * @throws InvalidConfigurationException when there is no such namespace
    */
-  public static List<Listed> of(SparkSession spark, TableCatalog catalog, String[] namespace) {
-    CatalogTables tables = new CatalogTables(spark, catalog);
-    if (namespace.length > 0
-        && catalog instanceof SupportsNamespaces namespaces
-        && !namespaces.namespaceExists(namespace)) {
+  public static List<Listed> of(
+      SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg, String[] namespace) {
+    CatalogTables tables = new CatalogTables(spark, catalog, iceberg);
+    if (namespace.length > 0 && !tables.exists(namespace)) {
       throw new InvalidConfigurationException(
           String.format(
               "Catalog %s has no namespace %s", catalog.name(), String.join(".", namespace)),
@@ -90,6 +95,11 @@ public final class CatalogTables {
 
     tables.add(namespace);
     return tables.found;
+  }
+
+  private boolean exists(String[] namespace) {
+    return catalog instanceof SupportsNamespaces namespaces && namespaces.namespaceExists(namespace)
+        || isOnlyIceberg(namespace);
   }
 
   /** The parts of a name as in SQL. */
@@ -127,13 +137,7 @@ public final class CatalogTables {
 
       views.forEach(
           view -> found.add(new Listed(fullName(catalog.name(), view), true, null, null)));
-      if (catalog instanceof SupportsNamespaces namespaces) {
-        String[][] within =
-            namespace.length == 0
-                ? namespaces.listNamespaces()
-                : namespaces.listNamespaces(namespace);
-        Arrays.stream(within).forEach(this::add);
-      }
+      within(namespace).forEach(this::add);
     } catch (NoSuchNamespaceException e) {
       // dropped meanwhile
     } catch (RuntimeException e) {
@@ -148,16 +152,53 @@ public final class CatalogTables {
     }
   }
 
-  private Identifier[] tables(String[] namespace) throws NoSuchNamespaceException {
+  private Set<Identifier> tables(String[] namespace) throws NoSuchNamespaceException {
+    Set<Identifier> all = new LinkedHashSet<>();
     try {
-      return catalog.listTables(namespace);
+      all.addAll(List.of(catalog.listTables(namespace)));
     } catch (NoSuchNamespaceException | RuntimeException e) {
-      if (namespace.length == 0) {
-        return new Identifier[0]; // many catalogs have tables in namespaces only
-      }
-
-      throw e;
+      if (namespace.length > 0 && !isOnlyIceberg(namespace)) {
+        throw e;
+      } // many catalogs have tables in namespaces only
     }
+
+    if (isOnlyIceberg(namespace)) {
+      iceberg
+          .listTables(Namespace.of(namespace))
+          .forEach(table -> all.add(Identifier.of(namespace, table.name())));
+    }
+
+    return all;
+  }
+
+  /** Whether the Iceberg catalog has a namespace that Spark's session catalog may not have. */
+  private boolean isOnlyIceberg(String[] namespace) {
+    return hasMetastore()
+        && namespace.length > 0
+        && iceberg.namespaceExists(Namespace.of(namespace));
+  }
+
+  private boolean hasMetastore() {
+    return iceberg != null && catalog.name().equals(SESSION_CATALOG);
+  }
+
+  private List<String[]> within(String[] namespace) throws NoSuchNamespaceException {
+    Map<String, String[]> all = new LinkedHashMap<>();
+    if (catalog instanceof SupportsNamespaces namespaces) {
+      String[][] listed =
+          namespace.length == 0
+              ? namespaces.listNamespaces()
+              : namespaces.listNamespaces(namespace);
+      Arrays.stream(listed).forEach(one -> all.put(String.join("\0", one), one));
+    }
+
+    if (hasMetastore() && namespace.length == 0) {
+      iceberg
+          .listNamespaces()
+          .forEach(one -> all.putIfAbsent(String.join("\0", one.levels()), one.levels()));
+    }
+
+    return List.copyOf(all.values());
   }
 
   private Set<Identifier> views(String[] namespace) throws NoSuchNamespaceException {

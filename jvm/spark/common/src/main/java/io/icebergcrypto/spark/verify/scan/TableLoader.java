@@ -25,11 +25,18 @@ public final class TableLoader {
   public static BaseTable load(SparkSession spark, String name) {
     Table table;
     try {
+      startCatalog(spark, name);
       table = Spark3Util.loadIcebergTable(spark, name);
     } catch (NoSuchTableException | ClassCastException e) {
       throw absent(spark, name, e);
     } catch (ParseException e) {
       throw notFound(name, e);
+    } catch (IllegalArgumentException e) {
+      if (String.valueOf(e.getMessage()).endsWith("is not an Iceberg table")) {
+        throw notFound(name, e);
+      }
+
+      throw e;
     }
 
     if (!(table instanceof BaseTable base)) {
@@ -40,6 +47,14 @@ public final class TableLoader {
 
     base.refresh();
     return base;
+  }
+
+  /** Iceberg takes a catalog that does not start for a namespace of the current one. */
+  private static void startCatalog(SparkSession spark, String name) throws ParseException {
+    String first = spark.sessionState().sqlParser().parseMultipartIdentifier(name).head();
+    if (spark.conf().contains("spark.sql.catalog." + first)) {
+      spark.sessionState().catalogManager().catalog(first);
+    }
   }
 
   private static IcebergCryptoException absent(SparkSession spark, String name, Exception e) {

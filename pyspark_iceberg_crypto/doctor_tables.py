@@ -1,0 +1,271 @@
+"""What tables need mending: above all, those that a client without encryption wrote in plaintext under a key id."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _jvm, _progress, _render
+from pyspark_iceberg_crypto._text import plural, visible
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+
+AT_ONCE = 64  # tables a call: what is held in memory, and how often progress is shown
+KEPT = 1000  # findings of each harm
+SHOWN = 10
+UNCHECKED = "unchecked"
+# Harms, the worst first, as the JVM orders them, and how each is said of so many tables.
+HARMS = {
+    "plaintext": "{} with plaintext under a key id",
+    "key id removed": "{} without the key id they had",
+    "tampered": "{} with metadata that is not what was committed",
+    "no kek": "{} without the first KEK",
+    "not encrypted": "{} without a key id, where the catalog demands one",
+    "unreadable": "{} with files that are gone",
+    "key unusable": "{} whose master key cannot be used",
+    "unauthenticated": "{} with metadata that is not authenticated",
+    UNCHECKED: "{} not examined",
+}
+NO_FAILURE = ("unauthenticated", UNCHECKED)
+
+
+@dataclass(frozen=True)
+class TableFinding:
+    """Something to mend on one table.
+
+    Attributes:
+        table: the table's full name; a namespace's where that could not be listed.
+        harm: what it means, one of the keys of `HARMS`.
+        problem: what is wrong.
+        hint: how to mend it.
+    """
+
+    table: str
+    harm: str
+    problem: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class TablesDiagnosis(_render.Shown):
+    """What was found on examining tables. It prints as text.
+
+    Attributes:
+        examined: how many Iceberg tables were looked at.
+        encrypted: how many of them have a key id.
+        others: how many were not looked at: views, and tables that are not Iceberg's.
+        counts: how many findings there are of each harm, the worst first.
+        findings: the findings in that order, the first thousand of each harm.
+        key_ids: master keys that the tables name, the first thousand.
+    """
+
+    examined: int
+    encrypted: int
+    others: int
+    counts: dict[str, int]
+    findings: list[TableFinding] = field(repr=False)
+    key_ids: list[str] = field(repr=False)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is to be mended."""
+        return any(count for harm, count in self.counts.items() if harm not in NO_FAILURE)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything could be examined."""
+        return not self.counts.get(UNCHECKED)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was examined, and nothing is to be mended. Metadata may be unauthenticated."""
+        return self.complete and not self.failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {"ok": self.ok, **asdict(self)}
+
+
+def diagnose_tables(
+    spark: SparkSession, names: str | Iterable[str], progress: bool | None = None
+) -> TablesDiagnosis:
+    """Look at tables for what needs mending. What is wrong is in the result, not raised.
+
+    The catalog is one of this project, or stock Iceberg's, in which less can be checked. A table costs a load
+    of its metadata and the first bytes of one manifest list, and the KMS no more than a load does. Files of
+    data are not looked at: that is `verify_table`'s work.
+
+    Args:
+        spark: a session that knows the tables' catalogs.
+        names: of catalogs ("lake"), namespaces ("lake.db") or tables ("lake.db.t").
+        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+
+    Raises:
+        ConfigurationError: no name is given, or an empty one.
+        NoSessionError: there is no session, or it was stopped.
+    """
+    _jvm.require_session(spark)
+    asked = [names] if isinstance(names, str) else list(names)
+    if not asked or not all(isinstance(name, str) and name.strip() for name in asked):
+        raise ConfigurationError(f"{names!r} are not names of tables", "for example 'lake.db'")
+    found = _Findings()
+    tables = sorted({table for name in asked for table in _tables(spark, name, found)})
+    with _shown(len(tables), progress) as show:
+        for at in range(0, len(tables), AT_ONCE):
+            part = tables[at : at + AT_ONCE]
+            for told in json.loads(_jvm.call(spark, "examineTables", json.dumps(part))):
+                found.add(told)
+            show(at + len(part))
+    return found.diagnosis()
+
+
+def _tables(spark: SparkSession, name: str, found: _Findings) -> Iterator[str]:
+    """List the tables that a name means."""
+    try:
+        listed = json.loads(_jvm.call(spark, "listTables", name))
+    except ConfigurationError as error:
+        if "." in name:  # no namespace: then it is to be a table
+            found.named.add(name)
+            yield name
+        else:
+            found.unlisted(name, error.message, error.hint)
+        return
+    except IcebergCryptoError as error:
+        found.unlisted(name, error.message, error.hint)
+        return
+    except _jvm.UNTYPED as error:
+        found.unlisted(name, _jvm.first_line(error), "check that the catalog can be loaded")
+        return
+    for one in listed:
+        if one["view"]:
+            found.others += 1
+        elif one["failure"]:
+            found.unlisted(one["name"], one["failure"], one["hint"])
+        else:
+            yield one["name"]
+
+
+class _Findings:
+    """Adds up what the JVM tells of tables, and keeps a limited number."""
+
+    def __init__(self) -> None:
+        self.examined = self.encrypted = self.others = 0
+        self._counts = dict.fromkeys(HARMS, 0)
+        self._kept: dict[str, list[TableFinding]] = {harm: [] for harm in HARMS}
+        self._key_ids: dict[str, None] = {}
+        self.named: set[str] = set()
+
+    def add(self, told: dict[str, Any]) -> None:
+        if not told["iceberg"]:
+            self._not_iceberg(told["table"])
+            return
+        self.examined += 1
+        if told["key_id"] is not None:
+            self.encrypted += 1
+            if len(self._key_ids) < KEPT:
+                self._key_ids[told["key_id"]] = None
+        for finding in told["findings"]:
+            self._keep(TableFinding(told["table"], **finding))
+
+    def _not_iceberg(self, table: str) -> None:
+        """One in a namespace may be of another format, or have gone meanwhile; one that was named may not."""
+        if table in self.named:
+            problem = f"Table {table}: there is no such Iceberg table"
+            self._keep(TableFinding(table, UNCHECKED, problem, "check its name"))
+        else:
+            self.others += 1
+
+    def unlisted(self, name: str, failure: str, hint: str) -> None:
+        problem = f"The tables of {name} cannot be listed: {failure}"
+        self._keep(TableFinding(name, UNCHECKED, problem, hint))
+
+    def _keep(self, finding: TableFinding) -> None:
+        self._counts[finding.harm] += 1
+        if len(self._kept[finding.harm]) < KEPT:
+            self._kept[finding.harm].append(finding)
+
+    def diagnosis(self) -> TablesDiagnosis:
+        counts = {harm: count for harm, count in self._counts.items() if count}
+        kept = [finding for harm in HARMS for finding in self._kept[harm]]
+        of = (self.examined, self.encrypted, self.others)
+        return TablesDiagnosis(*of, counts, kept, list(self._key_ids))
+
+
+class _shown:  # noqa: N801 (a context manager)
+    """Shows how many tables were examined, where it is wanted."""
+
+    def __init__(self, total: int, wanted: bool | None) -> None:
+        self._total = total
+        self._bars: Progress | None = None
+        if _progress.is_wanted(wanted) and total > AT_ONCE:
+            self._bars = Progress(console=Console(file=sys.stderr), transient=True)
+
+    def __enter__(self) -> Any:
+        if self._bars is None:
+            return lambda _: None
+        bars = self._bars
+        bars.start()
+        task = bars.add_task("tables", total=self._total)
+        return lambda done: bars.update(task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+
+@_render.layout.register
+def _(found: TablesDiagnosis) -> RenderableType:
+    parts: list[RenderableType] = []
+    if found.counts:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+        for harm, count in found.counts.items():
+            mark, style = _mark(harm)
+            table.add_row(Text(mark, style), Text(HARMS[harm].format(plural(count, "table"))))
+        parts.append(table)
+    parts.append(_verdict(found))
+    for harm, count in found.counts.items():
+        parts += _of_one_harm(found, harm, count)
+    return Group(*parts)
+
+
+def _mark(harm: str) -> tuple[str, str]:
+    if harm == UNCHECKED:
+        return "-", "yellow"
+    return ("!", "yellow") if harm in NO_FAILURE else ("✗", "red")
+
+
+def _verdict(found: TablesDiagnosis) -> Text:
+    said = f"{plural(found.examined, 'table')} examined, {found.encrypted:,} with a key id"
+    if found.others:
+        said += f"; {plural(found.others, 'view')} and tables of other formats were left out"
+    if found.failed:
+        return Text(f"✗ tables need mending ({said})", "bold red")
+    if not found.complete:
+        return Text(f"- not everything could be examined ({said})", "bold yellow")
+    return Text(f"✓ no table needs mending ({said})", "bold green")
+
+
+def _of_one_harm(found: TablesDiagnosis, harm: str, count: int) -> Iterator[RenderableType]:
+    """The first findings of a harm. A hint that differs in the table's name only is told once."""
+    mark, style = _mark(harm)
+    shown = [finding for finding in found.findings if finding.harm == harm][:SHOWN]
+    last = ""
+    for finding in shown:
+        lines = Text.assemble((f"{mark} ", style), visible(finding.problem))
+        general = finding.hint.replace(finding.table, "")
+        if finding.hint and general != last:
+            lines.append("\nhint: ", "yellow").append(visible(finding.hint))
+        last = general
+        yield Padding(lines, (1, 0, 0, 2))
+    if left := count - len(shown):
+        yield Text(f"\n  and {left:,} more such; report.findings has them")

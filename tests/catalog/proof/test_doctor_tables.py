@@ -1,0 +1,123 @@
+"""doctor on real tables: what clients without encryption made of them."""
+
+from pathlib import Path
+
+import pytest
+from harness.lake import COLUMNS, Lake
+
+from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto.doctor import diagnose
+from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
+
+UNDER_A_KEY = "TBLPROPERTIES ('encryption.key-id'='k1', 'format-version'='3')"
+
+
+def stock(lake: Lake, name: str, rows: bool = True) -> str:
+    """A table that stock Iceberg makes under a key id."""
+    table = lake.table(name, f"stock_{lake.kind}")
+    lake.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg {UNDER_A_KEY}")
+    if rows:
+        lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p')")
+    return table
+
+
+def harms(found: TablesDiagnosis) -> list[tuple[str, str]]:
+    return [(one.table.rpartition(".")[2], one.harm) for one in found.findings]
+
+
+def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
+    lake = rest
+    lake.insert(lake.create("good"), [1])
+    lake.create("plain", key=None)
+    lake.insert(lake.create("lost"), [1])
+    for name in ("a", "b", "c"):
+        stock(lake, name)
+    stock(lake, "empty", rows=False)
+    lost = lake.table("lost", "stock_rest")
+    lake.sql(f"ALTER TABLE {lost} UNSET TBLPROPERTIES ('encryption.key-id')")
+    namespace = f"{lake.catalog}.{lake.namespace}"
+    found = diagnose_tables(lake.spark, namespace)
+    assert (found.examined, found.encrypted) == (7, 5)
+    assert found.counts == {
+        "plaintext": 3,
+        "key id removed": 1,
+        "no kek": 1,
+        "unauthenticated": 5,
+    }
+    assert harms(found)[:5] == [
+        *[(name, "plaintext") for name in ("a", "b", "c")],
+        ("lost", "key id removed"),
+        ("empty", "no kek"),
+    ]
+    shown = " ".join(str(found).split())
+    assert "3 tables with plaintext under a key id" in shown
+    assert "TBLPROPERTIES ('encryption.key-id'='k1') AS SELECT * FROM" in shown
+
+    seen_by_stock = diagnose_tables(lake.spark, f"stock_rest.{lake.namespace}")
+    assert seen_by_stock.counts == {"plaintext": 3, "key id removed": 1, "no kek": 1}
+
+    # the mends
+    lake.sql(f"ALTER TABLE {lake.table('empty')} SET TBLPROPERTIES ('comment'='mended')")
+    lake.sql(f"ALTER TABLE {lake.table('lost')} SET TBLPROPERTIES ('encryption.key-id'='k1')")
+    reading = lake.with_options({"encryption.plaintext-files": "allow"})
+    lake.sql(
+        f"CREATE TABLE {lake.table('a2')} USING iceberg TBLPROPERTIES ('encryption.key-id'='k1') "
+        f"AS SELECT * FROM {reading.table('a')}"
+    )
+    for name in ("a", "b", "c"):
+        lake.sql(f"DROP TABLE {lake.table(name)}")
+    mended = diagnose(lake.spark, lake.catalog, tables=namespace)
+    assert mended.tables is not None
+    assert mended.tables.counts == {"unauthenticated": 4}
+    assert mended.ok, mended
+    assert [step.key_id for step in mended.steps if step.key_id] == ["k1"] * 6, "the tables' key"
+    assert verify_table(lake.spark, lake.table("a2")).ok
+
+
+def test_what_stock_clients_wrote_where_metadata_is_signed(hadoop: Lake) -> None:
+    hadoop.insert(hadoop.create("good"), [1])
+    hadoop.insert(hadoop.create("list_gone"), [1])
+    hadoop.insert(hadoop.create("list_replaced"), [1])
+    stock(hadoop, "plain")
+    plaintext_list = next(iter((hadoop.folder / "plain").glob("metadata/snap-*.avro")))
+    for name in ("list_gone", "list_replaced"):
+        (path,) = (hadoop.folder / name).glob("metadata/snap-*.avro")
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        path.unlink()
+        if name == "list_replaced":
+            path.write_bytes(plaintext_list.read_bytes())
+    found = diagnose_tables(hadoop.spark, f"{hadoop.catalog}.{hadoop.namespace}")
+    assert harms(found) == [
+        ("plain", "plaintext"),
+        ("list_replaced", "tampered"),
+        ("plain", "tampered"),
+        ("list_gone", "unreadable"),
+    ]
+    assert all(one.hint for one in found.findings)
+
+
+def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> None:
+    hadoop.insert(hadoop.create("t"), [1])
+    hadoop.create("plain", key=None)
+    name = f"{hadoop.namespace}.t"
+    strict = hadoop.with_options(
+        {"encryption.allowed-key-ids": "k2", "encryption.required": "true"}
+    )
+    examined = diagnose_tables(strict.spark, f"{strict.catalog}.{hadoop.namespace}")
+    assert harms(examined) == [("plain", "not encrypted"), ("t", "key unusable")]
+    off = hadoop.with_options({"encryption.metadata-authentication": "off"})
+    assert harms(diagnose_tables(off.spark, f"{off.catalog}.{name}")) == [("t", "unauthenticated")]
+    wrong = tmp_path / "password"
+    wrong.touch(mode=0o600)
+    wrong.write_text("not it")
+    locked = hadoop.with_options({"encryption.kms.keystore.password-file": str(wrong)})
+    found = diagnose(locked.spark, locked.catalog, tables=f"{locked.catalog}.{name}")
+    assert found.tables is not None
+    assert found.tables.counts == {"unchecked": 1}, "and the steps say why"
+    assert not found.ok
+    assert diagnose_tables(hadoop.spark, f"{hadoop.catalog}.{name}").ok
+
+
+@pytest.fixture
+def rest(spark: object, world: object) -> Lake:
+    return Lake(spark, world, "rest", "enc_rest")  # type: ignore[arg-type]

@@ -1,0 +1,176 @@
+"""What doctor makes of the JVM's answers about tables: order, counts, text, exit codes."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyspark_iceberg_crypto import ConfigurationError, cli, doctor
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.doctor import Diagnosis, Status, Step
+from pyspark_iceberg_crypto.doctor_tables import (
+    AT_ONCE,
+    HARMS,
+    KEPT,
+    TablesDiagnosis,
+    _jvm,
+    diagnose_tables,
+)
+
+
+def finding(harm: str, table: str = "lake.db.t") -> dict[str, str]:
+    return {"harm": harm, "problem": f"Table {table}: {harm} it is", "hint": f"mend {table}"}
+
+
+class Tables:
+    """PythonApi on a catalog whose tables a test sets: name to harms, or None for no Iceberg table."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, tuple[str, ...] | None] = {}
+        self.listed: list[dict[str, Any]] = []
+        self.calls: list[int] = []
+
+    def call(self, _: Any, method: str, argument: str) -> str:
+        if method == "listTables":
+            if argument.count(".") > 1:
+                raise ConfigurationError(f"no namespace {argument}", "")
+            names = [{"name": n, "view": False, "failure": None, "hint": None} for n in self.tables]
+            return json.dumps(names + self.listed)
+        assert method == "examineTables"
+        names = json.loads(argument)
+        self.calls.append(len(names))
+        return json.dumps([self.told(name) for name in names])
+
+    def told(self, name: str) -> dict[str, Any]:
+        harms = self.tables.get(name)
+        found = [finding(harm, name) for harm in harms or ()]
+        return {"table": name, "iceberg": harms is not None, "key_id": "k1", "findings": found}
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Tables:
+    made = Tables()
+    monkeypatch.setattr(_jvm, "require_session", lambda _: None)
+    monkeypatch.setattr(_jvm, "call", made.call)
+    return made
+
+
+def test_no_table_needs_mending(tables: Tables) -> None:
+    tables.tables = {"lake.db.a": (), "lake.db.b": (), "lake.db.hive": None}
+    tables.listed = [{"name": "lake.db.v", "view": True, "failure": None, "hint": None}]
+    found = diagnose_tables(None, "lake.db")  # type: ignore[arg-type]
+    assert found.ok
+    assert (found.examined, found.encrypted, found.others) == (2, 2, 2)
+    assert "✓ no table needs mending (2 tables examined, 2 with a key id; 2 views" in str(found)
+
+
+def test_the_worst_comes_first(tables: Tables) -> None:
+    harms = list(HARMS)
+    tables.tables = {f"lake.db.{i}": (harm,) for i, harm in enumerate(reversed(harms))}
+    found = diagnose_tables(None, ["lake", "lake.db"])  # type: ignore[arg-type]
+    assert found.examined == len(harms), "each once"
+    assert [one.harm for one in found.findings] == list(found.counts) == harms
+    assert found.failed and not found.complete
+    shown = str(found)
+    assert "✗ tables need mending" in shown
+    assert shown.index("1 table with plaintext under a key id") < shown.index("not authenticated")
+    assert json.loads(json.dumps(found.to_dict()))["counts"]["plaintext"] == 1
+
+
+@pytest.mark.parametrize(
+    ("harm", "state"),
+    [("no kek", (True, True)), ("unauthenticated", (False, True)), ("unchecked", (False, False))],
+)
+def test_what_fails_and_what_is_open(tables: Tables, harm: str, state: tuple[bool, bool]) -> None:
+    tables.tables = {"lake.db.t": (harm,)}
+    found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
+    assert (found.failed, found.complete) == state
+    assert found.ok == (harm == "unauthenticated")
+
+
+def test_many_tables_take_little(tables: Tables) -> None:
+    tables.tables = {f"lake.db.t{i}": ("plaintext",) for i in range(5 * KEPT)}
+    found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
+    assert max(tables.calls) == AT_ONCE
+    assert found.counts == {"plaintext": 5 * KEPT}
+    assert len(found.findings) == KEPT
+    shown = str(found)
+    assert "5,000 tables with plaintext under a key id" in shown
+    assert "and 4,990 more such" in shown
+    assert shown.count("hint:") == 1, "the same one but for the name"
+
+
+def test_what_was_named_and_is_not_there(tables: Tables) -> None:
+    found = diagnose_tables(None, "lake.db.none")  # type: ignore[arg-type]
+    assert not found.ok
+    assert found.counts == {"unchecked": 1}
+    with pytest.raises(ConfigurationError, match="not names of tables"):
+        diagnose_tables(None, ["lake", " "])  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="not names of tables"):
+        diagnose_tables(None, [])  # type: ignore[arg-type]
+
+
+def test_a_namespace_that_cannot_be_listed_is_open(tables: Tables) -> None:
+    tables.listed = [{"name": "lake.x", "view": False, "failure": "denied", "hint": "ask"}]
+    found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
+    assert not found.ok
+    assert "The tables of lake.x cannot be listed: denied" in str(found)
+
+
+def test_names_of_strangers_do_nothing_to_the_terminal(tables: Tables) -> None:
+    tables.tables = {"lake.db.\x1b[31m[red]": ("plaintext",)}
+    found = str(diagnose_tables(None, "lake"))  # type: ignore[arg-type]
+    assert "\x1b" not in found
+    assert "[red]" in found
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tables: Tables) -> Callable[..., Result]:
+    @contextmanager
+    def session(*_: Any) -> Iterator[str]:
+        yield "spark"
+
+    tried: list[list[str]] = []
+
+    def steps(_: Any, catalog: str, key_ids: list[str]) -> Iterator[Step]:
+        tried.append(key_ids)
+        yield Step("round trip", Status.OK, key_id="k1")
+
+    def invoke(*arguments: str) -> Result:
+        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(doctor, "_steps", steps)
+        result = CliRunner().invoke(cli.main, ["doctor", *arguments])
+        result.tried = tried  # type: ignore[attr-defined]
+        return result
+
+    return invoke
+
+
+def test_the_commands_exit_codes(run: Callable[..., Result], tables: Tables) -> None:
+    tables.tables = {"lake.db.t": ()}
+    assert run("--tables").exit_code == 0
+    tables.tables = {"lake.db.t": ("unchecked",)}
+    assert run("--tables").exit_code == 2
+    tables.tables = {"lake.db.t": ("plaintext", "unchecked")}
+    result = run("--tables", "--output", "json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["tables"]["counts"] == {"plaintext": 1, "unchecked": 1}
+    assert json.loads(run("--output", "json").stdout).keys() == {"ok", "catalog", "steps"}
+
+
+def test_the_tables_keys_are_tried(run: Callable[..., Result], tables: Tables) -> None:
+    tables.tables = {"lake.db.t": ()}
+    assert run("--tables", "lake.db").tried == [["k1"]]  # type: ignore[attr-defined]
+    assert run("--tables", "--key-id", "k2").tried[-1] == ["k2"]  # type: ignore[attr-defined]
+
+
+def test_steps_and_tables_make_the_verdict() -> None:
+    well = [Step("round trip", Status.OK, key_id="k1")]
+    mend = TablesDiagnosis(1, 1, 0, {"no kek": 1}, [], [])
+    assert Diagnosis("lake", well).ok
+    assert not Diagnosis("lake", well, mend).ok
+    assert Diagnosis("lake", well, mend).failed
+    assert "tables need mending" in str(Diagnosis("lake", well, mend))
