@@ -151,7 +151,7 @@ class DeepParquetTest {
   void pagesOfVersionTwoAreNotAllEncrypted() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of("write.parquet.page-version", "v2"));
     assertThat(file.check(Depth.DEEP).problem())
-        .startsWith("data page 0 of column name in row group 0 is not all encrypted: its");
+        .startsWith("data page 0 of column name in row group 0 is not encrypted as a whole: its");
   }
 
   @ParameterizedTest

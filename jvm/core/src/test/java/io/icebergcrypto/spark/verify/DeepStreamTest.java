@@ -74,8 +74,11 @@ class DeepStreamTest {
       assertThat(cut.check(depth, -1, file.keyMetadata()).problem()).endsWith("it was cut off");
       assertThat(cut.check(depth, length, file.metadata().buffer()).problem())
           .endsWith("it was cut off");
-      assertThat(cut.check(depth, -1, file.metadata().buffer()).problem())
-          .endsWith("whether it was cut off cannot be told");
+      CheckedFile unknown = cut.check(depth, -1, file.metadata().buffer());
+      assertThat(unknown.problem()).endsWith("bytes could be missing there");
+      assertThat(unknown.unchecked()).isTrue();
+      CheckedFile flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
+      assertThat(flipped.unchecked()).isEqualTo(depth == Depth.STRUCTURE);
     }
   }
 

@@ -133,8 +133,16 @@ public final class FileCheck {
 
     FileKey key = FileKey.of(file, keyMetadata);
     result.problem = wrongLength(file.getLength(), expectedLength, key.length());
-    if (result.problem == null) {
-      checkContent(file, key, result);
+    if (result.problem != null) {
+      return;
+    }
+
+    checkContent(file, key, result);
+    if (result.problem == null && key.length() == null && expectedLength < 0) {
+      result.unchecked = true;
+      result.problem =
+          "neither its key metadata nor the table's metadata says where it ends, so that bytes"
+              + " could be missing there";
     }
   }
 
@@ -153,15 +161,10 @@ public final class FileCheck {
     }
   }
 
-  /** The storage's length must be that of the key metadata, and of the table's metadata. */
+  /** The storage's length must be that of the key metadata and of the table's, if they say. */
   private static String wrongLength(long stored, long expected, Long inKeyMetadata) {
-    if (inKeyMetadata == null && expected < 0) {
-      return "neither its key metadata nor the table's metadata gives its length: whether it was"
-          + " cut off cannot be told";
-    }
-
     long written = inKeyMetadata != null ? inKeyMetadata : expected;
-    if (stored != written) {
+    if (written >= 0 && stored != written) {
       return String.format(
           "it has %d bytes, expected %d: %s",
           stored, written, stored < written ? "it was cut off" : "bytes were appended");

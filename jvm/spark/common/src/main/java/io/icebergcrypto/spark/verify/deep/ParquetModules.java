@@ -241,9 +241,9 @@ public final class ParquetModules {
       if (levels > 0 && ModuleDecryptor.moduleLength(file.window(), at) != length) {
         throw NotAsWritten.because(
             String.format(
-                "%s is not all encrypted: its %d bytes of repetition and definition levels are"
-                    + " plaintext, and not authenticated (it is a page of version 2, as Parquet's"
-                    + " Java writer makes it)",
+                "%s is not encrypted as a whole: its %d bytes of repetition and definition levels"
+                    + " are plaintext, and not authenticated (it is a page of version 2, as"
+                    + " Parquet's Java writer makes it)",
                 name, levels));
       }
     }

@@ -23,7 +23,7 @@ public record Problem(
   /** The words of a problem that tell its code. What has none of them failed an authentication. */
   private static final Map<String, String> CODES =
       Map.of(
-          "it is not encrypted", "plaintext",
+          "is not encrypted", "plaintext",
           "it does not exist", "missing",
           "it is empty", "truncated",
           "cut off", "truncated",
