@@ -14,6 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pyspark_iceberg_crypto._text import plural, visible
+
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport
 
@@ -42,15 +44,17 @@ def text(found: KeysReport) -> RenderableType:
         )
     styles = {"✓": "green", "!": "yellow", "✗": "red"}
     for line in _lines(found):
-        table.add_row(Text(line.mark, styles[line.mark]), *map(Text, line.cells))
+        cells = (Text(visible(cell)) for cell in line.cells)
+        table.add_row(Text(line.mark, styles[line.mark]), *cells)
     good, verdict = _verdict(found)
     parts: list[RenderableType] = [table]
-    parts.append(Text(f"{'✓' if good else '✗'} {verdict}", "bold green" if good else "bold red"))
-    parts.append(Text(f"  {_scope(found)}\n  {NOT_READ}", "dim"))
+    said = f"{'✓' if good else '✗'} {visible(verdict)}"
+    parts.append(Text(said, "bold green" if good else "bold red"))
+    parts.append(Text(f"  {visible(_scope(found))}\n  {NOT_READ}", "dim"))
     for row in _broken(found)[:SHOWN_PROBLEMS]:
-        told = Text.assemble(("✗ ", "red"), (row.kind, "bold"), "  ", row.key_id)
+        told = Text.assemble(("✗ ", "red"), (row.kind, "bold"), "  ", visible(row.key_id))
         used = f"{row.used_for}: " if row.used_for else ""
-        parts.append(Padding(told.append(f"\n{used}{row.problem}"), (1, 0, 0, 2)))
+        parts.append(Padding(told.append(f"\n{visible(f'{used}{row.problem}')}"), (1, 0, 0, 2)))
     if left := _left(found):
         parts.append(Text(f"\n  and {left:,} more; report.rows has each key"))
     return Group(*parts)
@@ -96,14 +100,14 @@ def _verdict(found: KeysReport) -> tuple[bool, str]:
     if found.kms_problem is not None:
         return False, f"the keys of {found.table} could not be checked: the KMS did not answer"
     if problems := len(found.problems):
-        return False, f"{_count(problems, 'key')} of {found.table} with a problem"
+        return False, f"{plural(problems, 'key')} of {found.table} with a problem"
     return True, f"every key of {found.table} can be used"
 
 
 def _scope(found: KeysReport) -> str:
     length = found.data_key_length
     bits = f"{int(length) * 8} bits" if length in ("16", "24", "32") else repr(length)
-    return f"{found.kms}, {_count(found.kms_calls, 'call')}; new data keys have {bits}"
+    return f"{found.kms}, {plural(found.kms_calls, 'call')}; new data keys have {bits}"
 
 
 def _lines(found: KeysReport) -> Iterator[Line]:
@@ -125,7 +129,7 @@ def _single(found: KeysReport, row: EncryptionKey) -> Line:
     if row.authenticated_wrapping is False and row.kind == "master":
         notes.append("wrapping is not authenticated")
     mark = "✗" if row.problem or row.overdue else "!" if notes else "✓"
-    age = "" if row.age_days is None else _count(row.age_days, "day")
+    age = "" if row.age_days is None else plural(row.age_days, "day")
     bits = "" if row.key_length is None else str(row.key_length * 8)
     cells = (row.kind, row.key_id, age, f"{row.snapshots:,}", bits, answers)
     return Line(mark, (*cells, "; ".join(notes)))
@@ -137,8 +141,4 @@ def _together(kind: str, rows: list[EncryptionKey]) -> Line:
     note = "used by nothing" if kind == "dead" else ""
     mark = "✗" if any(row.problem for row in rows) else "!" if note else "✓"
     bits = ", ".join(map(str, lengths))
-    return Line(mark, (kind, _count(len(rows), "key"), "", f"{snapshots:,}", bits, "", note))
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+    return Line(mark, (kind, plural(len(rows), "key"), "", f"{snapshots:,}", bits, "", note))

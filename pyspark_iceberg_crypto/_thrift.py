@@ -13,7 +13,7 @@ MAX_NESTING = 16
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
 _FIXED = {BYTE: 1, DOUBLE: 8, UUID: 16}
 # How many bytes an element takes at least. A struct is one byte, but Thrift counts none.
-_LEAST = {STOP: 0, STRUCT: 0, DOUBLE: 8, UUID: 16}
+_LEAST = {STOP: 0, STRUCT: 0, DOUBLE: 8}
 
 
 class MalformedError(ValueError):
@@ -129,7 +129,7 @@ class CompactReader:
         if size == 15:
             size = self._size()
         kind = _checked(head & 0x0F)
-        self._check_room(size * _LEAST.get(kind, 1))
+        self._check_room(size, kind)
         for _ in range(min(size, len(self._data) + 1)):
             self.skip(kind, depth)
 
@@ -137,14 +137,16 @@ class CompactReader:
         size = self._size()
         head = self._byte() if size else 0
         key, value = _checked(head >> 4), _checked(head & 0x0F)
-        self._check_room(size * (_LEAST.get(key, 1) + _LEAST.get(value, 1)))
+        if size:
+            self._check_room(size, key, value)
         for _ in range(size):
             self.skip(key, depth)
             self.skip(value, depth)
 
-    def _check_room(self, least: int) -> None:
-        if least > len(self._data):
-            raise MalformedError(f"it has a list of {least} bytes")
+    def _check_room(self, size: int, *kinds: int) -> None:
+        """Refuse a list that is longer than all there is; one of UUIDs too, as Thrift does in Java."""
+        if UUID in kinds or size * sum(_LEAST.get(kind, 1) for kind in kinds) > len(self._data):
+            raise MalformedError(f"it has a list of {size} elements")
 
 
 def _checked(kind: int) -> int:

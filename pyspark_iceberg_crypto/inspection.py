@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm, _local, _render
 from pyspark_iceberg_crypto._report import FileReport
+from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 __all__ = ["FileInspection", "FileKey", "inspect_file"]
@@ -119,9 +120,11 @@ def _new(decrypt_to: str | None) -> str | None:
 def _(found: FileInspection) -> RenderableType:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in found.to_dict().items():
+        if name == "path":  # on a line of its own: it would not fit
+            continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        table.add_row(Text(name.replace("_", " "), "dim"), Text(str(shown), overflow="fold"))
-    return Group(table, _verdict(found))
+        table.add_row(Text(name.replace("_", " "), "dim"), Text(visible(shown), overflow="fold"))
+    return Group(Text(visible(found.path), "bold"), table, _verdict(found))
 
 
 def _verdict(found: FileInspection) -> Text:

@@ -81,8 +81,8 @@ def verify_catalog(
     return TablesReport(name, reports, not_checked, views)
 
 
-def _not_checked(table: str, problem: str, hint: str) -> dict[str, str]:
-    return {"table": table, "problem": problem, "hint": hint}
+def _not_checked(table: str, problem: str, hint: str | None) -> dict[str, str]:
+    return {"table": table, "problem": problem, "hint": hint or ""}
 
 
 def verify_folder(spark: SparkSession, uri: str, *, progress: bool | None = None) -> VerifyReport:

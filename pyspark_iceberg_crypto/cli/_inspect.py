@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _local
+from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
@@ -72,8 +73,10 @@ def inspect(
         for one in found:
             shown += [one.laid_out(), Text("")]
         _shared.show(Group(*shown[:-1]))
-    if decrypted := asked.get("decrypt_to"):
-        click.echo(f"warning: {decrypted} is not encrypted: delete it when you are done", err=True)
+    for one in found:
+        if one.inspection is not None and one.inspection.decrypted_to:
+            said = f"{one.inspection.decrypted_to} is not encrypted: delete it when you are done"
+            click.echo(f"warning: {said}", err=True)
     sys.exit(
         max((one.code for one in found), key=(_shared.OK, _shared.UNCHECKED, _shared.PROBLEM).index)
     )
@@ -98,9 +101,9 @@ class _Inspected:
     def laid_out(self) -> RenderableType:
         parts: list[RenderableType] = [] if self.inspection is None else [self.inspection]
         if self.message:
-            lines = Text.assemble(("✗ ", "red"), self.message)
+            lines = Text.assemble(("✗ ", "red"), visible(self.message))
             if self.hint:
-                lines.append("\nhint: ", "yellow").append(self.hint)
+                lines.append("\nhint: ", "yellow").append(visible(self.hint))
             parts.append(lines)
         return Group(*parts)
 

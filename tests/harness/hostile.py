@@ -90,6 +90,26 @@ def crypto_metadata(rng: random.Random) -> bytes:
     return struct(rng, 1, b"\x1c" + union, *[key][: rng.randrange(2)])
 
 
+def pare(crypto: bytes) -> bytes:
+    """An encrypted Parquet file with this in its footer."""
+    footer = crypto + little(38) + bytes(38)
+    return b"PARE" + bytes(50) + footer + little(len(footer)) + b"PARE"
+
+
+def at_the_limits() -> list[bytes]:
+    """Lengths where readers of numbers break, and Thrift's own oddities."""
+    found = [b"AGS1" + little(n) + bytes(28 + n % 64) for n in NUMBERS]
+    found += [b"PARE" + bytes(60) + little(n) + b"PARE" for n in NUMBERS]
+    gcm = b"\x1c\x1c\0\0"
+    found += [pare(gcm + bytes([0x29, kind]) + b"\0") for kind in range(16)]  # empty lists
+    found += [
+        pare(gcm + b"\x2b\x01" + bytes([kind]) + bytes(40))
+        for kind in (*range(15), *range(15, 256, 17))
+    ]  # maps
+    found += [pare(gcm + b"\x29" + b"\x19" * deep + b"\0\0") for deep in range(13, 19)]
+    return [*found, b"", b" {", b"ORC", b"PAR1", b"Obj\x01", b"PFA1", b"AGS1", b"PARE"]
+
+
 def parquet(rng: random.Random) -> bytes:
     """An encrypted Parquet file with such a footer, whose lengths are nearly always right."""
     crypto = crypto_metadata(rng)

@@ -71,6 +71,7 @@ def test_an_encrypted_parquet_file(pare: Path) -> None:
     assert found.aad_file_unique_length == 8
     assert found.footer_length is not None and found.footer_length > 100
     assert "its structure is whole; no tag was checked" in str(found)
+    assert str(found).startswith(f"file:{pare}\n")
 
 
 @pytest.mark.parametrize(
@@ -233,17 +234,32 @@ def test_the_command_needs_no_java(pare: Path) -> None:
     assert "AES_GCM_V1" in ran.stdout
 
 
+def test_names_of_strangers_do_nothing_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[31m[red]"
+    path.write_bytes(b"AGS1")
+    result = run(path)
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stdout
+    path.write_bytes(b"PAR1")
+    assert "\x1b" not in run("--expect-encrypted", path).stdout
+
+
 def test_keys_go_to_the_jvm_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     answer = {"path": "f", "length": 1, "magic": "AGS1", "format": "x", "encrypted": True}
 
     def call(*arguments: Any) -> str:
         asked.append(arguments[1:])
-        return json.dumps({**answer, "tags_checked": True, "length_checked": False})
+        told = {"tags_checked": True, "length_checked": False, "decrypted_to": arguments[-1]}
+        return json.dumps({**answer, **told})
 
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", call)
     monkeypatch.setattr(_shared, "session", _inspect.contextmanager(lambda *_: iter(["spark"])))
     result = run("f", "--key-env", "DEK", "--aad-prefix", "a0")
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "every tag matches its key; nothing tells whether" in " ".join(result.stdout.split())
     assert asked == [("checkFile", "f", None, "DEK", "a0", None)]
+    asked.clear()
+    result = run("f", "--table", "lake.db.t", "--decrypt-to", "/nowhere/out")
+    assert asked == [("checkFileOfTable", "f", "lake.db.t", "/nowhere/out")]
+    assert result.stderr == "warning: /nowhere/out is not encrypted: delete it when you are done\n"

@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto import (
     inspect_file,
 )
 
-ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 4
+ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 8
 
 
 def told(spark: SparkSession | None, path: Path) -> Any:
@@ -34,9 +34,7 @@ def test_python_and_java_agree(spark: SparkSession, tmp_path: Path) -> None:
     """On whole files of other writers, on hostile ones, and on those at the limits: the same facts, the same words."""
     path = tmp_path / "f"
     valid = hostile.vectors()
-    edges = [b"AGS1" + hostile.little(n) + bytes(28 + n % 64) for n in hostile.NUMBERS]
-    edges += [b"PARE" + bytes(60) + hostile.little(n) + b"PARE" for n in hostile.NUMBERS]
-    files = [*valid, *edges, *(b"", b" {", b"ORC", b"PAR1", b"Obj\x01", b"PFA1", b"AGS1", b"PARE")]
+    files = [*valid, *hostile.at_the_limits()]
     for number in range(len(files) + ROUNDS):
         seed = hostile.SEED + number - len(files)
         path.write_bytes(files[number] if number < len(files) else hostile.file(seed, valid))

@@ -8,7 +8,6 @@ from harness.lake import Lake
 from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, encryption_keys
 
 
-@pytest.mark.catalogs()
 def test_sql_and_python_tell_the_same(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
     table = lake.create(encryption_data__key__length="32")
