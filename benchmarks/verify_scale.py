@@ -11,6 +11,7 @@ a second, the driver's heap at the end (after a full collection) and its peak; a
 
 import os
 import secrets
+import shutil
 import socket
 import statistics
 import subprocess
@@ -136,19 +137,26 @@ def make_table(spark: SparkSession, files: int) -> str:
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
     first = table.newScan().planFiles().iterator().next().file().copy()
     stored = Path(first.location().removeprefix("file:"))
-    checksum = stored.with_name(f".{stored.name}.crc")
     builder = jvm.org.apache.iceberg.DataFiles.builder(table.spec()).copy(first)
     for begin in range(1, files, BATCH):
         append = table.newFastAppend()
         for number in range(begin, min(begin + BATCH, files)):
-            link = stored.with_name(f"{number:07d}.parquet")
-            os.link(stored, link)
-            if checksum.exists():
-                os.link(checksum, link.with_name(f".{link.name}.crc"))
-            append.appendFile(builder.withPath(str(link)).build())
+            path = stored.with_name(f"{number:07d}.parquet")
+            link_or_copy(stored, path, copy=number == begin)
+            append.appendFile(builder.withPath(str(path)).build())
+        stored = stored.with_name(f"{begin:07d}.parquet")  # file systems limit links to one file
         append.commit()
     spark.sql(f"REFRESH TABLE {name}")
     return name
+
+
+def link_or_copy(stored: Path, path: Path, copy: bool) -> None:
+    """With the checksum that Hadoop keeps beside a local file."""
+    for one in ("{}", ".{}.crc"):
+        source = stored.with_name(one.format(stored.name))
+        if source.exists():
+            target = path.with_name(one.format(path.name))
+            shutil.copy(source, target) if copy else os.link(source, target)
 
 
 def heap_in_use(spark: SparkSession) -> float:

@@ -126,6 +126,7 @@ public final class TableVerifier {
   }
 
   private VerifyResult verify(Instant start) {
+    Map<String, Object> subject = Subject.of(name, table, options);
     if (!isEncrypted()) {
       tally.add(Problem.notEncrypted(name, TableProperties.ENCRYPTION_TABLE_KEY));
     }
@@ -139,7 +140,6 @@ public final class TableVerifier {
     }
 
     uncache(reached);
-    Map<String, Object> subject = Subject.of(name, table, options);
     subject.putAll(notes);
     return new VerifyResult(
         subject,

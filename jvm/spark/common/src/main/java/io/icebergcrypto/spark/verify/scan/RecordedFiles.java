@@ -135,9 +135,13 @@ public final class RecordedFiles {
         String.format("The folder %s cannot be used to resume: %s", folder, why), hint);
   }
 
-  /** What was found right before, each file once. */
+  /** What was found right before this run, each file once. */
   public Dataset<Row> right() {
-    return all().where("problem IS NULL AND NOT unchecked").dropDuplicates("path").drop(RUN);
+    return all()
+        .where("problem IS NULL AND NOT unchecked")
+        .where(functions.col(RUN).notEqual(run)) // Spark reads the folder anew when it grows
+        .dropDuplicates("path")
+        .drop(RUN);
   }
 
   /** Adds outcomes, and gives them as they are recorded. */
