@@ -75,7 +75,7 @@ def test_a_folder(lake: Lake, tmp_path: Path) -> None:
     found = verify_folder(lake.spark, lake.folder.as_uri())
     assert not found.ok
     (problem,) = found.problems
-    assert (problem.path.removeprefix("file:"), problem.code) == (str(plain), "plaintext")
+    assert (problem.path.removeprefix("file://"), problem.code) == (str(plain), "plaintext")
     assert found.to_dict()["problem_count"] == 1
     with pytest.raises(ConfigurationError, match="no file in"):
         verify_folder(lake.spark, str(tmp_path / "absent"))

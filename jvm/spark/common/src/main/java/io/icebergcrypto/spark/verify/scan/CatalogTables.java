@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -152,14 +153,24 @@ public final class CatalogTables {
     }
   }
 
+  /** What catalogs say to the empty name that have tables in namespaces only. */
+  private static boolean isRefusedName(Exception e) {
+    return e instanceof NoSuchNamespaceException
+        || e instanceof org.apache.iceberg.exceptions.NoSuchNamespaceException
+        || e instanceof ValidationException
+        || e instanceof IllegalArgumentException
+        || e instanceof UnsupportedOperationException;
+  }
+
   private Set<Identifier> tables(String[] namespace) throws NoSuchNamespaceException {
     Set<Identifier> all = new LinkedHashSet<>();
     try {
       all.addAll(List.of(catalog.listTables(namespace)));
     } catch (NoSuchNamespaceException | RuntimeException e) {
-      if (namespace.length > 0 && !isOnlyIceberg(namespace)) {
+      boolean hasNone = namespace.length == 0 && isRefusedName(e);
+      if (!hasNone && !isOnlyIceberg(namespace)) {
         throw e;
-      } // many catalogs have tables in namespaces only
+      }
     }
 
     if (isOnlyIceberg(namespace)) {

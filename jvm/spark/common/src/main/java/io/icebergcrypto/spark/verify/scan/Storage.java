@@ -71,7 +71,7 @@ public record Storage(FileIO io) implements Serializable {
       Path path = new Path(folder);
       Configuration conf = configurable.getConf();
       RemoteIterator<FileStatus> found = path.getFileSystem(conf).listStatusIterator(path);
-      return new Mapped<>(found::hasNext, () -> entry(found.next()));
+      return new Mapped<>(found::hasNext, () -> entry(folder, found.next()));
     } catch (FileNotFoundException e) {
       return Collections.emptyIterator();
     } catch (IOException e) {
@@ -79,9 +79,10 @@ public record Storage(FileIO io) implements Serializable {
     }
   }
 
-  private static Entry entry(FileStatus status) {
+  /** Its path begins as that of the folder was given, which may be a relative one. */
+  private static Entry entry(String folder, FileStatus status) {
     return new Entry(
-        status.getPath().toString(),
+        folder.replaceFirst("/*$", "/") + status.getPath().getName(),
         status.isDirectory() ? 0 : status.getLen(),
         status.isDirectory());
   }
