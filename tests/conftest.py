@@ -1,4 +1,4 @@
-"""Fixtures: one Spark session for the whole run, with every catalog in it, ours and stock Iceberg's.
+"""Fixtures: a Spark session of a worker, with every catalog in it, ours and stock Iceberg's.
 
 And which tests `make test` leaves to `make nightly`, and which share a worker.
 """
@@ -28,8 +28,8 @@ BY_DAY = ("jdbc", "rest")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         leave_to_the_night(item)
-        if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) != "spark":
-            raise pytest.UsageError(f"{item.nodeid} uses Spark's session: say so in WITH_SPARK")
+        if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) not in SESSIONS:
+            raise pytest.UsageError(f"{item.nodeid} uses a Spark session: say so in WITH_SPARK")
 
 
 def leave_to_the_night(item: pytest.Item) -> None:
@@ -41,7 +41,8 @@ def leave_to_the_night(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.nightly)
 
 
-# Those who use the one Spark session, but for programs that start one of their own in the same world.
+# Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
+SESSIONS = ("spark", "spark of proof")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
 OF_THEIR_OWN = ("test_defaults.py", "test_kryo.py", "test_keys_out_of_sight.py")
 
@@ -51,7 +52,9 @@ def group(nodeid: str) -> str:
     path = nodeid.partition("::")[0]
     folder, _, module = path.rpartition("/")
     if path.startswith(WITH_SPARK):
-        return "world" if module in OF_THEIR_OWN else "spark"
+        if module in OF_THEIR_OWN:
+            return "world"
+        return SESSIONS[path.startswith("tests/catalog/proof/")]
     return folder if folder.count("/") > 1 else path
 
 
@@ -77,7 +80,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def spark(world: World) -> Iterator[SparkSession]:
-    """The one Spark session; it holds enc_KIND and stock_KIND catalogs, and ours as spark_catalog."""
+    """The worker's Spark session; it holds enc_KIND and stock_KIND catalogs, and ours as spark_catalog."""
     builder = SparkSession.builder.appName("iceberg-crypto tests")
     for key, value in world.session_conf().items():
         builder = builder.config(key, value)
