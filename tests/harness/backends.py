@@ -87,7 +87,7 @@ def _keystore(folder: Path) -> Backend:
 
 
 def _vault(folder: Path) -> Backend:
-    from servers.vault import start_vault
+    from servers.vault import key_calls, start_vault
 
     server = start_vault(folder / "log")
     proxy = FaultProxy(server.port).start()
@@ -105,11 +105,7 @@ def _vault(folder: Path) -> Backend:
         "lake",
         admin={"token_file": str(root)},
         secrets=[token.read_text(), root.read_text()],
-        # Each JVM's first call is a trial of the mount; it unwraps nothing.
-        calls=lambda: sum(
-            ("/encrypt/" in request or "/decrypt/" in request) and b"vault:v1:probe" not in body
-            for request, body in zip(proxy.requests, proxy.bodies, strict=True)
-        ),
+        calls=lambda: key_calls(proxy),
         proxy=proxy,
         delete=server.delete_key,
         deny=lambda denied: server.write_policy(policy, "# nothing" if denied else hcl),
