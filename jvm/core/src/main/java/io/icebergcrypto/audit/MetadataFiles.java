@@ -1,6 +1,6 @@
 package io.icebergcrypto.audit;
 
-import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.ArrayList;
@@ -30,10 +30,11 @@ public final class MetadataFiles {
    *
    * @param path its location
    * @param length its length in bytes; -1 when it could not be read
-   * @param problem why it could not be read, null when it could
-   * @param failure what was thrown, when that says nothing about the file; else null
+   * @param problem what is wrong with it, null when nothing is or when it could not be read
+   * @param failure why it could not be read; null when it could
    */
-  public record Version(String path, long length, String problem, Exception failure) {}
+  public record Version(
+      String path, long length, FileProblem problem, RuntimeException failure) {}
 
   private final List<Version> versions = new ArrayList<>();
   private final Map<String, ReachableFile> named = new LinkedHashMap<>();
@@ -99,11 +100,10 @@ public final class MetadataFiles {
     try {
       file = MetadataFile.read(io, path);
     } catch (NotFoundException e) {
-      versions.add(new Version(path, -1, "it does not exist", null));
+      versions.add(new Version(path, -1, FileProblem.MISSING, null));
       return null;
     } catch (RuntimeException e) {
-      String why = e instanceof IcebergCryptoException ours ? ours.problem() : e.getMessage();
-      versions.add(new Version(path, -1, "it cannot be read: " + why, e));
+      versions.add(new Version(path, -1, null, e));
       return null;
     }
 
@@ -112,8 +112,9 @@ public final class MetadataFiles {
       versions.add(new Version(path, file.length(), null, null));
       return metadata;
     } catch (RuntimeException e) {
-      versions.add(
-          new Version(path, file.length(), "it is no table metadata: " + e.getMessage(), null));
+      String words = "it is no table metadata: " + e.getMessage();
+      FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
+      versions.add(new Version(path, file.length(), problem, null));
       return null;
     }
   }

@@ -159,17 +159,17 @@ public final class KeyedInspection {
   private IcebergCryptoException error(CheckedFile checked) {
     if (checked.unchecked()) {
       return new IcebergCryptoException(
-          String.format("%s could not be checked: %s", stored.location(), checked.problem()),
+          String.format("%s could not be checked: %s", stored.location(), checked.words()),
           "Check that the storage is up and that its credentials allow reading this file.");
     }
 
     if (checked.magic() != null && !checked.encrypted()) {
       return new PlaintextException(
-          String.format("%s: %s", stored.location(), checked.problem()), kind.hint());
+          String.format("%s: %s", stored.location(), checked.words()), kind.hint());
     }
 
     return new TamperedException(
-        String.format("%s is not what was written: %s", stored.location(), checked.problem()),
+        String.format("%s is not what was written: %s", stored.location(), checked.words()),
         HINT);
   }
 

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -188,7 +189,7 @@ final class VerifyEncryption extends TableProcedure {
   private static Object[] unchecked(String table, String problem, String hint) {
     Object[] row = row(table, "table", null, false, 0, 0);
     row[6] = UTF8String.fromString(problem);
-    row[7] = UTF8String.fromString("unreadable");
+    row[7] = UTF8String.fromString(ProblemCode.UNREADABLE.label());
     row[8] = true;
     row[10] = UTF8String.fromString(hint);
     return row;

@@ -32,7 +32,7 @@ final class FileRow {
           .add("magic", DataTypes.StringType)
           .add("encrypted", DataTypes.BooleanType)
           .add("problem", DataTypes.StringType)
-          .add("unchecked", DataTypes.BooleanType);
+          .add("code", DataTypes.StringType);
 
   private FileRow() {}
 
@@ -79,10 +79,10 @@ final class FileRow {
         found.length(),
         keyId(file),
         false,
-        found.magic(),
+        found.magic() == null ? null : found.magic().name(),
         found.encrypted(),
-        found.problem(),
-        found.unchecked());
+        found.words(),
+        found.code() == null ? null : found.code().label());
   }
 
   static String path(Row row) {

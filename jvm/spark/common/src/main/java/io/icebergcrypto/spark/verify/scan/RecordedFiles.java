@@ -52,7 +52,7 @@ public final class RecordedFiles {
    * Opens the folder of a table and a depth, or begins one.
    *
    * @param name the table's
-   * @param rows what outcomes are; with path, problem and unchecked
+   * @param rows what outcomes are; with path and problem
    * @throws InvalidConfigurationException when it is the folder of another table or depth, or of
    *     something else
    * @throws IcebergCryptoException when the storage fails
@@ -138,7 +138,7 @@ public final class RecordedFiles {
   /** What was found right before this run, each file once. */
   public Dataset<Row> right() {
     return all()
-        .where("problem IS NULL AND NOT unchecked")
+        .where("problem IS NULL")
         .where(functions.col(RUN).notEqual(run)) // Spark reads the folder anew when it grows
         .dropDuplicates("path")
         .drop(RUN);
