@@ -224,7 +224,12 @@ public final class PythonApi {
   /** See {@link DocumentSignature#sign}; with the KMS of a catalog. */
   public static String signReport(
       SparkSession spark, String catalog, String keyId, String document) {
-    return in(spark, () -> DocumentSignature.sign(document, keyId, catalog(spark, catalog).kms()));
+    return in(
+        spark,
+        () -> {
+          EncryptedCatalog found = catalog(spark, catalog);
+          return DocumentSignature.sign(document, keyId, found.allowedKeyIds(), found.kms());
+        });
   }
 
   /** See {@link DocumentSignature#check}; with the KMS of a catalog. */
@@ -233,7 +238,8 @@ public final class PythonApi {
     in(
         spark,
         () -> {
-          DocumentSignature.check(document, keyId, catalog(spark, catalog).kms());
+          EncryptedCatalog found = catalog(spark, catalog);
+          DocumentSignature.check(document, keyId, found.allowedKeyIds(), found.kms());
           return document;
         });
   }
