@@ -51,16 +51,23 @@ public final class MetadataFiles {
     return files;
   }
 
-  /**
-   * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
-   * branches, of tags, staged ones and, as long as their files are there, expired ones.
-   */
-  public static MetadataFiles ofLog(BaseTable table) {
+  /** What any snapshot of the metadata in force has. No metadata file is read. */
+  public static MetadataFiles ofSnapshots(BaseTable table) {
     MetadataFiles files = new MetadataFiles();
     TableMetadata metadata = table.operations().current();
     List<Snapshot> newestFirst = new ArrayList<>(metadata.snapshots());
     newestFirst.sort((a, b) -> Long.compare(b.sequenceNumber(), a.sequenceNumber()));
     files.add(metadata, newestFirst, false);
+    return files;
+  }
+
+  /**
+   * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
+   * branches, of tags, staged ones and, as long as their files are there, expired ones.
+   */
+  public static MetadataFiles ofLog(BaseTable table) {
+    MetadataFiles files = ofSnapshots(table);
+    TableMetadata metadata = table.operations().current();
     FileIO io = table.io();
     if (metadata.metadataFileLocation() != null) {
       files.read(io, metadata.metadataFileLocation());

@@ -80,7 +80,7 @@ public final class PythonApi {
           CatalogAndIdentifier found = find(spark, table);
           EncryptedCatalog catalog = catalog(spark, found.catalog().name());
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return Json.of(KeyedInspection.ofTable(catalog, name, path).check(decryptTo));
+          return Json.of(KeyedInspection.ofTable(spark, catalog, name, path).check(decryptTo));
         });
   }
 
