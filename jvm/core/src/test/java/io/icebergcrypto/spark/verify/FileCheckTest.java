@@ -198,6 +198,39 @@ class FileCheckTest {
     }
   }
 
+  /** A file that is deleted, or a connection that breaks, half-way: the first bytes were right. */
+  @ParameterizedTest
+  @EnumSource
+  void filesThatVanishWhileTheyAreRead(Depth depth) throws IOException {
+    List<EncryptedFile> files = new ArrayList<>(List.of(EncryptedFile.parquet(10, 16, Map.of())));
+    if (depth == Depth.DEEP) {
+      files.add(EncryptedFile.stream(20 << 20, 16)); // longer than what is read at once
+    }
+
+    List<Exception> failures =
+        List.of(
+            new NotFoundException("no such file"),
+            new FileNotFoundException("no such file"),
+            new IOException("connection reset"));
+    for (EncryptedFile file : files) {
+      for (Exception failure : failures) {
+        for (boolean exists : new boolean[] {true, false}) {
+          Storage storage = new Storage(file.bytes(), false);
+          storage.read = failure;
+          storage.readFrom = file.bytes().length / 2;
+          storage.exists = exists;
+          int length = file.bytes().length;
+          CheckedFile checked =
+              new FileCheck(depth)
+                  .check(FileKind.DATA, file.format(), storage, length, file.keyMetadata());
+          assertThat(checked.code()).isEqualTo(exists ? UNREADABLE : MISSING);
+          assertThat(checked.words())
+              .startsWith(exists ? "it could not be read: " : "it does not exist");
+        }
+      }
+    }
+  }
+
   /** Without permission, Hadoop's local file system says that there is no such file. */
   @ParameterizedTest
   @EnumSource
