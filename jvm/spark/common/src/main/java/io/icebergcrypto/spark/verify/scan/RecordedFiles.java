@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark.verify.scan;
 
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.format.Json;
@@ -96,7 +95,7 @@ public final class RecordedFiles {
   private static JsonObject read(FileSystem storage, Path marker) throws IOException {
     try (InputStream in = storage.open(marker)) {
       String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      return JsonParser.parseString(text).getAsJsonObject();
+      return Json.object(text);
     } catch (FileNotFoundException e) {
       return null;
     } catch (RuntimeException e) {
