@@ -7,7 +7,9 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.function.Supplier;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
+import org.apache.spark.util.TaskCompletionListener;
 
 /**
  * The rows of a manifest list or a manifest: the files that it lists and, at the end, what was
@@ -16,8 +18,8 @@ import org.apache.spark.sql.Row;
 final class OpenedFile implements Iterator<Row> {
   private final Row file;
   private final CheckedFile found;
-  private final Iterator<Row> below;
-  private final CloseableIterable<Row> opened;
+  private Iterator<Row> below;
+  private CloseableIterable<Row> opened;
   private Throwable failure;
   private boolean ended = false;
 
@@ -40,6 +42,29 @@ final class OpenedFile implements Iterator<Row> {
 
     this.opened = files;
     this.below = rows;
+    TaskContext task = TaskContext.get();
+    if (task != null) { // which may end early: nobody asks for more rows, or it was cancelled
+      task.addTaskCompletionListener((TaskCompletionListener) ignored -> closeQuietly());
+    }
+  }
+
+  private void closeQuietly() {
+    try {
+      close();
+    } catch (RuntimeException e) {
+      // what was found is told
+    }
+  }
+
+  private void close() {
+    try {
+      opened.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } finally {
+      this.opened = CloseableIterable.empty(); // a task opens many, and the listener stays
+      this.below = Collections.emptyIterator();
+    }
   }
 
   @Override
@@ -58,9 +83,7 @@ final class OpenedFile implements Iterator<Row> {
         return below.next();
       }
 
-      opened.close();
-    } catch (IOException e) {
-      this.failure = new UncheckedIOException(e);
+      close();
     } catch (RuntimeException e) {
       this.failure = e;
     }
