@@ -1,6 +1,5 @@
 """Which files verification reaches: the metadata log, branches, expired snapshots; samples; what was checked before."""
 
-import json
 import threading
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     IcebergCryptoError,
     VerifyReport,
-    _jvm,
     verify_table,
 )
 
@@ -141,36 +139,6 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
         verify_table(lake.spark, table, resume=tmp_path.as_uri())
     with pytest.raises(ConfigurationError, match="in the table's own location"):
         verify_table(lake.spark, table, resume=f"{lake.folder}/t/record")
-
-
-def test_few_files_and_many_are_told_alike(lake: Lake) -> None:
-    """With shuffles, as in a large table, and without: the same files, each once, and the same problems."""
-    table = lake.create(write_delete_mode="merge-on-read")
-    for number in range(3):
-        lake.insert(table, [number, number + 10])
-    lake.run(f"DELETE FROM {table} WHERE id = 1")
-    plain, gone, *_ = data_files(lake)
-    changed(plain, b"PAR1 plaintext")
-    gone.unlink()
-    changed(lake.folder / "t" / "data" / "stray", b"stray")
-
-    def told(few: int, **options: bool) -> Any:
-        asked = json.dumps({"depth": "deep", "few": few, **options})
-        result = _jvm.call(lake.spark, "verifyTable", table, asked, None)
-        found = json.loads(result.json())
-        columns = ("counts", "problems", "files", "bytes", "left_out_files", "left_out_bytes")
-        rows = _jvm.data_frame(lake.spark, result.files()).collect()
-        result.close()
-        return [found[column] for column in columns], sorted(map(str, rows))
-
-    few = told(200)
-    assert few == told(2) == told(0), "2: lists are few, manifests are not"
-    counts, found, files, *_ = few[0]
-    assert {problem["code"] for problem in found} == {"plaintext", "missing"}
-    assert len(set(few[1])) == len(few[1]) == files == sum(count["files"] for count in counts)
-    more = told(200, all_snapshots=True, strays=True)
-    assert more == told(0, all_snapshots=True, strays=True)
-    assert len(more[1]) > len(few[1])
 
 
 def test_it_can_be_cancelled(lake: Lake, tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.ReachableFile;
-import io.icebergcrypto.spark.verify.scan.Problem;
-import io.icebergcrypto.spark.verify.scan.Tally;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.DataTypes;
@@ -97,33 +94,6 @@ final class FileRow {
         below ? null : found.encrypted(),
         below ? null : found.words(),
         below || found.code() == null ? null : found.code().label());
-  }
-
-  /** A row of {@link #CHECKED} that is a file below another, as it is reached. */
-  static Row reached(Row below) {
-    return RowFactory.create(
-        path(below),
-        isOlder(below),
-        list(below),
-        manifest(below),
-        kind(below).label(),
-        format(below),
-        length(below),
-        keyId(below));
-  }
-
-  /** Whether a row of {@link #CHECKED} is a file below another, which is yet to be checked. */
-  static boolean isBelow(Row row) {
-    return row.getBoolean(8);
-  }
-
-  /** Adds a row of {@link #CHECKED} that is an outcome to a tally. */
-  static void add(Row checked, Tally to) {
-    to.add(kind(checked), checked.getString(9), checked.getBoolean(10), length(checked));
-    if (!checked.isNullAt(11)) {
-      ProblemCode code = ProblemCode.ofLabel(checked.getString(12));
-      to.add(Problem.of(kind(checked), path(checked), checked.getString(11), code));
-    }
   }
 
   static String path(Row row) {

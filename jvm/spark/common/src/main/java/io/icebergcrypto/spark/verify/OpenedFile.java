@@ -7,9 +7,7 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.function.Supplier;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
-import org.apache.spark.util.TaskCompletionListener;
 
 /**
  * The rows of a manifest list or a manifest: the files that it lists and, at the end, what was
@@ -18,8 +16,8 @@ import org.apache.spark.util.TaskCompletionListener;
 final class OpenedFile implements Iterator<Row> {
   private final Row file;
   private final CheckedFile found;
-  private Iterator<Row> below;
-  private CloseableIterable<Row> opened;
+  private final Iterator<Row> below;
+  private final CloseableIterable<Row> opened;
   private Throwable failure;
   private boolean ended = false;
 
@@ -42,29 +40,6 @@ final class OpenedFile implements Iterator<Row> {
 
     this.opened = files;
     this.below = rows;
-    TaskContext task = TaskContext.get();
-    if (task != null) { // which may end early: nobody asks for more rows, or it was cancelled
-      task.addTaskCompletionListener((TaskCompletionListener) ignored -> closeQuietly());
-    }
-  }
-
-  private void closeQuietly() {
-    try {
-      close();
-    } catch (RuntimeException e) {
-      // what was found is told
-    }
-  }
-
-  private void close() {
-    try {
-      opened.close();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    } finally {
-      this.opened = CloseableIterable.empty(); // a task opens many, and the listener stays
-      this.below = Collections.emptyIterator();
-    }
   }
 
   @Override
@@ -83,7 +58,9 @@ final class OpenedFile implements Iterator<Row> {
         return below.next();
       }
 
-      close();
+      opened.close();
+    } catch (IOException e) {
+      this.failure = new UncheckedIOException(e);
     } catch (RuntimeException e) {
       this.failure = e;
     }

@@ -46,7 +46,6 @@ import org.apache.spark.storage.StorageLevel;
 public final class TableVerifier {
   private static final Column BELOW = functions.col("below");
   private static final String PATH = "path";
-  private static final String FILES = "data and delete files";
   private static final Column[] REACHED =
       Arrays.stream(FileRow.REACHED.fieldNames()).map(functions::col).toArray(Column[]::new);
 
@@ -64,14 +63,12 @@ public final class TableVerifier {
   private final VerifyOptions options;
   private final Progress progress;
   private final FileJobs jobs;
-  private final FewFiles fewFiles;
   private final MetadataFiles metadataFiles;
   private final Broadcast<TableTree> tree;
   private final RecordedFiles recorded;
   private final List<ReachableFile> lists;
   private final List<Dataset<Row>> cached = new ArrayList<>();
   private final List<Dataset<Row>> checked = new ArrayList<>();
-  private final List<Row> checkedHere = new ArrayList<>();
   private final Map<String, Object> notes = new LinkedHashMap<>();
   private final Tally tally = new Tally();
 
@@ -82,7 +79,6 @@ public final class TableVerifier {
     this.options = options;
     this.progress = progress;
     this.jobs = new FileJobs(spark);
-    this.fewFiles = new FewFiles(spark, options.few());
     BaseTable audited = EncryptedTable.forAudit(loaded, List.of());
     this.metadataFiles =
         options.allSnapshots()
@@ -136,37 +132,22 @@ public final class TableVerifier {
       tally.add(Problem.notEncrypted(name, TableProperties.ENCRYPTION_TABLE_KEY));
     }
 
-    add(metadataFiles.versions().stream().map(TableVerifier::metadataFile).toList());
-    Files files = manifests(named());
-    files(files);
+    addMetadataFiles();
+    Dataset<Row> manifests = jobs.distinct(below(named()));
+    Dataset<Row> reached = cache(jobs.distinct(below(manifests(manifests))));
+    files(reached);
     if (options.strays()) {
-      strays(files);
+      strays(reached);
     }
 
-    if (files.few() == null) {
-      uncache(files.all());
-    }
-
+    uncache(reached);
     subject.putAll(notes);
-    return new VerifyResult(subject, start, checked(), tally, this::release);
-  }
-
-  private Dataset<Row> checked() {
-    return checked.stream()
-        .reduce(spark.createDataFrame(checkedHere, FileRow.CHECKED), Dataset::union);
-  }
-
-  /**
-   * Files of one level of the tree, each once.
-   *
-   * @param few their rows while they are few, else null
-   * @param all the same as a DataFrame
-   */
-  private record Files(List<Row> few, Dataset<Row> all) {}
-
-  private Files here(List<Row> rows) {
-    return new Files(
-        fewFiles.are(rows) ? rows : null, spark.createDataFrame(rows, FileRow.REACHED));
+    return new VerifyResult(
+        subject,
+        start,
+        checked.stream().reduce(Dataset::union).orElseThrow(),
+        tally,
+        this::release);
   }
 
   private boolean isEncrypted() {
@@ -174,7 +155,14 @@ public final class TableVerifier {
         || !table.operations().current().encryptionKeys().isEmpty();
   }
 
-  /** A metadata file, which was read here to find what it names. */
+  /** Metadata files were read on the driver, to find what they name. */
+  private void addMetadataFiles() {
+    List<Row> rows = metadataFiles.versions().stream().map(TableVerifier::metadataFile).toList();
+    if (!rows.isEmpty()) {
+      add(spark.createDataFrame(rows, FileRow.CHECKED));
+    }
+  }
+
   private static Row metadataFile(MetadataFiles.Version version) {
     FileMagic magic = version.length() < 0 ? null : FileMagic.JSON;
     FileProblem problem =
@@ -188,8 +176,8 @@ public final class TableVerifier {
         new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
-  /** Checks manifest lists and statistics, and finds manifests. */
-  private Files named() {
+  /** Manifest lists and statistics. */
+  private Dataset<Row> named() {
     List<Row> rows = new ArrayList<>();
     int list = 0;
     for (ReachableFile file : metadataFiles.named()) {
@@ -197,56 +185,18 @@ public final class TableVerifier {
     }
 
     begin("manifest lists", new Size(rows.size(), 0));
-    Files named = here(rows);
-    MapPartitionsFunction<Row, Row> task = tasks()::named;
-    Files few = checkedFew(named, task);
-    return few != null ? few : new Files(null, jobs.distinct(below(check(named.all(), task))));
+    CheckTasks tasks = tasks();
+    return check(spark.createDataFrame(rows, FileRow.REACHED), tasks::named);
   }
 
-  /** Checks manifests, and finds data and delete files. */
-  private Files manifests(Files manifests) {
-    String step = "manifests";
-    MapPartitionsFunction<Row, Row> task = tasks()::manifests;
-    if (manifests.few() != null) {
-      begin(step, FewFiles.size(manifests.few()));
-    }
-
-    Files few = checkedFew(manifests, task);
-    if (few != null) {
-      return few;
-    }
-
-    Dataset<Row> distinct = cache(manifests.all());
+  private Dataset<Row> manifests(Dataset<Row> manifests) {
+    Dataset<Row> distinct = cache(manifests);
     Size size = Size.of(distinct);
-    begin(step, size);
-    Dataset<Row> found = check(jobs.parts(distinct, size, functions.col("list")), task);
+    begin("manifests", size);
+    CheckTasks tasks = tasks();
+    Dataset<Row> found = check(jobs.parts(distinct, size, functions.col("list")), tasks::manifests);
     uncache(distinct);
-    return new Files(null, cache(jobs.distinct(below(found))));
-  }
-
-  /** Checks files if they are few; null when they, or those below them, are not. */
-  private Files checkedFew(Files files, MapPartitionsFunction<Row, Row> task) {
-    List<Row> found = files.few() == null ? null : fewFiles.checkedOrNull(files.few(), task);
-    if (found == null) {
-      return null;
-    }
-
-    add(found.stream().filter(row -> !FileRow.isBelow(row)).toList());
-    return here(FewFiles.below(found));
-  }
-
-  private void files(Files files) {
-    if (files.few() == null || options.sample() < 1 || recorded != null) {
-      files(files.all());
-      return;
-    }
-
-    begin(FILES, FewFiles.size(files.few()));
-    notes.put("left_out_files", 0L);
-    notes.put("left_out_bytes", 0L);
-    if (checkedFew(files, tasks()::files) == null) {
-      throw new IllegalStateException("A file gave more than one row");
-    }
+    return found;
   }
 
   /** Data and delete files, or a sample of them. */
@@ -265,7 +215,7 @@ public final class TableVerifier {
       notes.put("resumed_files", done.files());
     }
 
-    begin(FILES, size);
+    begin("data and delete files", size);
     CheckTasks tasks = tasks();
     Dataset<Row> divided =
         options.depth() == Depth.MAGIC
@@ -279,13 +229,18 @@ public final class TableVerifier {
   }
 
   /** Files below the table's folders that no metadata reaches. */
-  private void strays(Files reached) {
+  private void strays(Dataset<Row> reached) {
     begin("files that no metadata reaches", new Size(0, 0));
     Broadcast<Storage> storage =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new Storage(TableFileIO.listed(table.io())));
     StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, progress.counter());
-    Dataset<Row> known = checked().select(PATH).union(reached.all().select(PATH));
+    Dataset<Row> known =
+        checked.stream()
+            .reduce(Dataset::union)
+            .orElseThrow()
+            .select(PATH)
+            .union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
       Dataset<Row> strays = Folders.without(folders.files(folders()), known);
       Size size = Size.of(strays);
@@ -329,11 +284,6 @@ public final class TableVerifier {
 
   private static Dataset<Row> mapped(Dataset<Row> files, MapPartitionsFunction<Row, Row> task) {
     return files.mapPartitions(task, Encoders.row(FileRow.CHECKED));
-  }
-
-  private void add(List<Row> outcomes) {
-    outcomes.forEach(outcome -> FileRow.add(outcome, tally));
-    checkedHere.addAll(outcomes);
   }
 
   private void add(Dataset<Row> outcomes) {

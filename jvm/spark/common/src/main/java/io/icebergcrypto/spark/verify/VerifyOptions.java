@@ -18,16 +18,9 @@ import java.nio.charset.StandardCharsets;
  * @param strays whether files that no metadata reaches are looked for; then all snapshots are
  *     checked, too
  * @param resume the folder where outcomes are recorded, or null
- * @param few up to how many files of a level the driver divides them, without a shuffle
  */
 public record VerifyOptions(
-    Depth depth,
-    boolean allSnapshots,
-    double sample,
-    long seed,
-    boolean strays,
-    String resume,
-    int few) {
+    Depth depth, boolean allSnapshots, double sample, long seed, boolean strays, String resume) {
   /** The current snapshot, by the first bytes of its files. */
   public static final VerifyOptions DEFAULT =
       new VerifyOptions(Depth.MAGIC, false, 1.0, 0, false, null);
@@ -52,12 +45,6 @@ public record VerifyOptions(
     allSnapshots = allSnapshots || strays;
   }
 
-  /** The same, with the default of what are few. */
-  public VerifyOptions(
-      Depth depth, boolean allSnapshots, double sample, long seed, boolean strays, String resume) {
-    this(depth, allSnapshots, sample, seed, strays, resume, FewFiles.MOST);
-  }
-
   /** These options for one of many tables, whose outcomes are recorded in a folder of its own. */
   public VerifyOptions forTable(String name) {
     return resume == null
@@ -68,8 +55,7 @@ public record VerifyOptions(
             sample,
             seed,
             strays,
-            resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8),
-            few);
+            resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8));
   }
 
   /** These options, from JSON with the names of this record; what is missing has its default. */
@@ -82,7 +68,6 @@ public record VerifyOptions(
         given.has("sample") ? given.get("sample").getAsDouble() : 1.0,
         given.has("seed") ? given.get("seed").getAsLong() : 0,
         given.has("strays") && given.get("strays").getAsBoolean(),
-        resume == null || resume.isJsonNull() ? null : resume.getAsString(),
-        given.has("few") ? given.get("few").getAsInt() : FewFiles.MOST);
+        resume == null || resume.isJsonNull() ? null : resume.getAsString());
   }
 }

@@ -59,32 +59,13 @@ public final class Tally {
     return tally;
   }
 
-  /**
-   * Adds a checked file.
-   *
-   * @param magic the name of what its first bytes say; null when they could not be read
-   */
-  public void add(FileKind kind, String magic, boolean encrypted, long length) {
-    addGroup(kind.label(), magic, encrypted, 1, Math.max(length, 0));
-  }
-
   private void addGroup(Row group) {
-    addGroup(
-        group.getString(0),
-        group.getString(1),
-        group.getBoolean(2),
-        group.getLong(3),
-        group.getLong(4));
+    String magic = group.isNullAt(1) ? "" : group.getString(1);
+    groups.put(
+        new Group(group.getString(0), magic, group.getBoolean(2)),
+        new long[] {group.getLong(3), group.getLong(4)});
     this.problemCount += group.getLong(5);
     this.uncheckedCount += group.getLong(6);
-  }
-
-  private void addGroup(String kind, String magic, boolean encrypted, long files, long bytes) {
-    long[] sums =
-        groups.computeIfAbsent(
-            new Group(kind, magic == null ? "" : magic, encrypted), ignored -> new long[2]);
-    sums[0] += files;
-    sums[1] += bytes;
   }
 
   private void addProblem(Row file) {
@@ -99,8 +80,11 @@ public final class Tally {
   /** Adds what another one adds up. */
   public void merge(Tally other) {
     other.groups.forEach(
-        (group, sums) ->
-            addGroup(group.kind(), group.magic(), group.encrypted(), sums[0], sums[1]));
+        (group, sums) -> {
+          long[] mine = groups.computeIfAbsent(group, ignored -> new long[2]);
+          mine[0] += sums[0];
+          mine[1] += sums[1];
+        });
     other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
     this.problemCount += other.problemCount;
     this.uncheckedCount += other.uncheckedCount;
