@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
@@ -156,19 +157,16 @@ public final class TableVerifier {
   }
 
   private static Row metadataFile(MetadataFiles.Version version) {
-    boolean unchecked = version.failure() != null && FailedCheck.finding(version.failure()) == null;
-    String magic = version.length() < 0 ? null : FileMagic.JSON.name();
+    FileMagic magic = version.length() < 0 ? null : FileMagic.JSON;
+    FileProblem problem =
+        version.failure() == null
+            ? version.problem()
+            : FailedCheck.problem("it cannot be read: ", version.failure());
     ReachableFile file =
         new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
     return FileRow.checked(
         FileRow.of(file, -1),
-        new CheckedFile(
-            magic,
-            false,
-            version.length(),
-            Math.max(version.length(), 0),
-            version.problem(),
-            unchecked));
+        new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
   /** Manifest lists and statistics. */

@@ -1,10 +1,12 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.TreeMap;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
@@ -14,6 +16,10 @@ import org.apache.spark.sql.functions;
  */
 public final class Tally {
   private static final int MAX_PROBLEMS = 1000;
+
+  /** Of a checked file: whether it could not be checked. */
+  public static final Column UNCHECKED =
+      functions.col("code").eqNullSafe(ProblemCode.UNREADABLE.label());
 
   private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
     @Override
@@ -32,7 +38,7 @@ public final class Tally {
     Tally tally = new Tally();
     if (checked.isFew()) {
       checked
-          .select("kind", "path", "problem", "unchecked", "magic", "encrypted", "length")
+          .select("kind", "path", "problem", "code", "magic", "encrypted", "length")
           .few()
           .forEach(tally::addFile);
       return tally;
@@ -45,15 +51,15 @@ public final class Tally {
             functions.count("path"),
             functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
             functions.count("problem"),
-            functions.count_if(functions.col("unchecked")))
+            functions.count_if(UNCHECKED))
         .collectAsList()
         .forEach(tally::addGroup);
     if (tally.problemCount > 0) {
       checked
           .rows()
-          .select("kind", "path", "problem", "unchecked")
+          .select("kind", "path", "problem", "code")
           .where(functions.col("problem").isNotNull())
-          .orderBy("unchecked", "path")
+          .orderBy(UNCHECKED, functions.col("path"))
           .limit(MAX_PROBLEMS)
           .collectAsList()
           .forEach(file -> tally.problems.add(problem(file)));
@@ -89,7 +95,7 @@ public final class Tally {
         FileKind.ofLabel(file.getString(0)),
         file.getString(1),
         file.getString(2),
-        file.getBoolean(3));
+        ProblemCode.ofLabel(file.getString(3)));
   }
 
   /** Adds what another one adds up. */
