@@ -1,7 +1,5 @@
 """verify_table and inspect_file on real tables, whole and tampered with."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,22 +47,6 @@ def test_a_plaintext_table_does_not_verify(lake: Lake) -> None:
     assert [p for p in report.problems if p.kind == "table" and "encryption.key-id" in p.problem]
 
 
-@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
-def test_a_planted_plaintext_file_is_found(lake: Lake, kind: str) -> None:
-    """A plaintext file in the place of an encrypted one: verify names it."""
-    table = lake.create()
-    lake.insert(table, [1])
-    plain = lake.create("plain", key=None)
-    lake.sql(f"INSERT INTO {plain} VALUES (1, 'x', 'p')")
-    victim, plaintext = (one_file(lake.files(name), kind) for name in ("t", "plain"))
-    victim.write_bytes(plaintext.read_bytes())
-    victim.with_name(f".{victim.name}.crc").unlink(missing_ok=True)
-    lake.sql(f"REFRESH TABLE {table}")
-    report = verify_table(lake.spark, table)
-    assert not report.ok
-    assert victim.name in str(report.problems)
-
-
 def one_file(files: list[Path], kind: str) -> Path:
     """The one file of a kind, told by its name."""
     if kind == "data":
@@ -76,45 +58,6 @@ def one_file(files: list[Path], kind: str) -> Path:
             path for path in files if path.suffix == ".avro" and not path.name.startswith("snap-")
         )
     return found
-
-
-def test_a_missing_file_is_found(hadoop: Lake) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
-    victim = one_file(hadoop.files(), "data")
-    victim.unlink()
-    report = verify_table(hadoop.spark, table)
-    assert not report.ok
-    assert victim.name in str(report.problems)
-
-
-@pytest.mark.parametrize("kind", ["data", "manifest", "manifest list"])
-def test_a_file_that_the_storage_denies_is_unchecked(hadoop: Lake, kind: str) -> None:
-    """It is no finding, and the table is not ok."""
-    table = hadoop.create()
-    hadoop.insert(table, [1])
-    victim = one_file(hadoop.files(), kind)
-    with denied(hadoop, victim):
-        report = verify_table(hadoop.spark, table)
-    assert not report.ok
-    (problem,) = report.problems
-    assert (problem.kind, problem.unchecked, problem.code) == (kind, True, "unreadable")
-    assert problem.path.endswith(victim.name)
-    assert "Permission denied" in problem.problem
-    assert "says nothing about the file" in problem.hint
-    assert verify_table(hadoop.spark, table).ok
-
-
-@contextmanager
-def denied(lake: Lake, file: Path) -> Iterator[None]:
-    """The storage denies reading a file meanwhile."""
-    assert lake.spark._jvm is not None
-    system = lake.spark._jvm.java.lang.System
-    system.setProperty("io.icebergcrypto.testing.denied", file.name)
-    try:
-        yield
-    finally:
-        system.clearProperty("io.icebergcrypto.testing.denied")
 
 
 def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:
