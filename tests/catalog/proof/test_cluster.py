@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from harness.files import MARKER, change, flipped
-from harness.lake import Lake
+from harness.lake import FILES_ON_DRIVER, Lake
 from harness.sessions import OtherSession, process_id
 from harness.world import World
 from pyspark.sql import SparkSession
@@ -53,6 +53,7 @@ def cluster(
             "spark.executor.memory": "640m",
             "spark.executor.extraClassPath": str(world.classes),
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            FILES_ON_DRIVER: "0",
         }
         with OtherSession(conf) as session:
             yield session

@@ -9,6 +9,7 @@ import pytest
 from harness.classes import SPARK_CATALOG
 from harness.jars import build_jars
 from harness.jvm import ENVIRONMENT
+from harness.lake import FILES_ON_DRIVER
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 from servers.aws import REGION, AwsServer, catalog_on_s3, start_moto
@@ -76,6 +77,7 @@ def session(
     conf = {
         **world.session_conf(metastore=folder / "metastore"),
         **catalog_conf("lake", SPARK_CATALOG, options),
+        FILES_ON_DRIVER: "0",  # S3FileIO is sent to tasks
     }
     bundle = build_jars("kms-jars", "iceberg-aws-bundle-*.jar")[0]
     conf["spark.jars"] += f",{bundle}"

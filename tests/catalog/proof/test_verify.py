@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from harness.files import MARKER
-from harness.lake import Lake
-from pyspark.sql import SparkSession
+from harness.files import MARKER, change, flipped, path_of
+from harness.lake import FILES_ON_DRIVER, Lake
+from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import inspect_file, verify_table
+from pyspark_iceberg_crypto import ConfigurationError, inspect_file, verify_table
 
 pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
@@ -58,6 +58,42 @@ def one_file(files: list[Path], kind: str) -> Path:
             path for path in files if path.suffix == ".avro" and not path.name.startswith("snap-")
         )
     return found
+
+
+@pytest.mark.catalogs("hadoop")
+def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
+    """A small table needs no Spark job; whoever checks it, the outcome is the same."""
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, range(3))
+    lake.insert(table, [5], part="q")
+    lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
+    lake.insert(f"{table}.branch_audit", [7])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    tracker = lake.spark.sparkContext.statusTracker()
+    files: list[Row] = []
+    for damaged in (False, True):
+        if damaged:
+            for kind in ("data", "manifest"):
+                victim = path_of(next(row.path for row in files if row.kind == kind))
+                change(victim, flipped(victim.read_bytes()))
+        seen = []
+        for on_driver in ("50", "0"):
+            group = f"{table} {damaged} {on_driver}"
+            lake.spark.sparkContext.setJobGroup(group, "")
+            with (
+                lake.configured(FILES_ON_DRIVER, on_driver),
+                verify_table(lake.spark, table, deep=True, all_snapshots=True) as report,
+            ):
+                assert bool(tracker.getJobIdsForGroup(group)) == (on_driver == "0")
+                assert report.ok != damaged
+                files = sorted(report.files.collect(), key=str)
+                seen.append((files, [*map(str, report.problems)], [*map(str, report.counts)]))
+        assert seen[0] == seen[1]
+    with (
+        lake.configured(FILES_ON_DRIVER, "-1"),
+        pytest.raises(ConfigurationError, match="'-1', which is no number of files"),
+    ):
+        verify_table(lake.spark, table)
 
 
 def test_inspect_file(hadoop: Lake, spark: SparkSession) -> None:
