@@ -6,6 +6,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
+import io.icebergcrypto.spark.verify.scan.FileSet;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;
@@ -146,7 +147,8 @@ final class FileSearch {
     Dataset<Row> listed =
         spark.createDataFrame(rows, PLACE).mapPartitions(manifests, Encoders.row(PLACE));
     return new FileJobs(spark)
-            .distinct(listed)
+            .distinct(FileSet.of(listed))
+            .rows()
             .sortWithinPartitions("list")
             .mapPartitions(found, Encoders.row(PLACE))
             .orderBy(functions.col("file").desc_nulls_last())

@@ -128,8 +128,14 @@ final class FileRow {
     return row.getString(7);
   }
 
-  /** The part of its manifest or list that it is in, in rows that were divided into parts. */
+  /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */
+  static boolean isBelow(Row row) {
+    return row.getBoolean(REACHED.size());
+  }
+
+  /** The part of its manifest or list that it is in; one part is all, unless it was divided. */
   static long part(Row row) {
-    return row.getLong(8);
+    int column = REACHED.size();
+    return row.size() > column ? row.getLong(column) : 0;
   }
 }

@@ -7,7 +7,6 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.TreeMap;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
@@ -34,10 +33,19 @@ public final class Tally {
   private long problemCount;
   private long uncheckedCount;
 
-  /** Adds up a DataFrame of checked files; reads it again when there are problems. */
-  public static Tally of(Dataset<Row> checked) {
+  /** Adds up checked files; reads a DataFrame of them again when there are problems. */
+  public static Tally of(FileSet checked) {
     Tally tally = new Tally();
+    if (checked.isFew()) {
+      checked
+          .select("kind", "path", "problem", "code", "magic", "encrypted", "length")
+          .few()
+          .forEach(tally::addFile);
+      return tally;
+    }
+
     checked
+        .rows()
         .groupBy("kind", "magic", "encrypted")
         .agg(
             functions.count("path"),
@@ -48,33 +56,46 @@ public final class Tally {
         .forEach(tally::addGroup);
     if (tally.problemCount > 0) {
       checked
+          .rows()
           .select("kind", "path", "problem", "code")
           .where(functions.col("problem").isNotNull())
           .orderBy(UNCHECKED, functions.col("path"))
           .limit(MAX_PROBLEMS)
           .collectAsList()
-          .forEach(tally::addProblem);
+          .forEach(file -> tally.problems.add(problem(file)));
     }
 
     return tally;
   }
 
+  private void addFile(Row file) {
+    long[] sums = sums(file.getString(0), file.getString(4), file.getBoolean(5));
+    sums[0]++;
+    sums[1] += Math.max(file.getLong(6), 0L);
+    if (!file.isNullAt(2)) {
+      add(problem(file));
+    }
+  }
+
+  private long[] sums(String kind, String magic, boolean encrypted) {
+    Group group = new Group(kind, magic == null ? "" : magic, encrypted);
+    return groups.computeIfAbsent(group, ignored -> new long[2]);
+  }
+
   private void addGroup(Row group) {
-    String magic = group.isNullAt(1) ? "" : group.getString(1);
-    groups.put(
-        new Group(group.getString(0), magic, group.getBoolean(2)),
-        new long[] {group.getLong(3), group.getLong(4)});
+    long[] sums = sums(group.getString(0), group.getString(1), group.getBoolean(2));
+    sums[0] += group.getLong(3);
+    sums[1] += group.getLong(4);
     this.problemCount += group.getLong(5);
     this.uncheckedCount += group.getLong(6);
   }
 
-  private void addProblem(Row file) {
-    problems.add(
-        Problem.of(
-            FileKind.ofLabel(file.getString(0)),
-            file.getString(1),
-            file.getString(2),
-            ProblemCode.ofLabel(file.getString(3))));
+  private static Problem problem(Row file) {
+    return Problem.of(
+        FileKind.ofLabel(file.getString(0)),
+        file.getString(1),
+        file.getString(2),
+        ProblemCode.ofLabel(file.getString(3)));
   }
 
   /** Adds what another one adds up. */
