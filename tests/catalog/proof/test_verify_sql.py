@@ -2,11 +2,18 @@
 
 import pytest
 from harness.lake import Lake
+from harness.world import World
 from pyspark.sql import Row, SparkSession
 
 from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, typed_errors
 
 pytestmark = pytest.mark.catalogs("rest")
+
+
+@pytest.fixture
+def rest(spark: SparkSession, world: World) -> Lake:
+    """It has views, and namespaces within namespaces: Hadoop has no views, Hive no such namespaces."""
+    return Lake(spark, world, "rest", "enc_rest")
 
 
 def verify(lake: Lake, arguments: str) -> list[Row]:
@@ -53,24 +60,24 @@ def test_a_problem_is_a_row(lake: Lake) -> None:
     assert problem.hint
 
 
-def test_a_namespace_and_those_within_it(lake: Lake) -> None:
-    lake.insert(lake.create("one"), [1])
-    lake.sql(f"INSERT INTO {lake.create('two', key=None)} VALUES (1, 'x', 'p')")
-    lake.sql(f"CREATE NAMESPACE {lake.catalog}.{lake.namespace}.within")
-    inner = f"{lake.catalog}.{lake.namespace}.within.three"
-    lake.sql(f"CREATE TABLE {inner} (id INT) TBLPROPERTIES ('encryption.key-id'='k1')")
-    lake.sql(f"CREATE VIEW {lake.table('v')} AS SELECT 1 AS one")
-    rows = verify(lake, f"namespace => '{lake.namespace}'")
+def test_a_namespace_and_those_within_it(rest: Lake) -> None:
+    rest.insert(rest.create("one"), [1])
+    rest.sql(f"INSERT INTO {rest.create('two', key=None)} VALUES (1, 'x', 'p')")
+    rest.sql(f"CREATE NAMESPACE {rest.catalog}.{rest.namespace}.within")
+    inner = f"{rest.catalog}.{rest.namespace}.within.three"
+    rest.sql(f"CREATE TABLE {inner} (id INT) TBLPROPERTIES ('encryption.key-id'='k1')")
+    rest.sql(f"CREATE VIEW {rest.table('v')} AS SELECT 1 AS one")
+    rows = verify(rest, f"namespace => '{rest.namespace}'")
     by_table = {
         row.table: row for row in rows if row.kind in ("table", "view") and row.path is None
     }
     assert {name: row.encrypted for name, row in by_table.items()} == {
-        lake.table("one"): True,
-        lake.table("two"): False,
+        rest.table("one"): True,
+        rest.table("two"): False,
         inner: True,
-        lake.table("v"): None,
+        rest.table("v"): None,
     }
-    assert by_table[lake.table("v")].kind == "view"
+    assert by_table[rest.table("v")].kind == "view"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +94,11 @@ def test_a_namespace_and_those_within_it(lake: Lake) -> None:
         ("table => '{ns}.t', deep => true, depth => 'magic'", ConfigurationError, "one of them"),
     ],
 )
-def test_bad_arguments(lake: Lake, arguments: str, error: type[Exception], words: str) -> None:
-    lake.create()
-    lake.sql(f"CREATE OR REPLACE VIEW {lake.table('v')} AS SELECT 1 AS one")
+def test_bad_arguments(rest: Lake, arguments: str, error: type[Exception], words: str) -> None:
+    rest.create()
+    rest.sql(f"CREATE OR REPLACE VIEW {rest.table('v')} AS SELECT 1 AS one")
     with pytest.raises(error, match=words):
-        verify(lake, arguments.format(ns=lake.namespace))
+        verify(rest, arguments.format(ns=rest.namespace))
 
 
 @pytest.mark.catalogs("hive")
