@@ -47,9 +47,7 @@ from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
     "--catalog",
     help="The catalog whose KMS has that key. Without: that of the first TARGET, or lake.",
 )
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def verify(
     targets: tuple[str, ...],
     folder: bool,
