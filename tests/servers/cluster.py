@@ -36,6 +36,7 @@ def cluster_conf(java: Sequence[str] = (), jars: Sequence[Path] = ()) -> dict[st
         "spark.jars": ",".join(map(str, every)),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.shuffle.partitions": "2",
+        "spark.iceberg-crypto.verify.files-on-driver": "0",
         "spark.ui.enabled": "false",
     }
 
