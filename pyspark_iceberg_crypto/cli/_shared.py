@@ -24,6 +24,16 @@ from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, pre
 Command = TypeVar("Command", bound=Callable[..., Any])
 OK, PROBLEM, UNCHECKED = _report.OK, _report.PROBLEM, _report.UNCHECKED
 
+conf_option = click.option(
+    "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
+)
+catalog_conf_option = click.option(
+    "--catalog-conf",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. "
+    "Without any, spark-defaults.conf sets up the catalog. Can be repeated.",
+)
 output_option = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -31,17 +41,7 @@ output_option = click.option(
 
 def session_options(command: Command) -> Command:
     """Add what a command that starts Spark takes: `catalog_conf`, `conf`, `output`."""
-    catalog_conf = click.option(
-        "--catalog-conf",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. "
-        "Without any, spark-defaults.conf sets up the catalog. Can be repeated.",
-    )
-    conf = click.option(
-        "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
-    )
-    return catalog_conf(conf(output_option(command)))
+    return catalog_conf_option(conf_option(output_option(command)))
 
 
 def show(shown: RenderableType, wrap: bool = True) -> None:
