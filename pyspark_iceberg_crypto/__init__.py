@@ -52,6 +52,12 @@ from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.rotation import (
+    KekRotation,
+    MasterKeyRotation,
+    rotate_kek,
+    rotate_master_key,
+)
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
@@ -75,6 +81,7 @@ __all__ = [
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
+    "KekRotation",
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
@@ -84,6 +91,7 @@ __all__ = [
     "KmsMetrics",
     "KmsUnavailableError",
     "LoginFailedError",
+    "MasterKeyRotation",
     "NoSessionError",
     "NotSupportedError",
     "Pkcs11",
@@ -103,6 +111,8 @@ __all__ = [
     "inspect_file",
     "kms_metrics",
     "report_schema",
+    "rotate_kek",
+    "rotate_master_key",
     "typed_errors",
     "verify_catalog",
     "verify_folder",

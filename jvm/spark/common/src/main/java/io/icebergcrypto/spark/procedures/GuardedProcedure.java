@@ -92,6 +92,14 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       return new ListEncryptionKeys(catalog, encrypted);
     }
 
+    if (system && lower.equals(RotateKek.NAME)) {
+      return new RotateKek(catalog, encrypted);
+    }
+
+    if (system && lower.equals(RotateMasterKey.NAME)) {
+      return new RotateMasterKey(catalog, encrypted);
+    }
+
     if (system && lower.equals(VerifyEncryption.NAME)) {
       return new VerifyEncryption(catalog, encrypted);
     }

@@ -1,0 +1,148 @@
+"""Other keys for a table that exists: another master key or version of it, another KEK."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import RenderableType
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _jvm, _render
+from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+__all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]
+
+
+@dataclass(frozen=True)
+class _Rotation(_render.Shown):
+    """What a rotation did; it prints as text."""
+
+    table: str
+    message: str
+    committed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class MasterKeyRotation(_Rotation):
+    """What it took to have a table's KEKs wrapped anew. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: whether the table was changed: not by a dry run.
+        old_key_id: the table's master key before.
+        new_key_id: the one that it has now.
+        keks: how many KEKs were wrapped anew.
+        old_versions: the versions of the master key that wrapped them before, such as "1, 2"; None when the
+            wrapped keys do not tell (AWS, Google, Azure).
+        new_versions: the version that wraps them now; None when they do not tell.
+        kms_calls: how many calls of the KMS it took.
+    """
+
+    old_key_id: str
+    new_key_id: str
+    keks: int
+    old_versions: str | None
+    new_versions: str | None
+    kms_calls: int
+
+
+@dataclass(frozen=True)
+class KekRotation(_Rotation):
+    """A new KEK of a table. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: whether the table was changed: not by a dry run.
+        key_id: its master key, which wraps the KEK.
+        old_kek_id: the KEK that was in use before; None when the table had none.
+        new_kek_id: the one that is in use now; None in a dry run.
+        rewrapped: how many keys of manifest lists and statistics files were encrypted anew.
+        removed_keks: how many KEKs the table no longer has.
+        kept_keks: how many older ones it still has.
+        kms_calls: how many calls of the KMS it took.
+    """
+
+    key_id: str
+    old_kek_id: str | None
+    new_kek_id: str | None
+    rewrapped: int
+    removed_keks: int
+    kept_keks: int
+    kms_calls: int
+
+
+@_render.layout.register
+def _(found: _Rotation) -> RenderableType:
+    mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
+    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
+
+
+def rotate_master_key(
+    spark: SparkSession, table: str, new_key_id: str | None = None, *, dry_run: bool = False
+) -> MasterKeyRotation:
+    """Have a table's KEKs wrapped by the newest version of its master key, or by another master key.
+
+    One commit of metadata; no file is rewritten, and all snapshots stay readable. The KMS gets three calls for
+    each KEK, most often for one: unwrap, wrap, and unwrap what it wrapped.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        new_key_id: another master key of the same KMS. Not on Hive, where Iceberg refuses it. None: the same.
+        dry_run: do everything but the commit, calls of the KMS included.
+
+    Raises:
+        ConfigurationError: there is no such table, or the key id is empty.
+        NotSupportedError: the table is not encrypted, its catalog does not let the key id be changed, or the
+            catalog is not one of this project.
+        AccessDeniedError: the catalog or the KMS does not allow the key. Nothing was changed.
+        KeyNotFoundError: the KMS does not have the key, or no longer has the old one. Nothing was changed.
+        KmsUnavailableError: the KMS does not answer. Nothing was changed.
+    """
+    if new_key_id is not None and not isinstance(new_key_id, str):
+        raise ConfigurationError(f"{new_key_id!r} cannot be a key id", "for example 'sales-2'")
+    found = json.loads(
+        _jvm.call(spark, "rotateMasterKey", _named(table), new_key_id, bool(dry_run))
+    )
+    return MasterKeyRotation(**found)
+
+
+def rotate_kek(
+    spark: SparkSession, table: str, *, rewrap: bool = False, dry_run: bool = False
+) -> KekRotation:
+    """Give a table a new KEK, which encrypts the keys of all manifest lists from now on.
+
+    One commit of metadata; no file is rewritten, and all snapshots stay readable.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        rewrap: encrypt the keys of the snapshots that the table has with the new KEK, too, and remove the older
+            KEKs. On Hive that is always done, and on REST older KEKs go 30 days later.
+        dry_run: do everything but the commit, calls of the KMS included.
+
+    Raises:
+        ConfigurationError: there is no such table.
+        NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
+        TamperedError: a key does not decrypt. Nothing was changed.
+        KmsUnavailableError: the KMS does not answer. Nothing was changed.
+        IcebergCryptoError: any other error of the KMS. Nothing was changed.
+    """
+    found = json.loads(_jvm.call(spark, "rotateKek", _named(table), bool(rewrap), bool(dry_run)))
+    return KekRotation(**found)
+
+
+def _named(table: str) -> str:
+    if not isinstance(table, str) or not table.strip():
+        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
+    return table

@@ -1,0 +1,96 @@
+"""What the rotations make of the JVM's answer, and the command `rotate`."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyspark_iceberg_crypto import ConfigurationError, KeyNotFoundError, _jvm, cli, rotate_kek
+from pyspark_iceberg_crypto.cli import _shared
+
+MASTER = {
+    "table": "lake.db.t",
+    "old_key_id": "k1",
+    "new_key_id": "k2",
+    "keks": 2,
+    "old_versions": "1, 3",
+    "new_versions": "1",
+    "kms_calls": 6,
+    "committed": True,
+    "message": "2 KEKs wrapped by 'k2' instead of 'k1'; no file was rewritten",
+}
+KEK = {
+    "table": "lake.db.t\x1b[31m",
+    "key_id": "k1",
+    "old_kek_id": "a",
+    "new_kek_id": None,
+    "rewrapped": 3,
+    "removed_keks": 1,
+    "kept_keks": 0,
+    "kms_calls": 3,
+    "committed": False,
+    "message": "a new KEK would be in use; nothing was changed",
+}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+    """Run the command; gives its result, and what the JVM was asked."""
+
+    @contextmanager
+    def session(*_: Any) -> Iterator[str]:
+        yield "spark"
+
+    def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
+        asked: list[Any] = []
+
+        def call(*given: Any) -> str:
+            asked.extend(given[1:])
+            if isinstance(answer, Exception):
+                raise answer
+            return json.dumps(answer)
+
+        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_shared, "session", session)
+        return CliRunner().invoke(cli.main, ["rotate", *arguments]), asked
+
+    return invoke
+
+
+def test_the_master_key(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
+    assert asked == ["rotateMasterKey", "lake.db.t", "k2", False]
+    assert result.exit_code == 0
+    assert result.stdout.strip() == f"✓ lake.db.t: {MASTER['message']}"
+    result, asked = run("lake.db.t", "--output", "json", answer=MASTER)
+    assert asked == ["rotateMasterKey", "lake.db.t", None, False]
+    assert json.loads(result.stdout) == MASTER
+
+
+def test_the_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
+    assert asked == ["rotateKek", "lake.db.t", True, True]
+    assert result.exit_code == 0
+    assert result.stdout.strip() == rf"· lake.db.t\x1b[31m: {KEK['message']}"
+
+
+@pytest.mark.parametrize("options", [("--kek", "--new-key-id", "k2"), ("--rewrap",)])
+def test_options_that_contradict(
+    run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
+) -> None:
+    result, asked = run("lake.db.t", *options)
+    assert result.exit_code == 2 and not asked
+
+
+def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, _ = run("lake.db.t", answer=KeyNotFoundError("no key 'k1'", "make one"))
+    assert result.exit_code == 2
+    assert result.stderr == "error: no key 'k1'\nhint: make one\n"
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be a table's name"):
+        rotate_kek("spark", "")  # type: ignore[arg-type]
