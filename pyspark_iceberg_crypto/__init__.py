@@ -55,6 +55,8 @@ from pyspark_iceberg_crypto.many import (
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
+    RotationsReport,
+    rotate_catalog,
     rotate_kek,
     rotate_master_key,
 )
@@ -97,6 +99,7 @@ __all__ = [
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "RotationsReport",
     "SparkConnectError",
     "TablesReport",
     "TamperedError",
@@ -111,6 +114,7 @@ __all__ = [
     "inspect_file",
     "kms_metrics",
     "report_schema",
+    "rotate_catalog",
     "rotate_kek",
     "rotate_master_key",
     "typed_errors",

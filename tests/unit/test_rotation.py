@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pyspark_iceberg_crypto import ConfigurationError, KeyNotFoundError, _jvm, cli, rotate_kek
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyNotFoundError,
+    NotSupportedError,
+    _jvm,
+    cli,
+    rotate_catalog,
+    rotate_kek,
+)
 from pyspark_iceberg_crypto.cli import _shared
 
 MASTER = {
@@ -51,6 +59,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any
             asked.extend(given[1:])
             if isinstance(answer, Exception):
                 raise answer
+            if callable(answer):
+                return json.dumps(answer(*given[1:]))
             return json.dumps(answer)
 
         monkeypatch.setattr(_jvm, "call", call)
@@ -91,6 +101,48 @@ def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]
     assert result.stderr == "error: no key 'k1'\nhint: make one\n"
 
 
+def listed(name: str, view: bool = False, failure: str | None = None) -> dict[str, Any]:
+    return {"name": name, "view": view, "failure": failure, "hint": None}
+
+
+def test_all_tables_of_a_namespace(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    def answer(method: str, name: str, *_: Any) -> Any:
+        if method == "listTables":
+            names = ("lake.db.t", "lake.db.plain", "lake.db.gone")
+            denied = listed("lake.db.u", failure="denied")
+            return [*map(listed, names), listed("lake.db.v", view=True), denied]
+        if name == "lake.db.plain":
+            raise NotSupportedError(
+                "Table lake.db.plain: it has no encryption.key-id: it is not encrypted, and has no keys"
+            )
+        if name == "lake.db.gone":
+            raise KeyNotFoundError("no key 'k1'", "make one")
+        return MASTER
+
+    result, _ = run("lake.db.*", "--new-key-id", "k2", "--output", "json", answer=answer)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "ok": False,
+        "target": "lake.db.*",
+        "done": [MASTER],
+        "left": [
+            {"table": "lake.db.u", "problem": "denied", "hint": ""},
+            {"table": "lake.db.gone", "problem": "no key 'k1'", "hint": "make one"},
+        ],
+        "skipped": ["lake.db.v", "lake.db.plain"],
+    }
+    result, _ = run("lake", answer=answer)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == "lake: 1 table, 2 left, 2 skipped"
+    result, asked = run("lake", "--kek", answer=lambda m, *_: [] if m == "listTables" else KEK)
+    assert (result.exit_code, asked) == (0, ["listTables", "lake"])
+
+
 def test_bad_arguments() -> None:
+    for bad in ({"kek": True, "new_key_id": "k2"}, {"rewrap": True}):
+        with pytest.raises(ConfigurationError, match="two rotations"):
+            rotate_catalog("spark", "lake", **bad)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="cannot be a catalog's name"):
+        rotate_catalog("spark", " ")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         rotate_kek("spark", "")  # type: ignore[arg-type]

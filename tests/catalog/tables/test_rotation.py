@@ -13,6 +13,7 @@ from pyspark_iceberg_crypto import (
     Keystore,
     NotSupportedError,
     encryption_keys,
+    rotate_catalog,
     rotate_kek,
     rotate_master_key,
     verify_table,
@@ -107,6 +108,21 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         ) as report:
             assert report.ok, str(report)
         assert encryption_keys(fresh.spark, fresh.table()).ok
+
+
+def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
+    for name in ("a", "b", "c"):
+        hadoop.insert(hadoop.create(name), [1])
+    plain = hadoop.create("plain", key=None)
+    target = f"{hadoop.catalog}.{hadoop.namespace}"
+    report = rotate_catalog(hadoop.spark, target, "k2")
+    assert report.ok and report.skipped == [plain]
+    assert sorted(one.table for one in report.done) == [hadoop.table(name) for name in "abc"]
+    assert all(hadoop.ids(hadoop.table(name)) == [1] for name in "abc")
+    report = rotate_catalog(hadoop.spark, f"{target}.*", kek=True, rewrap=True, threads=2)
+    assert [one.rewrapped for one in report.done] == [1, 1, 1]
+    report = rotate_catalog(hadoop.spark, target, "none")
+    assert len(report.left) == 3 and all("none" in one["problem"] for one in report.left)
 
 
 @pytest.mark.catalogs("jdbc")
