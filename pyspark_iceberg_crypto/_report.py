@@ -44,7 +44,8 @@ class Problem:
         problem: what is wrong.
         hint: what to do about it.
         unchecked: True: it could not be checked, so nothing is known of it.
-        code: what is wrong, in one word: plaintext, truncated, tampered, missing, unreadable, stray, ...
+        code: what is wrong, in one word: plaintext, missing, truncated, appended, no-key, wrong-format, tampered,
+            unreadable.
     """
 
     kind: str

@@ -27,7 +27,8 @@ def report() -> None:
 @report.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--key-id", help="The master key that must have signed it. Without: any key of this KMS."
+    "--key-id",
+    help="The master key that must have signed it. Without: any that the catalog allows.",
 )
 @click.option(
     "--catalog", default="lake", show_default=True, help="The catalog whose KMS has the key."

@@ -37,7 +37,7 @@ def check_report(
         spark: a session that has the catalog.
         catalog: the catalog whose KMS has the master key, such as "lake".
         file: the report's JSON file.
-        key_id: the master key that must have signed it; None: any key of this KMS.
+        key_id: the master key that must have signed it; None: any key that the catalog allows.
 
     Raises:
         TamperedError: the report is not genuine.

@@ -51,6 +51,7 @@ class Evidence(_render.Shown):
             key_id: the master key. It has to be one with which only those can wrap who may use it: no RSA key.
 
         Raises:
+            AccessDeniedError: the catalog's ``encryption.allowed-key-ids`` does not have the master key.
             ConfigurationError: others can wrap with the master key, so that a signature would prove nothing.
             IcebergCryptoError: the KMS's typed error.
         """

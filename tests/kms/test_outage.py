@@ -9,7 +9,7 @@ from harness.files import everything_below
 from harness.lake import COLUMNS, Lake
 from servers.vault import VaultServer
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import verify_catalog, verify_table
 
 QUICK = {
     "encryption.kms.retry.max-attempts": "2",
@@ -145,6 +145,28 @@ def test_a_verification_tells_what_it_could_not_check(
     assert (problem.kind, problem.unchecked, problem.code) == ("manifest list", True, "unreadable")
     assert "Vault" in problem.problem
     assert verify_table(lake.spark, cut_off.table(), deep=True).ok
+
+
+def test_a_kms_that_goes_away_half_way(
+    lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]
+) -> None:
+    """It answers for the key of one table, and no more: nothing is said of the other, and the whole is not ok."""
+    writer = new_session(lake, {**options, **UNSIGNED})
+    for name in ("a", "b"):
+        writer.insert(writer.create(name, key=vault.make_key()), [1])
+    cut_off = new_session(lake, {**options, **UNSIGNED})
+    proxy.forget()
+    proxy.next = ["pass", "pass"]  # the login, one key
+    proxy.mode = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
+    found = verify_catalog(lake.spark, f"{cut_off.catalog}.{cut_off.namespace}", deep=True)
+    proxy.mode = "pass"
+    whole, other = sorted(found.reports, key=lambda report: not report.ok)
+    assert (found.ok, found.exit_code, whole.ok) == (False, 2, True)
+    assert (other.ok, other.problem_count, other.unchecked_count) == (False, 0, 1)
+    (problem,) = other.problems
+    assert (problem.kind, problem.code) == ("manifest list", "unreadable")
+    assert other.key_id and f"'{other.key_id}'" in problem.problem
+    assert other.key_id != whole.key_id
 
 
 def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: FaultProxy) -> None:

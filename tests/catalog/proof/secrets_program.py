@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+ON_DRIVER = "spark.iceberg-crypto.verify.files-on-driver"
+
 
 def main() -> None:
     given = json.load(sys.stdin)
@@ -61,7 +63,9 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
             shown[f"explain {mode} {query}"] = str(spark.sql(f"EXPLAIN {mode} {query}").collect())
     for statement in (f"DESCRIBE TABLE EXTENDED {table}", f"SHOW CREATE TABLE {table}"):
         shown[statement] = str(spark.sql(statement).collect())
+    spark.conf.set(ON_DRIVER, "0")  # or a table so small has no jobs that could show a key
     shown["verify"] = verified(spark, table)
+    spark.conf.unset(ON_DRIVER)
     files = [row.file_path for row in spark.sql(f"SELECT file_path FROM {table}.files").collect()]
     lists = [
         row.manifest_list

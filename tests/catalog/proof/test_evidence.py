@@ -10,6 +10,7 @@ from harness.lake import Lake
 from jsonschema import Draft202012Validator
 
 from pyspark_iceberg_crypto import (
+    AccessDeniedError,
     ConfigurationError,
     KeyNotFoundError,
     NotSupportedError,
@@ -54,6 +55,13 @@ def test_a_signed_report_is_checked_later(hadoop: Lake, tmp_path: Path) -> None:
         check_report(later.spark, later.catalog, file)
     with pytest.raises(KeyNotFoundError):
         report.sign(hadoop.spark, hadoop.catalog, "nobody")
+    limited = hadoop.with_options({"encryption.allowed-key-ids": "k2, hr-*"})
+    with pytest.raises(AccessDeniedError, match="master key 'k1'.* allows only k2, hr-"):
+        report.sign(limited.spark, limited.catalog, "k1")
+    file.write_text(signed.to_json())
+    with pytest.raises(AccessDeniedError, match="master key 'k1'"):
+        check_report(limited.spark, limited.catalog, file)
+    assert check_report(limited.spark, limited.catalog, file, "k1") == signed
 
 
 CHANGES: list[Callable[[dict[str, Any]], Any]] = [

@@ -96,6 +96,29 @@ def test_a_file_that_is_not_what_was_written(hadoop: Lake, tmp_path: Path) -> No
     assert MARKER not in str(inspect_file(hadoop.spark, str(parquet), table=table))
 
 
+def test_manifests_are_read_by_tasks(hadoop: Lake) -> None:
+    """One that cannot be read hides no file of another; but then nobody says that there is no such file."""
+    table = hadoop.create()
+    for number in range(3):
+        hadoop.insert(table, [number])
+    hadoop.insert(hadoop.create("other"), [1])
+    oldest_first = sorted(hadoop.files(), key=lambda path: path.stat().st_mtime_ns)
+    first = next(path for path in oldest_first if path.suffix == ".parquet")
+    newest = [path for path in oldest_first if path.match("*-m0.avro")][-1]
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    context = hadoop.spark.sparkContext
+    context.setJobGroup("search", "by a test")
+    try:
+        assert inspect_file(hadoop.spark, str(first), table=table).tags_checked
+        assert context.statusTracker().getJobIdsForGroup("search")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    with pytest.raises(TamperedError, match=newest.name):
+        inspect_file(hadoop.spark, str(one(hadoop, "*.parquet", "other")), table=table)
+
+
 def one(lake: Lake, pattern: str, table: str = "t") -> Path:
     (found,) = (path for path in lake.files(table) if path.match(pattern))
     return found

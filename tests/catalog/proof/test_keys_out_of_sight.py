@@ -53,6 +53,7 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
         "spark.ui.port": "0",
         "spark.local.dir": str(tmp_path / "local"),
         "spark.shuffle.compress": "false",
+        "spark.cleaner.referenceTracking": "false",  # what was shuffled stays, to be looked at
     }
     namespace = f"ns_{uuid.uuid4().hex[:8]}"
     given = {

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from harness.files import MARKER
 from harness.lake import Lake
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import inspect_file, verify_table
+from pyspark_iceberg_crypto import ConfigurationError, inspect_file, verify_table
 
 pytestmark = pytest.mark.catalogs("rest", "hadoop")
+
+ON_DRIVER = "spark.iceberg-crypto.verify.files-on-driver"
 
 
 @pytest.mark.catalogs()
@@ -78,6 +80,41 @@ def one_file(files: list[Path], kind: str) -> Path:
     return found
 
 
+@pytest.mark.catalogs("hadoop")
+def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
+    """A small table needs no Spark job; whoever checks it, the outcome is the same."""
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, range(3))
+    lake.insert(table, [5], part="q")
+    lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
+    lake.insert(f"{table}.branch_audit", [7])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    tracker = lake.spark.sparkContext.statusTracker()
+    files: list[Row] = []
+    for damaged in (False, True):
+        if damaged:
+            for kind in ("data", "manifest"):
+                flip(next(row.path for row in files if row.kind == kind))
+        seen = []
+        for on_driver in ("50", "0"):
+            group = f"{table} {damaged} {on_driver}"
+            lake.spark.sparkContext.setJobGroup(group, "")
+            with (
+                configured(lake.spark, ON_DRIVER, on_driver),
+                verify_table(lake.spark, table, deep=True, all_snapshots=True) as report,
+            ):
+                assert bool(tracker.getJobIdsForGroup(group)) == (on_driver == "0")
+                assert report.ok != damaged
+                files = sorted(report.files.collect(), key=str)
+                seen.append((files, [*map(str, report.problems)], [*map(str, report.counts)]))
+        assert seen[0] == seen[1]
+    with (
+        configured(lake.spark, ON_DRIVER, "-1"),
+        pytest.raises(ConfigurationError, match="'-1', which is no number of files"),
+    ):
+        verify_table(lake.spark, table)
+
+
 def test_a_missing_file_is_found(hadoop: Lake) -> None:
     table = hadoop.create()
     hadoop.insert(table, [1])
@@ -103,6 +140,24 @@ def test_a_file_that_the_storage_denies_is_unchecked(hadoop: Lake, kind: str) ->
     assert "Permission denied" in problem.problem
     assert "says nothing about the file" in problem.hint
     assert verify_table(hadoop.spark, table).ok
+
+
+@contextmanager
+def configured(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
+def flip(location: str) -> None:
+    """One bit in the middle of a file, which the local file system does not notice."""
+    path = Path(location.removeprefix("file:"))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 @contextmanager

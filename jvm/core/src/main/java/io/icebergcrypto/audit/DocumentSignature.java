@@ -3,10 +3,12 @@ package io.icebergcrypto.audit;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -49,11 +51,15 @@ public final class DocumentSignature {
    *
    * @param document a JSON object; a signature that it has is replaced
    * @param keyId the master key
+   * @param allowed the master keys of the catalog
    * @return the signature, as JSON
+   * @throws AccessDeniedException when the catalog does not allow that key
    * @throws InvalidConfigurationException when others can wrap under that key, as under RSA
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error
    */
-  public static String sign(String document, String keyId, KeyManagementClient kms) {
+  public static String sign(
+      String document, String keyId, AllowedKeyIds allowed, KeyManagementClient kms) {
+    allowed.checkSigner(keyId);
     requireAuthenticatedWrapping(keyId, kms);
     byte[] key = new byte[KEY_LENGTH];
     new SecureRandom().nextBytes(key);
@@ -75,7 +81,10 @@ public final class DocumentSignature {
   /**
    * Checks that a document is as it was signed.
    *
-   * @param keyId the master key that must have signed it; null: any that the KMS has
+   * @param keyId the master key that must have signed it; null: any that is allowed
+   * @param allowed the master keys of the catalog, for when none is named
+   * @throws AccessDeniedException when none is named, and the catalog does not allow the one that
+   *     signed it
    * @throws TamperedException when it is not: it, its signature or its wrapped key was changed, or
    *     another master key signed it
    * @throws InvalidConfigurationException when it has no signature, or one that proves nothing
@@ -83,7 +92,8 @@ public final class DocumentSignature {
    * @throws NotSupportedException when it is signed in a way that this version does not know
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's typed error: nothing is known
    */
-  public static void check(String document, String keyId, KeyManagementClient kms) {
+  public static void check(
+      String document, String keyId, AllowedKeyIds allowed, KeyManagementClient kms) {
     JsonObject signed = parse(document);
     if (!(signed.get(MEMBER) instanceof JsonObject signature)) {
       throw new InvalidConfigurationException(
@@ -99,6 +109,10 @@ public final class DocumentSignature {
     String signer = text(signature, "key_id");
     if (keyId != null && !keyId.equals(signer)) {
       throw changed(String.format("it is signed with master key '%s', not '%s'", signer, keyId));
+    }
+
+    if (keyId == null) {
+      allowed.checkSigner(signer);
     }
 
     requireAuthenticatedWrapping(signer, kms);

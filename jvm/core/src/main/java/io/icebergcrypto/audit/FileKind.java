@@ -1,5 +1,6 @@
 package io.icebergcrypto.audit;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.format.FileMagic;
 import java.util.Locale;
 
@@ -47,11 +48,12 @@ public enum FileKind {
    * @param magic what the file's first bytes say
    * @return null when nothing is wrong
    */
-  public String problem(String format, FileMagic magic) {
+  public FileProblem problem(String format, FileMagic magic) {
     if (!magic.encrypted()) {
       return magic == FileMagic.EMPTY
-          ? "it is empty"
-          : "it is not encrypted: it starts as " + magic.name();
+          ? new FileProblem(ProblemCode.TRUNCATED, "it is empty")
+          : new FileProblem(
+              ProblemCode.PLAINTEXT, "it is not encrypted: it starts as " + magic.name());
     }
 
     FileMagic expected =
@@ -60,7 +62,9 @@ public enum FileKind {
             : FileMagic.AGS1; // partition statistics are Parquet within an AES GCM stream
     return magic == expected
         ? null
-        : String.format("it starts as %s, expected %s for %s", magic, expected, format);
+        : new FileProblem(
+            ProblemCode.WRONG_FORMAT,
+            String.format("it starts as %s, expected %s for %s", magic, expected, format));
   }
 
   /** What to do about a problem with a file of this kind. */

@@ -1,6 +1,6 @@
 package io.icebergcrypto.audit;
 
-import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.ArrayList;
@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
@@ -19,6 +20,8 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.util.Tasks;
+import org.apache.iceberg.util.ThreadPools;
 
 /**
  * What the metadata files of a table name: manifest lists and statistics. There are about as many
@@ -30,10 +33,13 @@ public final class MetadataFiles {
    *
    * @param path its location
    * @param length its length in bytes; -1 when it could not be read
-   * @param problem why it could not be read, null when it could
-   * @param failure what was thrown, when that says nothing about the file; else null
+   * @param problem what is wrong with it, null when nothing is or when it could not be read
+   * @param failure why it could not be read; null when it could
    */
-  public record Version(String path, long length, String problem, Exception failure) {}
+  public record Version(String path, long length, FileProblem problem, RuntimeException failure) {}
+
+  /** How many metadata files are in memory at the same time. */
+  private static final int AT_ONCE = 8;
 
   private final List<Version> versions = new ArrayList<>();
   private final Map<String, ReachableFile> named = new LinkedHashMap<>();
@@ -50,32 +56,47 @@ public final class MetadataFiles {
     return files;
   }
 
-  /**
-   * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
-   * branches, of tags, staged ones and, as long as their files are there, expired ones.
-   */
-  public static MetadataFiles ofLog(BaseTable table) {
+  /** What any snapshot of the metadata in force has. No metadata file is read. */
+  public static MetadataFiles ofSnapshots(BaseTable table) {
     MetadataFiles files = new MetadataFiles();
     TableMetadata metadata = table.operations().current();
     List<Snapshot> newestFirst = new ArrayList<>(metadata.snapshots());
     newestFirst.sort((a, b) -> Long.compare(b.sequenceNumber(), a.sequenceNumber()));
     files.add(metadata, newestFirst, false);
-    FileIO io = table.io();
-    if (metadata.metadataFileLocation() != null) {
-      files.read(io, metadata.metadataFileLocation());
-    }
+    return files;
+  }
 
-    for (TableMetadata.MetadataLogEntry entry : metadata.previousFiles()) {
-      if (!entry.file().equals(metadata.metadataFileLocation())) {
-        TableMetadata older = files.read(io, entry.file());
-        if (older != null) {
-          files.add(older, older.snapshots(), true);
-          older.encryptionKeys().forEach(key -> files.olderKeys.put(key.keyId(), key));
+  /**
+   * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
+   * branches, of tags, staged ones and, as long as their files are there, expired ones.
+   */
+  public static MetadataFiles ofLog(BaseTable table) {
+    MetadataFiles files = ofSnapshots(table);
+    TableMetadata metadata = table.operations().current();
+    String current = metadata.metadataFileLocation();
+    List<String> paths =
+        Stream.concat(
+                Stream.ofNullable(current),
+                metadata.previousFiles().stream()
+                    .map(TableMetadata.MetadataLogEntry::file)
+                    .filter(path -> !path.equals(current)))
+            .toList();
+    for (int start = 0; start < paths.size(); start += AT_ONCE) {
+      List<String> some = paths.subList(start, Math.min(start + AT_ONCE, paths.size()));
+      for (Read read : readAll(table.io(), some)) {
+        files.versions.add(read.version());
+        if (read.metadata() != null && !read.version().path().equals(current)) {
+          files.addOlder(read.metadata());
         }
       }
     }
 
     return files;
+  }
+
+  private void addOlder(TableMetadata metadata) {
+    add(metadata, metadata.snapshots(), true);
+    metadata.encryptionKeys().forEach(key -> olderKeys.put(key.keyId(), key));
   }
 
   /** The metadata files that were read: the one in force and those of its log. */
@@ -93,29 +114,36 @@ public final class MetadataFiles {
     return olderKeys.values();
   }
 
-  /** Reads a metadata file, or notes why it cannot be read. */
-  private TableMetadata read(FileIO io, String path) {
-    MetadataFile file;
-    try {
-      file = MetadataFile.read(io, path);
-    } catch (NotFoundException e) {
-      versions.add(new Version(path, -1, "it does not exist", null));
-      return null;
-    } catch (RuntimeException e) {
-      String why = e instanceof IcebergCryptoException ours ? ours.problem() : e.getMessage();
-      versions.add(new Version(path, -1, "it cannot be read: " + why, e));
-      return null;
-    }
+  /** A metadata file, and what it has; null when it could not be read. */
+  private record Read(Version version, TableMetadata metadata) {
+    static Read of(FileIO io, String path) {
+      MetadataFile file;
+      try {
+        file = MetadataFile.read(io, path);
+      } catch (NotFoundException e) {
+        return new Read(new Version(path, -1, FileProblem.MISSING, null), null);
+      } catch (RuntimeException e) {
+        return new Read(new Version(path, -1, null, e), null);
+      }
 
-    try {
-      TableMetadata metadata = file.metadata();
-      versions.add(new Version(path, file.length(), null, null));
-      return metadata;
-    } catch (RuntimeException e) {
-      versions.add(
-          new Version(path, file.length(), "it is no table metadata: " + e.getMessage(), null));
-      return null;
+      try {
+        TableMetadata metadata = file.metadata();
+        return new Read(new Version(path, file.length(), null, null), metadata);
+      } catch (RuntimeException e) {
+        String words = "it is no table metadata: " + e.getMessage();
+        FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
+        return new Read(new Version(path, file.length(), problem, null), null);
+      }
     }
+  }
+
+  /** Reads some metadata files at the same time; in the same order. */
+  private static List<Read> readAll(FileIO io, List<String> paths) {
+    Read[] read = new Read[paths.size()];
+    Tasks.range(read.length)
+        .executeWith(ThreadPools.getWorkerPool())
+        .run(i -> read[i] = Read.of(io, paths.get(i)));
+    return List.of(read);
   }
 
   private void add(TableMetadata metadata, Collection<Snapshot> snapshots, boolean older) {

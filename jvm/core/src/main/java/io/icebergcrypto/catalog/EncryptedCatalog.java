@@ -11,6 +11,7 @@ import io.icebergcrypto.catalog.behind.SharedKmsClient;
 import io.icebergcrypto.catalog.behind.SharedMetricsReporter;
 import io.icebergcrypto.cleanup.Purge;
 import io.icebergcrypto.cleanup.PurgedFiles;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.StatisticsPolicy;
@@ -149,6 +150,11 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
    */
   public CachingKmsClient kms() {
     return context.kms();
+  }
+
+  /** The master keys that its tables may name, and that may sign reports on them. */
+  public AllowedKeyIds allowedKeyIds() {
+    return context.allowedKeyIds();
   }
 
   /** What becomes of statistics files of encrypted tables. */

@@ -9,9 +9,9 @@ import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
 
 /**
- * The master keys that tables of a catalog may name: the catalog property {@code
- * encryption.allowed-key-ids}. Otherwise, whoever can write a table's metadata could have data
- * encrypted with a key of their own.
+ * The master keys that tables of a catalog may name, and that may sign reports on them: the catalog
+ * property {@code encryption.allowed-key-ids}. Otherwise, whoever can write a table's metadata
+ * could have data encrypted with a key of their own.
  *
  * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
  * id, in which {@code *} stands for any characters or none (slashes, colons and dots, too) and
@@ -42,7 +42,7 @@ public final class AllowedKeyIds {
    * @throws InvalidConfigurationException when it has no entry, or one that is empty or cannot be
    *     understood
    */
-  static AllowedKeyIds parse(String list) {
+  public static AllowedKeyIds parse(String list) {
     return list == null ? ALL : new AllowedKeyIds(list, patterns(list));
   }
 
@@ -173,6 +173,22 @@ public final class AllowedKeyIds {
                           + " Nothing was read or written.")
                   .inTable(tableName);
             });
+  }
+
+  /**
+   * Checks the master key of a report's signature, before the KMS is asked for that key.
+   *
+   * @throws AccessDeniedException when it is not allowed
+   */
+  public void checkSigner(String keyId) {
+    if (!allows(keyId)) {
+      throw new AccessDeniedException(
+          String.format(
+              "A report is not signed with master key '%s': the catalog allows only %s (%s)",
+              keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
+          "Sign with one of these, or have this one added where the catalog is set up. To check a"
+              + " report that an earlier list allowed, name its master key.");
+    }
   }
 
   private AccessDeniedException refused(String keyId, String hint) {

@@ -2,8 +2,11 @@ package io.icebergcrypto.format;
 
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.util.List;
 
-/** Writes the JSON that callers outside Java get: on one line, nulls included. */
+/** The JSON that callers outside Java give and get; written on one line, nulls included. */
 public final class Json {
   private static final Gson GSON =
       new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
@@ -18,5 +21,23 @@ public final class Json {
    */
   public static String of(Object value) {
     return GSON.toJson(value);
+  }
+
+  /**
+   * Reads an object.
+   *
+   * @throws RuntimeException Gson's, when it is none
+   */
+  public static JsonObject object(String text) {
+    return JsonParser.parseString(text).getAsJsonObject();
+  }
+
+  /**
+   * Reads a list of strings.
+   *
+   * @throws RuntimeException Gson's, when it is none
+   */
+  public static List<String> strings(String text) {
+    return List.of(GSON.fromJson(text, String[].class));
   }
 }

@@ -3,6 +3,7 @@ package io.icebergcrypto.io;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
@@ -115,6 +116,7 @@ public class TableFileIO implements FileIO {
     }
 
     return new TamperedException(
+            knows(list) ? ProblemCode.TAMPERED : ProblemCode.NO_KEY,
             String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
             "The table's metadata is not what was committed: encryption-keys was edited or"
                 + " exchanged, in the storage, by the catalog's server or by another client. No"

@@ -6,11 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.FailingKms;
@@ -21,9 +23,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.function.Consumer;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -35,6 +39,8 @@ class DocumentSignatureTest {
       "{ 'ok': true, 'table': 'lake.db.\u00fc', 'seconds': 1.50, 'ids': [9007199254740993],"
               .replace('\'', '"')
           + " \"signature\": null }";
+
+  private static final AllowedKeyIds ANY = AllowedKeyIds.parse(null);
 
   @TempDir private static Path folder;
   private static CachingKmsClient kms;
@@ -59,14 +65,15 @@ class DocumentSignatureTest {
 
   private static JsonObject signed() {
     JsonObject document = JsonParser.parseString(DOCUMENT).getAsJsonObject();
-    document.add("signature", JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", kms)));
+    document.add(
+        "signature", JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", ANY, kms)));
     return document;
   }
 
   @Test
   void theCodeIsAsAnotherProgramComputesIt() throws Exception {
     JsonObject signature =
-        JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", kms)).getAsJsonObject();
+        JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", ANY, kms)).getAsJsonObject();
     byte[] wrapped = Base64.getDecoder().decode(signature.get("wrapped_key").getAsString());
     ByteBuffer key = kms.unwrapKey(ByteBuffer.wrap(wrapped), "k1");
     byte[] bytes = new byte[key.remaining()];
@@ -89,11 +96,11 @@ class DocumentSignatureTest {
   @Test
   void whatWasSignedIsGenuineHoweverItIsLaidOut() throws Exception {
     String text = signed().toString();
-    assertThatCode(() -> DocumentSignature.check(text, null, kms)).doesNotThrowAnyException();
+    assertThatCode(() -> DocumentSignature.check(text, null, ANY, kms)).doesNotThrowAnyException();
     String laidOut = text.replace(",\"", ",\n  \"").replace("\u00fc", "\\u00fc");
     try (CachingKmsClient asked = // with nothing in its cache
         KmsClients.create(TestKeystore.existing(folder.resolve("here")).properties())) {
-      DocumentSignature.check(laidOut, "k1", asked);
+      DocumentSignature.check(laidOut, "k1", ANY, asked);
       assertThat(asked.metrics().snapshot()).containsEntry("unwrap_calls", 1L);
     }
   }
@@ -116,14 +123,14 @@ class DocumentSignatureTest {
     refused(document -> signature(document).addProperty("mac", "0".repeat(64)));
     refused(document -> document.addProperty("table", "\ud800"));
     String twice = signed().toString().replaceFirst("\\{", "{\"ok\":true,");
-    assertThatThrownBy(() -> DocumentSignature.check(twice, null, kms))
+    assertThatThrownBy(() -> DocumentSignature.check(twice, null, ANY, kms))
         .isInstanceOf(TamperedException.class);
   }
 
   private static void refused(Consumer<JsonObject> change) {
     JsonObject document = signed();
     change.accept(document);
-    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, ANY, kms))
         .as(document.toString())
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("The report is not genuine");
@@ -136,10 +143,10 @@ class DocumentSignatureTest {
   @Test
   void anotherMasterKeyOrKmsIsFound() {
     String text = signed().toString();
-    assertThatThrownBy(() -> DocumentSignature.check(text, "k2", kms))
+    assertThatThrownBy(() -> DocumentSignature.check(text, "k2", ANY, kms))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("it is signed with master key 'k1', not 'k2'");
-    assertThatThrownBy(() -> DocumentSignature.check(text, "k1", otherKms))
+    assertThatThrownBy(() -> DocumentSignature.check(text, "k1", ANY, otherKms))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("or this is another KMS");
   }
@@ -151,18 +158,18 @@ class DocumentSignatureTest {
     String encoded = Base64.getEncoder().encodeToString(wrapped);
     JsonObject document = signed();
     signature(document).addProperty("wrapped_key", encoded);
-    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, ANY, kms))
         .isInstanceOf(TamperedException.class);
   }
 
   @Test
   void whatCannotBeCheckedIsNoFinding() {
-    assertThatThrownBy(() -> DocumentSignature.check(DOCUMENT, null, kms))
+    assertThatThrownBy(() -> DocumentSignature.check(DOCUMENT, null, ANY, kms))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("no signature");
     JsonObject document = signed();
     signature(document).addProperty("algorithm", "Ed25519");
-    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, kms))
+    assertThatThrownBy(() -> DocumentSignature.check(document.toString(), null, ANY, kms))
         .isInstanceOf(NotSupportedException.class);
     FailingKms down =
         new FailingKms() {
@@ -172,10 +179,38 @@ class DocumentSignatureTest {
           }
         };
     String text = signed().toString();
-    assertThatThrownBy(() -> DocumentSignature.check(text, null, down))
+    assertThatThrownBy(() -> DocumentSignature.check(text, null, ANY, down))
         .isInstanceOf(KmsUnavailableException.class);
-    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", down))
+    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", ANY, down))
         .isInstanceOf(KmsUnavailableException.class);
+  }
+
+  @Test
+  void onlyKeysThatTheCatalogAllows() {
+    AllowedKeyIds others = AllowedKeyIds.parse("audit, k2");
+    FailingKms unasked =
+        new FailingKms() {
+          @Override
+          protected RuntimeException failure() {
+            return new IllegalStateException("the KMS was asked");
+          }
+        };
+    String text = signed().toString();
+    List<ThrowingCallable> refused =
+        List.of(
+            () -> DocumentSignature.sign(DOCUMENT, "k1", others, unasked),
+            () -> DocumentSignature.check(text, null, others, unasked));
+    for (ThrowingCallable call : refused) {
+      assertThatThrownBy(call)
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("master key 'k1'")
+          .hasMessageContaining("allows only audit, k2 (encryption.allowed-key-ids)")
+          .hasMessageContaining("hint: Sign with one of these");
+    }
+
+    // an old report, whose key the caller vouches for
+    assertThatCode(() -> DocumentSignature.check(text, "k1", others, kms))
+        .doesNotThrowAnyException();
   }
 
   @Test
@@ -192,11 +227,11 @@ class DocumentSignatureTest {
             return false;
           }
         };
-    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", rsa))
+    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", ANY, rsa))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("would prove nothing");
     String text = signed().toString();
-    assertThatThrownBy(() -> DocumentSignature.check(text, null, rsa))
+    assertThatThrownBy(() -> DocumentSignature.check(text, null, ANY, rsa))
         .isInstanceOf(InvalidConfigurationException.class);
   }
 }

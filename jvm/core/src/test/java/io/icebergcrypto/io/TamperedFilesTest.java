@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -81,7 +82,8 @@ class TamperedFilesTest {
   void aFileCutOffIsNoEndOfData(int length) throws IOException {
     Written file = write(plaintext(2 * BLOCK + 77));
     byte[] cut = Arrays.copyOf(file.bytes, length);
-    assertTampered(cut, file.keyMetadata, "cut off", "expected " + file.bytes.length);
+    assertTampered(
+        ProblemCode.TRUNCATED, cut, file.keyMetadata, "cut off", "expected " + file.bytes.length);
   }
 
   @Test
@@ -102,7 +104,7 @@ class TamperedFilesTest {
   void appendedBytesAreNoticedAtTheEnd(int count) throws IOException {
     Written file = write(plaintext(BLOCK + 1));
     byte[] longer = Arrays.copyOf(file.bytes, file.bytes.length + count);
-    assertTampered(longer, file.keyMetadata, "appended");
+    assertTampered(ProblemCode.APPENDED, longer, file.keyMetadata, "appended");
   }
 
   @Test
@@ -244,10 +246,16 @@ class TamperedFilesTest {
 
   private void assertTampered(byte[] bytes, ByteBuffer keyMetadata, String... words)
       throws IOException {
+    assertTampered(ProblemCode.TAMPERED, bytes, keyMetadata, words);
+  }
+
+  private void assertTampered(
+      ProblemCode code, byte[] bytes, ByteBuffer keyMetadata, String... words) throws IOException {
     ObjectStoreFile stored = new ObjectStoreFile(bytes, false);
     try (SeekableInputStream in = open(manager, stored, keyMetadata).newStream()) {
       assertThatThrownBy(in::readAllBytes)
-          .isInstanceOf(TamperedException.class)
+          .isInstanceOfSatisfying(
+              TamperedException.class, e -> assertThat(e.code()).isEqualTo(code))
           .hasMessageContaining("Table lake.db.t: s3://bucket/db/t/file")
           .hasMessageContaining("hint:")
           .hasMessageContainingAll(words);

@@ -2,6 +2,7 @@ package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 
 /**
@@ -21,6 +22,7 @@ public record ExpectedFile(String table, String location, Long length) {
   /** Storage has fewer bytes. */
   IcebergCryptoException shorter(long stored, Throwable cause) {
     return tampered(
+        ProblemCode.TRUNCATED,
         String.format("it ends after %d bytes, expected %d: it was cut off", stored, length),
         cause);
   }
@@ -28,6 +30,7 @@ public record ExpectedFile(String table, String location, Long length) {
   /** Storage has fewer bytes; it did not say how many. */
   IcebergCryptoException endsBefore(long position, Throwable cause) {
     return tampered(
+        ProblemCode.TRUNCATED,
         String.format(
             "it ends at or before byte %d, expected %d bytes: it was cut off", position, length),
         cause);
@@ -36,12 +39,15 @@ public record ExpectedFile(String table, String location, Long length) {
   /** Storage has more bytes. */
   IcebergCryptoException longer(long stored) {
     return tampered(
-        String.format("it has %d bytes, expected %d: bytes were appended", stored, length), null);
+        ProblemCode.APPENDED,
+        String.format("it has %d bytes, expected %d: bytes were appended", stored, length),
+        null);
   }
 
   /** Storage has more bytes; it did not say how many. */
   IcebergCryptoException continues() {
     return tampered(
+        ProblemCode.APPENDED,
         String.format("it goes on behind byte %d, where it ends: bytes were appended", length),
         null);
   }
@@ -78,8 +84,15 @@ public record ExpectedFile(String table, String location, Long length) {
   }
 
   private IcebergCryptoException tampered(String what, Throwable cause) {
+    return tampered(ProblemCode.TAMPERED, what, cause);
+  }
+
+  private IcebergCryptoException tampered(ProblemCode code, String what, Throwable cause) {
     return new TamperedException(
-            String.format("%s is not what was written: %s", location, what), CHANGED_HINT, cause)
+            code,
+            String.format("%s is not what was written: %s", location, what),
+            CHANGED_HINT,
+            cause)
         .inTable(table);
   }
 }

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.spark.verify.ParquetMap.Module;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -32,8 +33,7 @@ class DeepParquetTest {
     CheckedFile checked = file.check(Depth.DEEP);
 
     assertThat(checked)
-        .isEqualTo(
-            new CheckedFile("PARE", true, file.bytes().length, file.bytes().length, null, false));
+        .isEqualTo(new CheckedFile(FileMagic.PARE, file.bytes().length, file.bytes().length, null));
   }
 
   @Test
@@ -48,9 +48,9 @@ class DeepParquetTest {
 
     CheckedFile checked = file.check(Depth.DEEP);
 
-    assertThat(checked.problem()).isNull();
+    assertThat(checked.words()).isNull();
     assertThat(checked.bytesRead()).isEqualTo(file.bytes().length);
-    assertThat(file.flipped(5_000_000).check(Depth.DEEP).problem())
+    assertThat(file.flipped(5_000_000).check(Depth.DEEP).words())
         .matches("data page \\d of column name in row group 0 does not open.*");
   }
 
@@ -78,7 +78,7 @@ class DeepParquetTest {
       for (long at : new long[] {module.start() + 4, (module.start() + end) / 2, end - 1}) {
         CheckedFile checked = file.flipped(at).check(Depth.DEEP);
         assertThat(checked.unchecked()).isFalse();
-        assertThat(checked.problem())
+        assertThat(checked.words())
             .startsWith(module.name() + " does not open with the file's key");
       }
     }
@@ -96,7 +96,7 @@ class DeepParquetTest {
         byte[] flipped = file.bytes().clone();
         flipped[at] ^= (byte) (1 << bit);
         CheckedFile checked = file.with(flipped).check(Depth.DEEP);
-        assertThat(checked.problem()).as("bit %d of byte %d", bit, at).isNotNull();
+        assertThat(checked.words()).as("bit %d of byte %d", bit, at).isNotNull();
         assertThat(checked.unchecked()).isFalse();
       }
     }
@@ -106,7 +106,7 @@ class DeepParquetTest {
   void aFlippedBitInTheFooter() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     CheckedFile checked = file.flipped(file.bytes().length - 30).check(Depth.DEEP);
-    assertThat(checked.problem()).startsWith("the footer does not open with the file's key");
+    assertThat(checked.words()).startsWith("the footer does not open with the file's key");
   }
 
   @Test
@@ -114,13 +114,13 @@ class DeepParquetTest {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     EncryptedFile other = EncryptedFile.parquet(10, 16, Map.of());
     String footer = "the footer does not open with the file's key";
-    assertThat(file.with(other.bytes()).check(Depth.DEEP).problem()).startsWith(footer);
+    assertThat(file.with(other.bytes()).check(Depth.DEEP).words()).startsWith(footer);
     // the same key, another prefix: only the AAD tells the two apart
     EncryptedFile wrongPrefix =
         new EncryptedFile("parquet", file.bytes(), new Keys(file.key(), other.aadPrefix()));
-    assertThat(wrongPrefix.check(Depth.DEEP).problem()).startsWith(footer);
+    assertThat(wrongPrefix.check(Depth.DEEP).words()).startsWith(footer);
     EncryptedFile noPrefix = new EncryptedFile("parquet", file.bytes(), new Keys(file.key(), null));
-    assertThat(noPrefix.check(Depth.DEEP).problem()).contains("AAD prefix");
+    assertThat(noPrefix.check(Depth.DEEP).words()).contains("AAD prefix");
   }
 
   @Test
@@ -134,7 +134,7 @@ class DeepParquetTest {
         byte[] swapped = file.bytes().clone();
         copy(file.bytes(), module, swapped, other);
         copy(file.bytes(), other, swapped, module);
-        assertThat(file.with(swapped).check(Depth.DEEP).problem()).startsWith(other.name());
+        assertThat(file.with(swapped).check(Depth.DEEP).words()).startsWith(other.name());
         return;
       }
     }
@@ -150,7 +150,7 @@ class DeepParquetTest {
   @Test
   void pagesOfVersionTwoAreNotAllEncrypted() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of("write.parquet.page-version", "v2"));
-    assertThat(file.check(Depth.DEEP).problem())
+    assertThat(file.check(Depth.DEEP).words())
         .startsWith("data page 0 of column name in row group 0 is not encrypted as a whole: its");
   }
 
@@ -162,11 +162,11 @@ class DeepParquetTest {
     for (Depth depth : List.of(Depth.STRUCTURE, Depth.DEEP)) {
       byte[] cut = Arrays.copyOf(file.bytes(), length - count);
       byte[] longer = Arrays.copyOf(file.bytes(), length + count);
-      assertThat(file.with(cut).check(depth, length, file.keyMetadata()).problem())
+      assertThat(file.with(cut).check(depth, length, file.keyMetadata()).words())
           .isEqualTo(
               String.format(
                   "it has %d bytes, expected %d: it was cut off", length - count, length));
-      assertThat(file.with(longer).check(depth, length, file.keyMetadata()).problem())
+      assertThat(file.with(longer).check(depth, length, file.keyMetadata()).words())
           .isEqualTo(
               String.format(
                   "it has %d bytes, expected %d: bytes were appended", length + count, length));
@@ -183,7 +183,7 @@ class DeepParquetTest {
     byte[] longer = new byte[length + 5];
     System.arraycopy(file.bytes(), 0, longer, 0, length - footer);
     System.arraycopy(file.bytes(), length - footer, longer, length - footer + 5, footer);
-    assertThat(file.with(longer).check(Depth.DEEP).problem())
+    assertThat(file.with(longer).check(Depth.DEEP).words())
         .isEqualTo(
             String.format(
                 "bytes %d to %d belong to no module of the file",

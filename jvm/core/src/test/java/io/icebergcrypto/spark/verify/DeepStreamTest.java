@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.format.FileMagic;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,8 +24,7 @@ class DeepStreamTest {
   void cleanFiles(int keyLength, int length) throws IOException {
     EncryptedFile file = EncryptedFile.stream(length, keyLength);
     assertThat(file.check(Depth.DEEP))
-        .isEqualTo(
-            new CheckedFile("AGS1", true, file.bytes().length, file.bytes().length, null, false));
+        .isEqualTo(new CheckedFile(FileMagic.AGS1, file.bytes().length, file.bytes().length, null));
   }
 
   @ParameterizedTest
@@ -36,7 +36,7 @@ class DeepStreamTest {
     for (long at :
         new long[] {8, 8 + STORED_BLOCK - 1, 8 + STORED_BLOCK, 2 * STORED_BLOCK, end - 1}) {
       String block = "block " + (at - 8) / STORED_BLOCK + " of " + blocks;
-      assertThat(file.flipped(at).check(Depth.DEEP).problem())
+      assertThat(file.flipped(at).check(Depth.DEEP).words())
           .startsWith(block + " does not open with the file's key");
     }
   }
@@ -49,7 +49,7 @@ class DeepStreamTest {
         byte[] flipped = file.bytes().clone();
         flipped[at] ^= (byte) (1 << bit);
         CheckedFile checked = file.with(flipped).check(Depth.DEEP);
-        assertThat(checked.problem()).as("bit %d of byte %d", bit, at).isNotNull();
+        assertThat(checked.words()).as("bit %d of byte %d", bit, at).isNotNull();
         assertThat(checked.unchecked()).isFalse();
       }
     }
@@ -61,7 +61,7 @@ class DeepStreamTest {
     byte[] swapped = file.bytes().clone();
     System.arraycopy(file.bytes(), 8 + STORED_BLOCK, swapped, 8 + 2 * STORED_BLOCK, STORED_BLOCK);
     System.arraycopy(file.bytes(), 8 + 2 * STORED_BLOCK, swapped, 8 + STORED_BLOCK, STORED_BLOCK);
-    assertThat(file.with(swapped).check(Depth.DEEP).problem()).startsWith("block 1 of 4");
+    assertThat(file.with(swapped).check(Depth.DEEP).words()).startsWith("block 1 of 4");
   }
 
   /** Cut off exactly behind a block, it looks whole: only its length tells. */
@@ -71,11 +71,11 @@ class DeepStreamTest {
     EncryptedFile cut = file.with(Arrays.copyOf(file.bytes(), 8 + 2 * STORED_BLOCK));
     int length = file.bytes().length;
     for (Depth depth : List.of(Depth.STRUCTURE, Depth.DEEP)) {
-      assertThat(cut.check(depth, -1, file.keyMetadata()).problem()).endsWith("it was cut off");
-      assertThat(cut.check(depth, length, file.metadata().buffer()).problem())
+      assertThat(cut.check(depth, -1, file.keyMetadata()).words()).endsWith("it was cut off");
+      assertThat(cut.check(depth, length, file.metadata().buffer()).words())
           .endsWith("it was cut off");
       CheckedFile unknown = cut.check(depth, -1, file.metadata().buffer());
-      assertThat(unknown.problem()).endsWith("bytes could be missing there");
+      assertThat(unknown.words()).endsWith("bytes could be missing there");
       assertThat(unknown.unchecked()).isTrue();
       CheckedFile flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
       assertThat(flipped.unchecked()).isEqualTo(depth == Depth.STRUCTURE);
@@ -86,10 +86,10 @@ class DeepStreamTest {
   void twoFilesSwapped() throws IOException {
     EncryptedFile file = EncryptedFile.stream(1000, 16);
     EncryptedFile other = EncryptedFile.stream(1000, 16);
-    assertThat(file.with(other.bytes()).check(Depth.DEEP).problem()).startsWith("block 0 of 1");
+    assertThat(file.with(other.bytes()).check(Depth.DEEP).words()).startsWith("block 0 of 1");
     EncryptedFile wrongPrefix =
         new EncryptedFile("avro", file.bytes(), new Keys(file.key(), other.aadPrefix()));
-    assertThat(wrongPrefix.check(Depth.DEEP).problem()).startsWith("block 0 of 1");
+    assertThat(wrongPrefix.check(Depth.DEEP).words()).startsWith("block 0 of 1");
   }
 
   /** Files that iceberg-rust wrote; tests/vectors/README.md says where they are from. */
@@ -118,8 +118,8 @@ class DeepStreamTest {
   private static void checkVector(String name, Keys keys) throws IOException {
     Path vectors = Path.of(System.getProperty("iceberg.crypto.root"), "tests", "vectors");
     EncryptedFile file = new EncryptedFile("avro", Files.readAllBytes(vectors.resolve(name)), keys);
-    assertThat(file.check(Depth.DEEP).problem()).isNull();
-    assertThat(file.flipped(file.bytes().length - 3).check(Depth.DEEP).problem())
+    assertThat(file.check(Depth.DEEP).words()).isNull();
+    assertThat(file.flipped(file.bytes().length - 3).check(Depth.DEEP).words())
         .startsWith("block 0 of 1");
   }
 }

@@ -1,8 +1,12 @@
 package io.icebergcrypto.spark.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.verify.scan.TableTree;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -63,6 +67,17 @@ class DeepTableTest extends LakeFixture {
             "DELETION_VECTOR puffin");
   }
 
+  @Test
+  void aListWhoseKeyIsGone() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    table.newAppend().appendFile(TestLake.write(table, 1)).commit();
+    String path = table.currentSnapshot().manifestListLocation();
+    assertThatThrownBy(() -> new TableTree(table, List.of()).keyMetadata(path, "gone"))
+        .isInstanceOfSatisfying(
+            TamperedException.class, e -> assertThat(e.code()).isEqualTo(ProblemCode.NO_KEY))
+        .hasMessageContaining("its key gone is not in encryption-keys");
+  }
+
   private void check(Table table) throws IOException {
     Snapshot snapshot = table.currentSnapshot();
     EncryptionManager keys = ((HasTableOperations) table).operations().encryption();
@@ -88,7 +103,7 @@ class DeepTableTest extends LakeFixture {
   private void check(FileKind kind, String format, String path, long length, ByteBuffer key) {
     InputFile stored = org.apache.iceberg.Files.localInput(TestLake.path(path).toFile());
     for (Depth depth : Depth.values()) {
-      assertThat(new FileCheck(depth).check(kind, format, stored, length, key).problem())
+      assertThat(new FileCheck(depth).check(kind, format, stored, length, key).words())
           .as("%s of %s", depth, path)
           .isNull();
     }

@@ -1,17 +1,33 @@
 package io.icebergcrypto.spark.verify;
 
+import static io.icebergcrypto.ProblemCode.APPENDED;
+import static io.icebergcrypto.ProblemCode.MISSING;
+import static io.icebergcrypto.ProblemCode.NO_KEY;
+import static io.icebergcrypto.ProblemCode.PLAINTEXT;
+import static io.icebergcrypto.ProblemCode.TAMPERED;
+import static io.icebergcrypto.ProblemCode.TRUNCATED;
+import static io.icebergcrypto.ProblemCode.UNREADABLE;
+import static io.icebergcrypto.ProblemCode.WRONG_FORMAT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +43,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is checked at each depth, and what is said when it cannot be. */
 class FileCheckTest {
+  private static final CheckedFile FINE = new CheckedFile(FileMagic.AGS1, 1, 1, null);
+
   @Test
   void depthsByName() {
     assertThat(Depth.of("Deep")).isEqualTo(Depth.DEEP);
@@ -45,7 +63,7 @@ class FileCheckTest {
     EncryptedFile stream = EncryptedFile.stream(1000, 32);
     for (EncryptedFile file : List.of(parquet, stream)) {
       CheckedFile checked = file.check(depth);
-      assertThat(checked.problem()).isNull();
+      assertThat(checked.words()).isNull();
       assertThat(checked.encrypted()).isTrue();
       assertThat(checked.unchecked()).isFalse();
       assertThat(checked.length()).isEqualTo(file.bytes().length);
@@ -57,9 +75,9 @@ class FileCheckTest {
   void magicReadsTheEnds() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(1000, 16, Map.of());
     assertThat(file.check(Depth.MAGIC, -1, null))
-        .isEqualTo(new CheckedFile("PARE", true, file.bytes().length, 72, null, false));
+        .isEqualTo(new CheckedFile(FileMagic.PARE, file.bytes().length, 72, null));
     assertThat(EncryptedFile.stream(1000, 16).check(Depth.MAGIC, 1036, null))
-        .isEqualTo(new CheckedFile("AGS1", true, 1036, 64, null, false));
+        .isEqualTo(new CheckedFile(FileMagic.AGS1, 1036, 64, null));
   }
 
   @Test
@@ -71,7 +89,7 @@ class FileCheckTest {
       for (boolean ranges : new boolean[] {true, false}) {
         CheckedFile checked =
             check(Depth.MAGIC, new Storage(bytes, ranges), file.bytes().length, null);
-        assertThat(checked.problem()).startsWith("it starts as PARE, but does not end so");
+        assertThat(checked.words()).startsWith("it starts as PARE, but does not end so");
         assertThat(checked.unchecked()).isFalse();
       }
     }
@@ -83,7 +101,7 @@ class FileCheckTest {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     Storage storage = new Storage(file.bytes(), true);
     storage.length = new AssertionError("a request for the length");
-    assertThat(check(Depth.MAGIC, storage, 5, null).problem()).isNull();
+    assertThat(check(Depth.MAGIC, storage, 5, null).words()).isNull();
   }
 
   @ParameterizedTest
@@ -91,19 +109,19 @@ class FileCheckTest {
   void plaintextAndWrongFormats(Depth depth) throws IOException {
     EncryptedFile stream = EncryptedFile.stream(1000, 16);
     EncryptedFile asParquet = new EncryptedFile("parquet", stream.bytes(), stream.metadata());
-    assertThat(asParquet.check(depth).problem()).startsWith("it starts as AGS1, expected PARE");
+    assertThat(asParquet.check(depth).words()).startsWith("it starts as AGS1, expected PARE");
     EncryptedFile plain = stream.with("Obj\u0001...".getBytes(StandardCharsets.US_ASCII));
     CheckedFile checked = plain.check(depth);
-    assertThat(checked.problem()).isEqualTo("it is not encrypted: it starts as AVRO");
+    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as AVRO");
     assertThat(checked.encrypted()).isFalse();
-    assertThat(stream.with(new byte[0]).check(depth).problem()).isEqualTo("it is empty");
+    assertThat(stream.with(new byte[0]).check(depth).words()).isEqualTo("it is empty");
   }
 
   @ParameterizedTest
   @EnumSource(names = {"STRUCTURE", "DEEP"})
   void lengthsThatDisagree(Depth depth) throws IOException {
     EncryptedFile file = EncryptedFile.stream(1000, 16);
-    assertThat(file.check(depth, 1037).problem())
+    assertThat(file.check(depth, 1037).words())
         .isEqualTo("the table's metadata gives its length as 1037 bytes, its key metadata as 1036");
   }
 
@@ -111,14 +129,14 @@ class FileCheckTest {
   @EnumSource(names = {"STRUCTURE", "DEEP"})
   void keyMetadata(Depth depth) throws IOException {
     EncryptedFile file = EncryptedFile.stream(1000, 16);
-    assertThat(file.check(depth, 1036, null).problem()).isEqualTo("the table has no key for it");
+    assertThat(file.check(depth, 1036, null).words()).isEqualTo("the table has no key for it");
     ByteBuffer claims2GiB = ByteBuffer.wrap(new byte[] {1, -1, -1, -1, -1, 15});
     for (ByteBuffer bad : List.of(ByteBuffer.allocate(0), ByteBuffer.allocate(9), claims2GiB)) {
-      assertThat(file.check(depth, 1036, bad).problem()).startsWith("its key metadata cannot be");
+      assertThat(file.check(depth, 1036, bad).words()).startsWith("its key metadata cannot be");
     }
 
     Keys shortKey = new Keys(new byte[5], new byte[16], 1036L);
-    assertThat(file.check(depth, 1036, shortKey.buffer()).problem())
+    assertThat(file.check(depth, 1036, shortKey.buffer()).words())
         .startsWith("its key metadata cannot be read");
     ByteBuffer metadata = file.keyMetadata();
     int position = metadata.position();
@@ -132,12 +150,12 @@ class FileCheckTest {
     EncryptedFile file = EncryptedFile.stream(1000, 16);
     byte[] otherBlocks = file.bytes().clone();
     otherBlocks[6] = 8;
-    assertThat(file.with(otherBlocks).check(depth).problem())
+    assertThat(file.with(otherBlocks).check(depth).words())
         .isEqualTo("its header gives a block length of 524288 bytes, expected 1048576");
     EncryptedFile parquet = EncryptedFile.parquet(10, 16, Map.of());
     byte[] otherFooter = parquet.bytes().clone();
     otherFooter[otherFooter.length - 6] = 100;
-    assertThat(parquet.with(otherFooter).check(depth).problem()).contains("its last bytes give");
+    assertThat(parquet.with(otherFooter).check(depth).words()).contains("its last bytes give");
   }
 
   @ParameterizedTest
@@ -158,7 +176,7 @@ class FileCheckTest {
         CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
         assertThat(checked.unchecked()).isTrue();
         assertThat(checked.magic()).isNull();
-        assertThat(checked.problem()).contains(outage.getMessage().substring(0, 4));
+        assertThat(checked.words()).contains(outage.getMessage().substring(0, 4));
       }
     }
   }
@@ -175,8 +193,41 @@ class FileCheckTest {
       missing.length = answer;
       missing.exists = false;
       CheckedFile checked = check(depth, missing, -1, file.keyMetadata());
-      assertThat(checked.problem()).isEqualTo("it does not exist");
+      assertThat(checked.words()).isEqualTo("it does not exist");
       assertThat(checked.unchecked()).isFalse();
+    }
+  }
+
+  /** A file that is deleted, or a connection that breaks, half-way: the first bytes were right. */
+  @ParameterizedTest
+  @EnumSource
+  void filesThatVanishWhileTheyAreRead(Depth depth) throws IOException {
+    List<EncryptedFile> files = new ArrayList<>(List.of(EncryptedFile.parquet(10, 16, Map.of())));
+    if (depth == Depth.DEEP) {
+      files.add(EncryptedFile.stream(20 << 20, 16)); // longer than what is read at once
+    }
+
+    List<Exception> failures =
+        List.of(
+            new NotFoundException("no such file"),
+            new FileNotFoundException("no such file"),
+            new IOException("connection reset"));
+    for (EncryptedFile file : files) {
+      for (Exception failure : failures) {
+        for (boolean exists : new boolean[] {true, false}) {
+          Storage storage = new Storage(file.bytes(), false);
+          storage.read = failure;
+          storage.readFrom = file.bytes().length / 2;
+          storage.exists = exists;
+          int length = file.bytes().length;
+          CheckedFile checked =
+              new FileCheck(depth)
+                  .check(FileKind.DATA, file.format(), storage, length, file.keyMetadata());
+          assertThat(checked.code()).isEqualTo(exists ? UNREADABLE : MISSING);
+          assertThat(checked.words())
+              .startsWith(exists ? "it could not be read: " : "it does not exist");
+        }
+      }
     }
   }
 
@@ -189,9 +240,7 @@ class FileCheckTest {
     Exception cause = new FileNotFoundException("/t/f (Permission denied)");
     denied.open = new NotFoundException(cause, "no such file");
     CheckedFile checked = check(depth, denied, file.bytes().length, file.keyMetadata());
-    assertThat(checked.problem())
-        .startsWith("it could not be read: ")
-        .contains("Permission denied");
+    assertThat(checked.words()).startsWith("it could not be read: ").contains("Permission denied");
     assertThat(checked.unchecked()).isTrue();
   }
 
@@ -204,7 +253,7 @@ class FileCheckTest {
     storage.read = new ChecksumException("checksum error at 0", 0);
     CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
     assertThat(checked.unchecked()).isFalse();
-    assertThat(checked.problem()).contains("checksum error");
+    assertThat(checked.words()).contains("checksum error");
   }
 
   @Test
@@ -214,11 +263,76 @@ class FileCheckTest {
     storage.claimedLength = file.bytes().length;
     CheckedFile checked =
         new FileCheck(Depth.DEEP).check(FileKind.DATA, "avro", storage, -1, file.keyMetadata());
-    assertThat(checked.problem())
+    assertThat(checked.words())
         .isEqualTo(
             "it ends after 10485760 bytes, expected "
                 + file.bytes().length
                 + ", the length that its storage gives");
+  }
+
+  @Test
+  void eachCauseHasItsCode() throws IOException {
+    EncryptedFile stream = EncryptedFile.stream(1000, 16);
+    byte[] longer = Arrays.copyOf(stream.bytes(), 1037);
+    byte[] shorter = Arrays.copyOf(stream.bytes(), 1035);
+    byte[] plain = "Obj\u0001...".getBytes(StandardCharsets.US_ASCII);
+    EncryptedFile asParquet = new EncryptedFile("parquet", stream.bytes(), stream.metadata());
+    ByteBuffer key = stream.keyMetadata();
+    assertThat(stream.check(Depth.DEEP).code()).isNull();
+    assertThat(stream.with(plain).check(Depth.MAGIC).code()).isEqualTo(PLAINTEXT);
+    assertThat(stream.with(new byte[0]).check(Depth.MAGIC).code()).isEqualTo(TRUNCATED);
+    assertThat(stream.with(shorter).check(Depth.DEEP, -1, key).code()).isEqualTo(TRUNCATED);
+    assertThat(stream.with(longer).check(Depth.DEEP, -1, key).code()).isEqualTo(APPENDED);
+    assertThat(stream.check(Depth.DEEP, 1037).code()).isEqualTo(TAMPERED);
+    assertThat(stream.check(Depth.DEEP, 1036, null).code()).isEqualTo(NO_KEY);
+    assertThat(asParquet.check(Depth.MAGIC).code()).isEqualTo(WRONG_FORMAT);
+    assertThat(stream.flipped(500).check(Depth.DEEP).code()).isEqualTo(TAMPERED);
+    EncryptedFile parquet = EncryptedFile.parquet(10, 16, Map.of());
+    byte[] cut = Arrays.copyOf(parquet.bytes(), 500);
+    assertThat(parquet.with(cut).check(Depth.MAGIC).code()).isEqualTo(TRUNCATED);
+  }
+
+  /** The words of an error may quote anything: a path, what a KMS says. */
+  @Test
+  void codesOfFailuresAreOfTheirTypes() {
+    String words = "is not encrypted, has no key, does not exist, was cut off";
+    Map<RuntimeException, ProblemCode> codes =
+        Map.of(
+            new NotFoundException(words),
+            MISSING,
+            new PlaintextException(words, ""),
+            PLAINTEXT,
+            new TamperedException(words, ""),
+            TAMPERED,
+            new BadWrappedKeyException(words, ""),
+            TAMPERED,
+            new TamperedException(NO_KEY, words, "", null).inTable("t"),
+            NO_KEY,
+            new UncheckedIOException(new ChecksumException(words, 0)),
+            TAMPERED,
+            new KeyNotFoundException(words, ""),
+            UNREADABLE,
+            new IllegalStateException(words),
+            UNREADABLE);
+    codes.forEach(
+        (failure, code) -> {
+          assertThat(FailedCheck.of(1, failure).code()).as("%s", failure).isEqualTo(code);
+          assertThat(FailedCheck.below(FINE, failure).code()).isEqualTo(code);
+          CheckedFile gone = new CheckedFile(null, 1, 0, FileProblem.MISSING);
+          assertThat(FailedCheck.below(gone, failure).code()).isEqualTo(MISSING);
+        });
+    assertThat(ProblemCode.values())
+        .extracting(ProblemCode::label)
+        .containsExactly(
+            "plaintext",
+            "missing",
+            "truncated",
+            "appended",
+            "no-key",
+            "wrong-format",
+            "tampered",
+            "unreadable")
+        .allSatisfy(label -> assertThat(ProblemCode.ofLabel(label).label()).isEqualTo(label));
   }
 
   @Test
@@ -241,6 +355,7 @@ class FileCheckTest {
     private long claimedLength;
     private Throwable open;
     private Throwable read;
+    private int readFrom = -1;
     private Throwable length;
     private boolean exists = true;
 
@@ -303,11 +418,14 @@ class FileCheckTest {
 
       @Override
       public int read(byte[] target, int at, int count) throws IOException {
-        if (read instanceof IOException e) {
-          throw e;
+        if (position >= readFrom) {
+          if (read instanceof IOException e) {
+            throw e;
+          }
+
+          raise(read);
         }
 
-        raise(read);
         // less than asked for: callers have to cope with short reads
         int got = Math.min((count + 1) / 2, bytes.length - position);
         if (count > 0 && got <= 0) {

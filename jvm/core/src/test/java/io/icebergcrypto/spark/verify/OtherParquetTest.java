@@ -2,6 +2,8 @@ package io.icebergcrypto.spark.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.format.FileMagic;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -46,43 +48,43 @@ class OtherParquetTest {
     EncryptedFile file = new EncryptedFile("parquet", bytes, new Keys(KEY, PREFIX));
 
     assertThat(file.check(Depth.DEEP))
-        .isEqualTo(new CheckedFile("PARE", true, bytes.length, bytes.length, null, false));
+        .isEqualTo(new CheckedFile(FileMagic.PARE, bytes.length, bytes.length, null));
     for (ParquetMap.Module module : ParquetMap.of(file, folder)) {
       long middle = module.start() + module.length() / 2;
-      assertThat(file.flipped(middle).check(Depth.DEEP).problem())
+      assertThat(file.flipped(middle).check(Depth.DEEP).words())
           .startsWith(module.name() + " does not open with the file's key");
     }
   }
 
   @Test
   void noRows() throws IOException {
-    assertThat(write(0, withPrefix()).check(Depth.DEEP).problem()).isNull();
-    assertThat(write(5, withPrefix()).check(Depth.DEEP).problem()).isNull();
+    assertThat(write(0, withPrefix()).check(Depth.DEEP).words()).isNull();
+    assertThat(write(5, withPrefix()).check(Depth.DEEP).words()).isNull();
   }
 
   @Test
   void aPrefixInTheFileIsThatOfTheKeyMetadata() throws IOException {
     EncryptedFile file = write(5, properties().withAADPrefix(PREFIX));
-    assertThat(file.check(Depth.DEEP).problem()).isNull();
+    assertThat(file.check(Depth.DEEP).words()).isNull();
     EncryptedFile other = new EncryptedFile("parquet", file.bytes(), new Keys(KEY, new byte[] {1}));
-    assertThat(other.check(Depth.DEEP).problem())
+    assertThat(other.check(Depth.DEEP).words())
         .isEqualTo("its AAD prefix is not that of its key metadata");
   }
 
   @Test
   void noPrefix() throws IOException {
     EncryptedFile file = write(5, properties());
-    assertThat(file.check(Depth.DEEP).problem())
+    assertThat(file.check(Depth.DEEP).words())
         .isEqualTo("it says that it has no AAD prefix; its key metadata has one");
     EncryptedFile without = new EncryptedFile("parquet", file.bytes(), new Keys(KEY, null));
-    assertThat(without.check(Depth.DEEP).problem()).isNull();
+    assertThat(without.check(Depth.DEEP).words()).isNull();
   }
 
   @Test
   void pagesWithoutTags() throws IOException {
     EncryptedFile file = write(5, withPrefix().withAlgorithm(ParquetCipher.AES_GCM_CTR_V1));
-    assertThat(file.check(Depth.STRUCTURE).problem()).isNull();
-    assertThat(file.check(Depth.DEEP).problem()).contains("AES_GCM_CTR_V1, which does not authen");
+    assertThat(file.check(Depth.STRUCTURE).words()).isNull();
+    assertThat(file.check(Depth.DEEP).words()).contains("AES_GCM_CTR_V1, which does not authen");
   }
 
   @Test
@@ -90,8 +92,9 @@ class OtherParquetTest {
     FileEncryptionProperties.Builder encryption =
         withPrefix()
             .withEncryptedColumns(Map.of(ID, ColumnEncryptionProperties.builder(ID).build()));
-    assertThat(write(5, encryption).check(Depth.DEEP).problem())
-        .isEqualTo("column other in row group 0 is not encrypted");
+    CheckedFile checked = write(5, encryption).check(Depth.DEEP);
+    assertThat(checked.words()).isEqualTo("column other in row group 0 is not encrypted");
+    assertThat(checked.code()).isEqualTo(ProblemCode.PLAINTEXT);
   }
 
   @Test
@@ -100,7 +103,7 @@ class OtherParquetTest {
         ColumnEncryptionProperties.builder(ID).withKey(PREFIX).withKeyID("c").build();
     FileEncryptionProperties.Builder encryption =
         withPrefix().withEncryptedColumns(Map.of(ID, ofId));
-    assertThat(write(5, encryption).check(Depth.DEEP).problem())
+    assertThat(write(5, encryption).check(Depth.DEEP).words())
         .isEqualTo(
             "column id in row group 0 is encrypted with a key of its own, which the table does not"
                 + " have");
@@ -109,7 +112,7 @@ class OtherParquetTest {
   @Test
   void aPlaintextFooter() throws IOException {
     CheckedFile checked = write(5, withPrefix().withPlaintextFooter()).check(Depth.MAGIC);
-    assertThat(checked.problem()).isEqualTo("it is not encrypted: it starts as PAR1");
+    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as PAR1");
     assertThat(checked.encrypted()).isFalse();
   }
 

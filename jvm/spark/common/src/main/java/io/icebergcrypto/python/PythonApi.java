@@ -10,8 +10,8 @@ import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
-import io.icebergcrypto.spark.EncryptedSessionCatalog;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.verify.FolderVerifier;
@@ -20,6 +20,7 @@ import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -31,7 +32,6 @@ import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import scala.Option;
@@ -80,10 +80,10 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = find(spark, table);
+          CatalogAndIdentifier found = TableNames.find(spark, table);
           EncryptedCatalog catalog = catalog(spark, found.catalog().name());
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return Json.of(KeyedInspection.ofTable(catalog, name, path).check(decryptTo));
+          return Json.of(KeyedInspection.ofTable(spark, catalog, name, path).check(decryptTo));
         });
   }
 
@@ -147,10 +147,11 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          List<String> parts = CatalogTables.parts(spark, name);
+          List<String> parts = TableNames.parts(spark, name);
           TableCatalog catalog = CatalogTables.catalog(spark, parts.get(0));
           String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-          return Json.of(CatalogTables.of(spark, catalog, oursOrNull(catalog), namespace));
+          return Json.of(
+              CatalogTables.of(spark, catalog, SparkCatalogs.encryptedOrNull(catalog), namespace));
         });
   }
 
@@ -174,7 +175,7 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = find(spark, table);
+          CatalogAndIdentifier found = TableNames.find(spark, table);
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
           return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
         });
@@ -213,7 +214,7 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = find(spark, table);
+          CatalogAndIdentifier found = TableNames.find(spark, table);
           EncryptedCatalog catalog = catalog(spark, found.catalog().name());
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
           Map<String, Object> result = change.apply(catalog, name);
@@ -230,17 +231,6 @@ public final class PythonApi {
    */
   public static String examineTables(SparkSession spark, String tables) {
     return in(spark, () -> TablesExamined.json(spark, tables));
-  }
-
-  private static CatalogAndIdentifier find(SparkSession spark, String table) {
-    try {
-      return Spark3Util.catalogAndIdentifier(spark, table);
-    } catch (ParseException e) {
-      throw new NotSupportedException(
-          String.format("Not the name of a table: %s", table),
-          "Give the name as in SQL, with its catalog: lake.db.t.",
-          e);
-    }
   }
 
   /**
@@ -269,7 +259,12 @@ public final class PythonApi {
   /** See {@link DocumentSignature#sign}; with the KMS of a catalog. */
   public static String signReport(
       SparkSession spark, String catalog, String keyId, String document) {
-    return in(spark, () -> DocumentSignature.sign(document, keyId, catalog(spark, catalog).kms()));
+    return in(
+        spark,
+        () -> {
+          EncryptedCatalog found = catalog(spark, catalog);
+          return DocumentSignature.sign(document, keyId, found.allowedKeyIds(), found.kms());
+        });
   }
 
   /** See {@link DocumentSignature#check}; with the KMS of a catalog. */
@@ -278,7 +273,8 @@ public final class PythonApi {
     in(
         spark,
         () -> {
-          DocumentSignature.check(document, keyId, catalog(spark, catalog).kms());
+          EncryptedCatalog found = catalog(spark, catalog);
+          DocumentSignature.check(document, keyId, found.allowedKeyIds(), found.kms());
           return document;
         });
   }
@@ -300,7 +296,7 @@ public final class PythonApi {
 
   private static EncryptedCatalog catalog(SparkSession spark, String name) {
     CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
-    EncryptedCatalog ours = oursOrNull(plugin);
+    EncryptedCatalog ours = SparkCatalogs.encryptedOrNull(plugin);
     if (ours != null) {
       return ours;
     }
@@ -308,15 +304,5 @@ public final class PythonApi {
     throw new NotSupportedException(
         String.format("Catalog %s is not an encrypting one: %s", name, plugin.getClass().getName()),
         "Set spark.sql.catalog." + name + "=" + EncryptedSparkCatalog.class.getName() + ".");
-  }
-
-  private static EncryptedCatalog oursOrNull(CatalogPlugin plugin) {
-    if (plugin instanceof EncryptedSparkCatalog catalog) {
-      return catalog.encryptedCatalog();
-    }
-
-    return plugin instanceof EncryptedSessionCatalog<?> catalog
-        ? catalog.encryptedSparkCatalog().encryptedCatalog()
-        : null;
   }
 }

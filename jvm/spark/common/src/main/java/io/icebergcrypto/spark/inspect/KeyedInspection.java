@@ -6,7 +6,6 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
-import io.icebergcrypto.audit.KnownFile;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspection;
@@ -34,6 +33,7 @@ import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.InputFile;
+import org.apache.spark.sql.SparkSession;
 
 /**
  * A look at one file with its key: every tag is checked and, for forensics, an AES GCM stream is
@@ -74,10 +74,10 @@ public final class KeyedInspection {
    * @throws InvalidConfigurationException when no snapshot of the table reaches the file
    */
   public static KeyedInspection ofTable(
-      EncryptedCatalog catalog, TableIdentifier identifier, String path) {
+      SparkSession spark, EncryptedCatalog catalog, TableIdentifier identifier, String path) {
     BaseTable plain = catalog.unchecked(identifier);
     BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
-    KnownFile file = KnownFile.find(table, path);
+    KnownFile file = FileSearch.find(spark, table, path);
     return new KeyedInspection(
         file.kind(),
         file.format(),
@@ -159,18 +159,17 @@ public final class KeyedInspection {
   private IcebergCryptoException error(CheckedFile checked) {
     if (checked.unchecked()) {
       return new IcebergCryptoException(
-          String.format("%s could not be checked: %s", stored.location(), checked.problem()),
+          String.format("%s could not be checked: %s", stored.location(), checked.words()),
           "Check that the storage is up and that its credentials allow reading this file.");
     }
 
     if (checked.magic() != null && !checked.encrypted()) {
       return new PlaintextException(
-          String.format("%s: %s", stored.location(), checked.problem()), kind.hint());
+          String.format("%s: %s", stored.location(), checked.words()), kind.hint());
     }
 
     return new TamperedException(
-        String.format("%s is not what was written: %s", stored.location(), checked.problem()),
-        HINT);
+        String.format("%s is not what was written: %s", stored.location(), checked.words()), HINT);
   }
 
   private void decrypt(FileInspection inspection, Path target) {

@@ -1,19 +1,16 @@
 package io.icebergcrypto.spark.inspect;
 
-import com.google.gson.JsonElement;
-import com.google.gson.JsonParser;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.audit.TableDoctor.Examined;
 import io.icebergcrypto.format.Json;
-import io.icebergcrypto.spark.EncryptedSessionCatalog;
-import io.icebergcrypto.spark.EncryptedSparkCatalog;
+import io.icebergcrypto.spark.SparkCatalogs;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.StreamSupport;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
@@ -21,7 +18,6 @@ import org.apache.iceberg.spark.source.HasIcebergCatalog;
 import org.apache.iceberg.util.Tasks;
 import org.apache.iceberg.util.ThreadPools;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
 /** Examines tables of Spark's catalogs with {@link TableDoctor}: ours, and stock Iceberg's. */
@@ -36,10 +32,7 @@ public final class TablesExamined {
    *     Iceberg table), {@code key_id, findings}
    */
   public static String json(SparkSession spark, String tables) {
-    List<String> names =
-        StreamSupport.stream(JsonParser.parseString(tables).getAsJsonArray().spliterator(), false)
-            .map(JsonElement::getAsString)
-            .toList();
+    List<String> names = Json.strings(tables);
     Object[] examined = new Object[names.size()];
     Tasks.range(names.size())
         .executeWith(ThreadPools.getWorkerPool())
@@ -51,14 +44,14 @@ public final class TablesExamined {
     SparkSession.setActiveSession(spark); // this is a thread of a pool
     Examined examined;
     try {
-      CatalogAndIdentifier found = Spark3Util.catalogAndIdentifier(spark, name);
+      CatalogAndIdentifier found = TableNames.find(spark, name);
       Catalog catalog = catalog(found.catalog());
       examined =
           catalog == null
               ? null
               : new TableDoctor(catalog)
                   .examine(Spark3Util.identifierToTableIdentifier(found.identifier()));
-    } catch (ParseException | RuntimeException e) {
+    } catch (RuntimeException e) {
       String problem = e instanceof IcebergCryptoException known ? known.problem() : e.toString();
       Finding finding =
           new Finding(
@@ -80,14 +73,9 @@ public final class TablesExamined {
 
   /** The Iceberg catalog below Spark's, without a cache in front; null: it is none of Iceberg's. */
   private static Catalog catalog(CatalogPlugin plugin) {
-    if (plugin instanceof EncryptedSparkCatalog ours) {
-      return ours.encryptedCatalog();
-    }
-
-    if (plugin instanceof EncryptedSessionCatalog<?> ours) {
-      return ours.encryptedSparkCatalog().encryptedCatalog();
-    }
-
-    return plugin instanceof HasIcebergCatalog stock ? stock.icebergCatalog() : null;
+    Catalog ours = SparkCatalogs.encryptedOrNull(plugin);
+    return ours == null && plugin instanceof HasIcebergCatalog stock
+        ? stock.icebergCatalog()
+        : ours;
   }
 }

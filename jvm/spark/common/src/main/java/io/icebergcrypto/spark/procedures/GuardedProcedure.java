@@ -8,6 +8,7 @@ import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
@@ -50,6 +51,23 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
               + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
 
+  /** This project's own procedures. */
+  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
+      OURS =
+          Map.of(
+              AuthenticateMetadata.NAME,
+              AuthenticateMetadata::new,
+              PurgeWithoutKey.NAME,
+              PurgeWithoutKey::new,
+              ListEncryptionKeys.NAME,
+              ListEncryptionKeys::new,
+              RotateKek.NAME,
+              RotateKek::new,
+              RotateMasterKey.NAME,
+              RotateMasterKey::new,
+              VerifyEncryption.NAME,
+              VerifyEncryption::new);
+
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
 
@@ -80,28 +98,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       EncryptedCatalog encrypted) {
     String lower = ident.name().toLowerCase(Locale.ROOT);
     boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
-    if (system && lower.equals(AuthenticateMetadata.NAME)) {
-      return new AuthenticateMetadata(catalog, encrypted);
-    }
-
-    if (system && lower.equals(PurgeWithoutKey.NAME)) {
-      return new PurgeWithoutKey(catalog, encrypted);
-    }
-
-    if (system && lower.equals(ListEncryptionKeys.NAME)) {
-      return new ListEncryptionKeys(catalog, encrypted);
-    }
-
-    if (system && lower.equals(RotateKek.NAME)) {
-      return new RotateKek(catalog, encrypted);
-    }
-
-    if (system && lower.equals(RotateMasterKey.NAME)) {
-      return new RotateMasterKey(catalog, encrypted);
-    }
-
-    if (system && lower.equals(VerifyEncryption.NAME)) {
-      return new VerifyEncryption(catalog, encrypted);
+    if (system && OURS.containsKey(lower)) {
+      return OURS.get(lower).apply(catalog, encrypted);
     }
 
     UnboundProcedure procedure = iceberg.apply(ident);

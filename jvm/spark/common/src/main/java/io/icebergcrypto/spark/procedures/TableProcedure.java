@@ -1,15 +1,16 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -101,12 +102,7 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   @Override
   public Iterator<Scan> call(InternalRow input) {
     String table = given(input, 0);
-    Spark3Util.CatalogAndIdentifier found;
-    try {
-      found = Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
-    } catch (ParseException e) {
-      throw new IllegalArgumentException("Not the name of a table: " + table, e);
-    }
+    CatalogAndIdentifier found = TableNames.find(SparkSession.active(), table, catalog);
 
     if (!found.catalog().name().equals(catalog.name())) {
       throw new InvalidConfigurationException(

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -10,6 +11,7 @@ import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import io.icebergcrypto.spark.verify.scan.Tally;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -49,6 +51,8 @@ final class VerifyEncryption extends TableProcedure {
           .add("unchecked", DataTypes.BooleanType, false)
           .add("path", DataTypes.StringType)
           .add("hint", DataTypes.StringType);
+
+  private static final Problem NONE = new Problem(null, null, null, null, false, null);
 
   private final TableCatalog catalog;
   private final EncryptedCatalog encrypted;
@@ -99,11 +103,11 @@ final class VerifyEncryption extends TableProcedure {
     String[] namespace =
         input.isNullAt(1)
             ? new String[0]
-            : CatalogTables.parts(spark, given(input, 1)).toArray(String[]::new);
+            : TableNames.parts(spark, given(input, 1)).toArray(String[]::new);
     List<Object[]> rows = new ArrayList<>();
     for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, encrypted, namespace)) {
       if (listed.view()) {
-        rows.add(row(listed.name(), "view", null, null, 0, 0));
+        rows.add(new Line(listed.name(), "view", null, null, 0, 0, NONE).row());
       } else if (listed.failure() != null) {
         rows.add(unchecked(listed.name(), listed.failure(), listed.hint()));
       } else {
@@ -157,57 +161,61 @@ final class VerifyEncryption extends TableProcedure {
     try (VerifyResult result =
         TableVerifier.verify(spark, table, options, new Progress(spark.sparkContext()))) {
       List<Object[]> rows = new ArrayList<>();
-      Object[] all = row(table, "table", null, result.ok(), result.fileCount(), result.byteCount());
-      all[6] = result.ok() ? null : UTF8String.fromString(result.summary());
-      rows.add(all);
+      Problem whole =
+          result.ok() ? NONE : new Problem("table", null, result.summary(), null, false, null);
+      rows.add(
+          new Line(table, "table", null, result.ok(), result.fileCount(), result.byteCount(), whole)
+              .row());
       for (Tally.Count count : result.counts()) {
         rows.add(
-            row(
-                table,
-                count.kind(),
-                count.magic(),
-                count.encrypted(),
-                count.files(),
-                count.bytes()));
+            new Line(
+                    table,
+                    count.kind(),
+                    count.magic(),
+                    count.encrypted(),
+                    count.files(),
+                    count.bytes(),
+                    NONE)
+                .row());
       }
 
       for (Problem problem : result.problems()) {
-        Object[] row = row(table, problem.kind(), null, null, 1, 0);
-        row[6] = UTF8String.fromString(problem.problem());
-        row[7] = UTF8String.fromString(problem.code());
-        row[8] = problem.unchecked();
-        row[9] = UTF8String.fromString(problem.path());
-        row[10] = UTF8String.fromString(problem.hint());
-        rows.add(row);
+        rows.add(new Line(table, problem.kind(), null, null, 1, 0, problem).row());
       }
 
       return rows;
     }
   }
 
-  private static Object[] unchecked(String table, String problem, String hint) {
-    Object[] row = row(table, "table", null, false, 0, 0);
-    row[6] = UTF8String.fromString(problem);
-    row[7] = UTF8String.fromString("unreadable");
-    row[8] = true;
-    row[10] = UTF8String.fromString(hint);
-    return row;
+  private static Object[] unchecked(String table, String words, String hint) {
+    String code = ProblemCode.UNREADABLE.label();
+    Problem problem = new Problem("table", null, words, hint, true, code);
+    return new Line(table, "table", null, false, 0, 0, problem).row();
   }
 
-  private static Object[] row(
-      String table, String kind, String magic, Boolean encrypted, long files, long bytes) {
-    return new Object[] {
-      UTF8String.fromString(table),
-      UTF8String.fromString(kind),
-      UTF8String.fromString(magic),
-      encrypted,
-      files,
-      bytes,
-      null,
-      null,
-      false,
-      null,
-      null
-    };
+  /** A row of {@link #OUTPUT}; null is what a column does not say. */
+  private record Line(
+      String table,
+      String kind,
+      String magic,
+      Boolean encrypted,
+      long files,
+      long bytes,
+      Problem problem) {
+    Object[] row() {
+      return new Object[] {
+        UTF8String.fromString(table),
+        UTF8String.fromString(kind),
+        UTF8String.fromString(magic),
+        encrypted,
+        files,
+        bytes,
+        UTF8String.fromString(problem.problem()),
+        UTF8String.fromString(problem.code()),
+        problem.unchecked(),
+        UTF8String.fromString(problem.path()),
+        UTF8String.fromString(problem.hint())
+      };
+    }
   }
 }

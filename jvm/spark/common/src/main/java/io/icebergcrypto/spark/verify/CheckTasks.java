@@ -17,15 +17,25 @@ import java.util.stream.Collectors;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Row;
 
 /**
  * What a task does with the files that it was given. Keys do not come with them: the task opens the
  * manifest list, or the manifest, that has them.
+ *
+ * @param shared the tree, broadcast when the tasks are Spark's
  */
-record CheckTasks(Broadcast<TableTree> shared, Depth depth, Progress.Counter counter)
-    implements Serializable {
+record CheckTasks(Shared shared, Depth depth, Progress.Counter counter) implements Serializable {
+
+  /** Where a task has the tree from. */
+  interface Shared extends Serializable {
+    TableTree value();
+  }
+
+  /** One of the methods below that turn files into outcomes. */
+  interface Check extends Serializable {
+    Iterator<Row> apply(CheckTasks tasks, Iterator<Row> files);
+  }
 
   /** Checks files that the table's metadata names, and reads what manifest lists list. */
   Iterator<Row> named(Iterator<Row> files) {

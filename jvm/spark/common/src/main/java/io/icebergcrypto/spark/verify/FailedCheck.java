@@ -2,7 +2,9 @@ package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.FileProblem;
 import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.spark.TaskKilledException;
@@ -45,9 +47,34 @@ final class FailedCheck {
 
   /** What a failure to read a file, or its key, says about the file. */
   static CheckedFile of(long length, RuntimeException failure) {
+    return new CheckedFile(null, length, 0, problem("", failure));
+  }
+
+  /**
+   * What a failure comes to.
+   *
+   * @param what what failed, before the reason
+   */
+  static FileProblem problem(String what, Throwable failure) {
     Throwable finding = finding(failure);
-    return new CheckedFile(
-        null, false, length, 0, reason(finding == null ? failure : finding), finding == null);
+    return new FileProblem(code(finding), what + reason(finding == null ? failure : finding));
+  }
+
+  /**
+   * The code of a finding.
+   *
+   * @param finding one of {@link #finding}; null: the check failed
+   */
+  static ProblemCode code(Throwable finding) {
+    if (finding == null) {
+      return ProblemCode.UNREADABLE;
+    } else if (finding instanceof NotFoundException) {
+      return ProblemCode.MISSING;
+    } else if (finding instanceof PlaintextException) {
+      return ProblemCode.PLAINTEXT;
+    }
+
+    return finding instanceof TamperedException known ? known.code() : ProblemCode.TAMPERED;
   }
 
   /**
@@ -56,16 +83,11 @@ final class FailedCheck {
    * @param found what was found about the file itself
    */
   static CheckedFile below(CheckedFile found, Throwable failure) {
-    Throwable finding = finding(failure);
-    return new CheckedFile(
-        found.magic(),
-        found.encrypted(),
-        found.length(),
-        found.bytesRead(),
+    FileProblem problem =
         found.problem() == null
-            ? "what it lists cannot be read: " + reason(finding == null ? failure : finding)
-            : found.problem() + "; what it lists was not checked",
-        found.problem() == null ? finding == null : found.unchecked());
+            ? problem("what it lists cannot be read: ", failure)
+            : new FileProblem(found.code(), found.words() + "; what it lists was not checked");
+    return new CheckedFile(found.magic(), found.length(), found.bytesRead(), problem);
   }
 
   /** Why, in one line and without the hint, which is for another situation. */
@@ -81,7 +103,7 @@ final class FailedCheck {
       return known.problem();
     }
 
-    return root instanceof NotFoundException ? "it does not exist" : root.toString();
+    return root instanceof NotFoundException ? FileProblem.MISSING.words() : root.toString();
   }
 
   /**

@@ -1,7 +1,9 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
@@ -81,7 +83,9 @@ public final class FileCheck {
       result.problem =
           endsAsParquet(stored)
               ? null
-              : "it starts as PARE, but does not end so: it was cut off, or bytes were appended";
+              : new FileProblem(
+                  ProblemCode.TRUNCATED,
+                  "it starts as PARE, but does not end so: it was cut off, or bytes were appended");
     }
   }
 
@@ -127,7 +131,7 @@ public final class FileCheck {
     }
 
     if (keyMetadata == null) {
-      result.problem = "the table has no key for it";
+      result.problem = new FileProblem(ProblemCode.NO_KEY, "the table has no key for it");
       return;
     }
 
@@ -139,10 +143,11 @@ public final class FileCheck {
 
     checkContent(file, key, result);
     if (result.problem == null && key.length() == null && expectedLength < 0) {
-      result.unchecked = true;
       result.problem =
-          "neither its key metadata nor the table's metadata says where it ends, so that bytes"
-              + " could be missing there";
+          new FileProblem(
+              ProblemCode.UNREADABLE,
+              "neither its key metadata nor the table's metadata says where it ends, so that bytes"
+                  + " could be missing there");
     }
   }
 
@@ -151,7 +156,7 @@ public final class FileCheck {
     if (result.magic == FileMagic.AGS1
         && inspection.ags1().blockSize() != Ags1Layout.ICEBERG_BLOCK_SIZE) {
       result.problem =
-          String.format(
+          tampered(
               "its header gives a block length of %d bytes, expected %d",
               inspection.ags1().blockSize(), Ags1Layout.ICEBERG_BLOCK_SIZE);
     } else if (depth == Depth.DEEP && result.magic == FileMagic.AGS1) {
@@ -162,27 +167,33 @@ public final class FileCheck {
   }
 
   /** The storage's length must be that of the key metadata and of the table's, if they say. */
-  private static String wrongLength(long stored, long expected, Long inKeyMetadata) {
+  private static FileProblem wrongLength(long stored, long expected, Long inKeyMetadata) {
     long written = inKeyMetadata != null ? inKeyMetadata : expected;
     if (written >= 0 && stored != written) {
-      return String.format(
-          "it has %d bytes, expected %d: %s",
-          stored, written, stored < written ? "it was cut off" : "bytes were appended");
+      boolean shorter = stored < written;
+      return new FileProblem(
+          shorter ? ProblemCode.TRUNCATED : ProblemCode.APPENDED,
+          String.format(
+              "it has %d bytes, expected %d: %s",
+              stored, written, shorter ? "it was cut off" : "bytes were appended"));
     }
 
     return expected < 0 || expected == written
         ? null
-        : String.format(
+        : tampered(
             "the table's metadata gives its length as %d bytes, its key metadata as %d",
             expected, written);
+  }
+
+  private static FileProblem tampered(String words, Object... values) {
+    return new FileProblem(ProblemCode.TAMPERED, String.format(words, values));
   }
 
   private static final class Result {
     private FileMagic magic;
     private long length;
     private long bytesRead;
-    private String problem;
-    private boolean unchecked;
+    private FileProblem problem;
 
     Result(long length) {
       this.length = length;
@@ -194,15 +205,16 @@ public final class FileCheck {
       if (finding == null || missing) {
         // some storages say that there is no file when there is no access, or fail when there is
         // none
-        boolean exists = exists(stored, !missing);
-        this.unchecked = exists;
-        this.problem = exists ? unreadable(e) : "it does not exist";
+        this.problem =
+            exists(stored, !missing)
+                ? new FileProblem(ProblemCode.UNREADABLE, words(e))
+                : FileProblem.MISSING;
       } else {
-        this.problem = unreadable(finding);
+        this.problem = new FileProblem(FailedCheck.code(finding), words(finding));
       }
     }
 
-    private static String unreadable(Throwable e) {
+    private static String words(Throwable e) {
       return e instanceof IcebergCryptoException known
           ? known.problem()
           : "it could not be read: " + FailedCheck.reason(e);
@@ -217,13 +229,7 @@ public final class FileCheck {
     }
 
     CheckedFile checked() {
-      return new CheckedFile(
-          magic == null ? null : magic.name(),
-          magic != null && magic.encrypted(),
-          length,
-          bytesRead,
-          problem,
-          unchecked);
+      return new CheckedFile(magic, length, bytesRead, problem);
     }
   }
 }

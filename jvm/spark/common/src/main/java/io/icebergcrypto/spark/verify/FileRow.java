@@ -32,7 +32,7 @@ final class FileRow {
           .add("magic", DataTypes.StringType)
           .add("encrypted", DataTypes.BooleanType)
           .add("problem", DataTypes.StringType)
-          .add("unchecked", DataTypes.BooleanType);
+          .add("code", DataTypes.StringType);
 
   private FileRow() {}
 
@@ -51,25 +51,13 @@ final class FileRow {
   /** A file found below another. */
   static Row below(
       Row above, FileKind kind, String path, String format, long length, String manifest) {
-    return RowFactory.create(
-        path,
-        isOlder(above),
-        list(above),
-        manifest,
-        kind.label(),
-        format,
-        length,
-        null,
-        true,
-        null,
-        null,
-        null,
-        null);
+    return row(
+        path, isOlder(above), list(above), manifest, kind.label(), format, length, null, null);
   }
 
   /** What was found about a file. */
   static Row checked(Row file, CheckedFile found) {
-    return RowFactory.create(
+    return row(
         path(file),
         isOlder(file),
         list(file),
@@ -78,11 +66,34 @@ final class FileRow {
         format(file),
         found.length(),
         keyId(file),
-        false,
-        found.magic(),
-        found.encrypted(),
-        found.problem(),
-        found.unchecked());
+        found);
+  }
+
+  private static Row row(
+      String path,
+      boolean older,
+      int list,
+      String manifest,
+      String kind,
+      String format,
+      long length,
+      String keyId,
+      CheckedFile found) {
+    boolean below = found == null;
+    return RowFactory.create(
+        path,
+        older,
+        list,
+        manifest,
+        kind,
+        format,
+        length,
+        keyId,
+        below,
+        below || found.magic() == null ? null : found.magic().name(),
+        below ? null : found.encrypted(),
+        below ? null : found.words(),
+        below || found.code() == null ? null : found.code().label());
   }
 
   static String path(Row row) {
@@ -117,8 +128,14 @@ final class FileRow {
     return row.getString(7);
   }
 
-  /** The part of its manifest or list that it is in, in rows that were divided into parts. */
+  /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */
+  static boolean isBelow(Row row) {
+    return row.getBoolean(REACHED.size());
+  }
+
+  /** The part of its manifest or list that it is in; one part is all, unless it was divided. */
   static long part(Row row) {
-    return row.getLong(8);
+    int column = REACHED.size();
+    return row.size() > column ? row.getLong(column) : 0;
   }
 }

@@ -3,7 +3,8 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
-import io.icebergcrypto.spark.verify.scan.FileJobs.Size;
+import io.icebergcrypto.spark.verify.scan.FileSet;
+import io.icebergcrypto.spark.verify.scan.FileSet.Size;
 import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -49,7 +50,7 @@ public final class FolderVerifier {
     Folders folders = new Folders(spark, storage);
     try {
       Dataset<Row> files = folders.files(List.of(uri));
-      Size size = Size.of(files);
+      Size size = FileSet.of(files).size();
       if (size.files() == 0) {
         throw new InvalidConfigurationException(
             "There is no file in " + uri, "Check the URI. A folder without files proves nothing.");
@@ -63,7 +64,7 @@ public final class FolderVerifier {
               .spread(files, size)
               .mapPartitions(check, Encoders.row(FileRow.CHECKED))
               .persist(StorageLevel.MEMORY_AND_DISK());
-      Tally tally = Tally.of(found);
+      Tally tally = Tally.of(FileSet.of(found));
       Map<String, Object> subject = new LinkedHashMap<>();
       subject.put("folder", uri);
       return new VerifyResult(subject, start, found, tally, found::unpersist);

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
+import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Collections;
@@ -13,7 +14,7 @@ import org.apache.spark.sql.Row;
  * The rows of a manifest list or a manifest: the files that it lists and, at the end, what was
  * found about itself. That it cannot be read to its end is a finding too.
  */
-final class OpenedFile implements Iterator<Row> {
+final class OpenedFile implements Iterator<Row>, Closeable {
   private final Row file;
   private final CheckedFile found;
   private final Iterator<Row> below;
@@ -67,5 +68,10 @@ final class OpenedFile implements Iterator<Row> {
 
     this.ended = true;
     return FileRow.checked(file, failure == null ? found : FailedCheck.below(found, failure));
+  }
+
+  @Override
+  public void close() throws IOException {
+    opened.close();
   }
 }

@@ -2,7 +2,9 @@ package io.icebergcrypto.spark.verify;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
@@ -60,9 +62,10 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     CheckedFile found =
         file.isNullAt(2)
             ? checked(path, length)
-            : new CheckedFile(null, false, length, 0, file.getString(2), true);
+            : new CheckedFile(
+                null, length, 0, new FileProblem(ProblemCode.UNREADABLE, file.getString(2)));
     counter.add(length);
-    String format = found.magic() == null ? "" : FileMagic.valueOf(found.magic()).format();
+    String format = found.magic() == null ? "" : found.magic().format();
     ReachableFile unreached = new ReachableFile(kind, path, format, length, null, false);
     return List.of(FileRow.checked(FileRow.of(unreached, -1), found)).iterator();
   }
@@ -72,10 +75,13 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
       InputFile stored = shared.value().io().newInputFile(path);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
-      String problem =
-          fine ? null : "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : "");
-      return new CheckedFile(
-          magic.name(), magic.encrypted(), length, FileMagic.HEAD_LENGTH, problem, false);
+      FileProblem problem =
+          fine
+              ? null
+              : new FileProblem(
+                  ProblemCode.PLAINTEXT,
+                  "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
+      return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }

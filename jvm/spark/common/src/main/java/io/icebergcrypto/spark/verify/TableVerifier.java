@@ -3,13 +3,15 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
-import io.icebergcrypto.spark.verify.scan.FileJobs.Size;
+import io.icebergcrypto.spark.verify.scan.FileSet;
+import io.icebergcrypto.spark.verify.scan.FileSet.Size;
 import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
@@ -20,11 +22,11 @@ import io.icebergcrypto.spark.verify.scan.TableTree;
 import io.icebergcrypto.spark.verify.scan.Tally;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableProperties;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -36,17 +38,15 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
-import org.apache.spark.storage.StorageLevel;
 
 /**
  * Proves that the files a table reaches are encrypted: Spark jobs check each of them. The driver
- * holds what table metadata holds, and sums; all below manifest lists is read on the executors.
+ * holds what table metadata holds, and sums; all below manifest lists is read on the executors,
+ * unless it is so little that the driver is done sooner.
  */
 public final class TableVerifier {
   private static final Column BELOW = functions.col("below");
   private static final String PATH = "path";
-  private static final Column[] REACHED =
-      Arrays.stream(FileRow.REACHED.fieldNames()).map(functions::col).toArray(Column[]::new);
 
   /** Where tables may write besides their location; the last two are names of earlier versions. */
   private static final List<String> FOLDERS =
@@ -63,13 +63,14 @@ public final class TableVerifier {
   private final Progress progress;
   private final FileJobs jobs;
   private final MetadataFiles metadataFiles;
-  private final Broadcast<TableTree> tree;
+  private final TableTree tree;
   private final RecordedFiles recorded;
   private final List<ReachableFile> lists;
-  private final List<Dataset<Row>> cached = new ArrayList<>();
-  private final List<Dataset<Row>> checked = new ArrayList<>();
+  private final List<FileSet> cached = new ArrayList<>();
+  private final List<FileSet> checked = new ArrayList<>();
   private final Map<String, Object> notes = new LinkedHashMap<>();
   private final Tally tally = new Tally();
+  private Broadcast<TableTree> broadcast;
 
   private TableVerifier(
       SparkSession spark, String name, BaseTable loaded, VerifyOptions options, Progress progress) {
@@ -91,9 +92,7 @@ public final class TableVerifier {
                 spark, options.resume(), name, table, options.depth().label(), FileRow.CHECKED);
     this.lists =
         metadataFiles.named().stream().filter(f -> f.kind() == FileKind.MANIFEST_LIST).toList();
-    this.tree =
-        JavaSparkContext.fromSparkContext(spark.sparkContext())
-            .broadcast(new TableTree(table, lists));
+    this.tree = new TableTree(table, lists);
   }
 
   /**
@@ -132,21 +131,16 @@ public final class TableVerifier {
     }
 
     addMetadataFiles();
-    Dataset<Row> manifests = jobs.distinct(below(named()));
-    Dataset<Row> reached = cache(jobs.distinct(below(manifests(manifests))));
+    FileSet manifests = jobs.distinct(below(named()));
+    FileSet reached = cache(jobs.distinct(below(manifests(manifests))));
     files(reached);
     if (options.strays()) {
-      strays(reached);
+      strays(reached.rows());
     }
 
-    uncache(reached);
+    release(reached);
     subject.putAll(notes);
-    return new VerifyResult(
-        subject,
-        start,
-        checked.stream().reduce(Dataset::union).orElseThrow(),
-        tally,
-        this::release);
+    return new VerifyResult(subject, start, FileSet.union(checked), tally, this::release);
   }
 
   private boolean isEncrypted() {
@@ -158,76 +152,85 @@ public final class TableVerifier {
   private void addMetadataFiles() {
     List<Row> rows = metadataFiles.versions().stream().map(TableVerifier::metadataFile).toList();
     if (!rows.isEmpty()) {
-      add(spark.createDataFrame(rows, FileRow.CHECKED));
+      add(FileSet.few(spark, rows, FileRow.CHECKED));
     }
   }
 
   private static Row metadataFile(MetadataFiles.Version version) {
-    boolean unchecked = version.failure() != null && FailedCheck.finding(version.failure()) == null;
-    String magic = version.length() < 0 ? null : FileMagic.JSON.name();
+    FileMagic magic = version.length() < 0 ? null : FileMagic.JSON;
+    FileProblem problem =
+        version.failure() == null
+            ? version.problem()
+            : FailedCheck.problem("it cannot be read: ", version.failure());
     ReachableFile file =
         new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
     return FileRow.checked(
         FileRow.of(file, -1),
-        new CheckedFile(
-            magic,
-            false,
-            version.length(),
-            Math.max(version.length(), 0),
-            version.problem(),
-            unchecked));
+        new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
   /** Manifest lists and statistics. */
-  private Dataset<Row> named() {
+  private FileSet named() {
     List<Row> rows = new ArrayList<>();
     int list = 0;
     for (ReachableFile file : metadataFiles.named()) {
       rows.add(FileRow.of(file, file.kind() == FileKind.MANIFEST_LIST ? list++ : -1));
     }
 
-    begin("manifest lists", new Size(rows.size(), 0));
-    CheckTasks tasks = tasks();
-    return check(spark.createDataFrame(rows, FileRow.REACHED), tasks::named);
+    Size size = new Size(rows.size(), 0);
+    begin("manifest lists", size);
+    FileSet files = FileSet.few(spark, rows, FileRow.REACHED);
+    return check(files, size, CheckTasks::named, divided -> divided);
   }
 
-  private Dataset<Row> manifests(Dataset<Row> manifests) {
-    Dataset<Row> distinct = cache(manifests);
-    Size size = Size.of(distinct);
+  private FileSet manifests(FileSet manifests) {
+    FileSet distinct = cache(manifests);
+    Size size = distinct.size();
     begin("manifests", size);
-    CheckTasks tasks = tasks();
-    Dataset<Row> found = check(jobs.parts(distinct, size, functions.col("list")), tasks::manifests);
-    uncache(distinct);
+    FileSet found =
+        check(
+            distinct,
+            size,
+            CheckTasks::manifests,
+            rows -> jobs.parts(rows, size, functions.col("list")));
+    release(distinct);
     return found;
   }
 
   /** Data and delete files, or a sample of them. */
-  private void files(Dataset<Row> reached) {
-    Size all = Size.of(reached);
-    Dataset<Row> files = sampled(reached);
-    Size size = options.sample() < 1 ? Size.of(files) : all;
+  private void files(FileSet reached) {
+    Size all = reached.size();
+    FileSet files = sampled(reached);
+    Size size = options.sample() < 1 ? files.size() : all;
     notes.put("left_out_files", all.files() - size.files());
     notes.put("left_out_bytes", all.bytes() - size.bytes());
-    if (recorded != null) {
-      Dataset<Row> before = cache(recorded.right().join(files.select(PATH), PATH, "left_semi"));
-      add(before);
-      files = files.join(before.select(PATH), PATH, "left_anti");
-      Size done = Size.of(before);
-      size = size.minus(done);
-      notes.put("resumed_files", done.files());
-    }
-
-    begin("data and delete files", size);
-    CheckTasks tasks = tasks();
-    Dataset<Row> divided =
-        options.depth() == Depth.MAGIC
-            ? jobs.spread(files, size)
-            : jobs.parts(files, size, functions.col("list"), functions.col("manifest"));
     if (recorded == null) {
-      check(divided, tasks::files);
+      begin("data and delete files", size);
+      Size read = options.depth() == Depth.MAGIC ? new Size(size.files(), 0) : size;
+      check(files, read, CheckTasks::files, rows -> divided(rows, size));
     } else {
-      add(cache(recorded.add(mapped(divided, tasks::files))));
+      resume(files.rows(), size);
     }
+  }
+
+  /** Takes over what is recorded, checks the others, and records them. */
+  private void resume(Dataset<Row> files, Size all) {
+    FileSet before =
+        cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
+    add(before);
+    Size done = before.size();
+    notes.put("resumed_files", done.files());
+    Size size = all.minus(done);
+    begin("data and delete files", size);
+    Dataset<Row> left = files.join(before.rows().select(PATH), PATH, "left_anti");
+    Dataset<Row> found = byJobs(divided(left, size), CheckTasks::files);
+    add(cache(FileSet.of(recorded.add(found))));
+  }
+
+  private Dataset<Row> divided(Dataset<Row> files, Size size) {
+    return options.depth() == Depth.MAGIC
+        ? jobs.spread(files, size)
+        : jobs.parts(files, size, functions.col("list"), functions.col("manifest"));
   }
 
   /** Files below the table's folders that no metadata reaches. */
@@ -237,17 +240,14 @@ public final class TableVerifier {
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new Storage(TableFileIO.listed(table.io())));
     StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, progress.counter());
-    Dataset<Row> known =
-        checked.stream()
-            .reduce(Dataset::union)
-            .orElseThrow()
-            .select(PATH)
-            .union(reached.select(PATH));
+    Dataset<Row> known = FileSet.union(checked).select(PATH).union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
       Dataset<Row> strays = Folders.without(folders.files(folders()), known);
-      Size size = Size.of(strays);
+      Size size = FileSet.of(strays).size();
       begin("files that no metadata reaches", size);
-      check(jobs.spread(strays, size), tasks::check);
+      MapPartitionsFunction<Row, Row> check = tasks::check;
+      Dataset<Row> spread = jobs.spread(strays, size);
+      found(FileSet.of(spread.mapPartitions(check, Encoders.row(FileRow.CHECKED))));
     }
   }
 
@@ -258,18 +258,14 @@ public final class TableVerifier {
   }
 
   /** The same files for the same seed, whatever else the table has. */
-  private Dataset<Row> sampled(Dataset<Row> files) {
+  private FileSet sampled(FileSet files) {
     if (options.sample() == 1) {
       return files;
     }
 
     Column hash = functions.xxhash64(functions.col("path"), functions.lit(options.seed()));
     Column share = functions.shiftrightunsigned(hash, 1).cast("double").divide(0x1p63);
-    return files.where(share.lt(options.sample()));
-  }
-
-  private CheckTasks tasks() {
-    return new CheckTasks(tree, options.depth(), progress.counter());
+    return FileSet.of(files.rows().where(share.lt(options.sample())));
   }
 
   private void begin(String step, Size size) {
@@ -278,39 +274,64 @@ public final class TableVerifier {
   }
 
   /** Runs a check, and adds up what it found. */
-  private Dataset<Row> check(Dataset<Row> files, MapPartitionsFunction<Row, Row> task) {
-    Dataset<Row> found = cache(mapped(files, task));
-    add(found.where(functions.not(BELOW)));
+  private FileSet check(
+      FileSet files, Size read, CheckTasks.Check check, UnaryOperator<Dataset<Row>> divided) {
+    CheckTasks here = tasks(() -> tree);
+    return found(
+        jobs.check(
+            files,
+            read,
+            rows -> check.apply(here, rows),
+            () -> byJobs(divided.apply(files.rows()), check),
+            FileRow.CHECKED));
+  }
+
+  private Dataset<Row> byJobs(Dataset<Row> files, CheckTasks.Check check) {
+    if (broadcast == null) {
+      this.broadcast = JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(tree);
+    }
+
+    CheckTasks tasks = tasks(broadcast::value);
+    MapPartitionsFunction<Row, Row> checked = rows -> check.apply(tasks, rows);
+    return files.mapPartitions(checked, Encoders.row(FileRow.CHECKED));
+  }
+
+  private CheckTasks tasks(CheckTasks.Shared shared) {
+    return new CheckTasks(shared, options.depth(), progress.counter());
+  }
+
+  private FileSet found(FileSet outcomes) {
+    FileSet found = cache(outcomes);
+    add(found.where(functions.not(BELOW), row -> !FileRow.isBelow(row)));
     return found;
   }
 
-  private static Dataset<Row> mapped(Dataset<Row> files, MapPartitionsFunction<Row, Row> task) {
-    return files.mapPartitions(task, Encoders.row(FileRow.CHECKED));
-  }
-
-  private void add(Dataset<Row> outcomes) {
+  private void add(FileSet outcomes) {
     tally.merge(Tally.of(outcomes));
     checked.add(outcomes);
   }
 
   /** The files that were found below others. */
-  private static Dataset<Row> below(Dataset<Row> found) {
-    return found.where(BELOW).select(REACHED);
+  private static FileSet below(FileSet found) {
+    return found.where(BELOW, FileRow::isBelow).select(FileRow.REACHED.fieldNames());
   }
 
-  private Dataset<Row> cache(Dataset<Row> rows) {
-    cached.add(rows.persist(StorageLevel.MEMORY_AND_DISK()));
-    return rows;
+  private FileSet cache(FileSet files) {
+    FileSet kept = files.persist();
+    cached.add(kept);
+    return kept;
   }
 
-  private void uncache(Dataset<Row> rows) {
-    cached.remove(rows);
-    rows.unpersist();
+  private void release(FileSet files) {
+    cached.remove(files);
+    files.release();
   }
 
   private void release() {
-    cached.forEach(Dataset::unpersist);
+    cached.forEach(FileSet::release);
     cached.clear();
-    tree.destroy();
+    if (broadcast != null) {
+      broadcast.destroy();
+    }
   }
 }

@@ -2,8 +2,8 @@ package io.icebergcrypto.spark.verify;
 
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.format.Json;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 
@@ -60,7 +60,7 @@ public record VerifyOptions(
 
   /** These options, from JSON with the names of this record; what is missing has its default. */
   public static VerifyOptions ofJson(String json) {
-    JsonObject given = JsonParser.parseString(json).getAsJsonObject();
+    JsonObject given = Json.object(json);
     JsonElement resume = given.get("resume");
     return new VerifyOptions(
         given.has("depth") ? Depth.of(given.get("depth").getAsString()) : Depth.MAGIC,

@@ -12,6 +12,7 @@ import java.util.Map;
 import org.apache.iceberg.IcebergBuild;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.functions;
 
 /** What a verification found. Holds the checked files as cached DataFrames until it is closed. */
 public final class VerifyResult implements AutoCloseable {
@@ -47,11 +48,19 @@ public final class VerifyResult implements AutoCloseable {
 
   /**
    * The checked files: kind, path, format, length, magic, encrypted, problem (null: none),
-   * unchecked.
+   * unchecked, code (null: none).
    */
   public Dataset<Row> files() {
     return files.select(
-        "kind", "path", "format", "length", "magic", "encrypted", "problem", "unchecked");
+        functions.col("kind"),
+        functions.col("path"),
+        functions.col("format"),
+        functions.col("length"),
+        functions.col("magic"),
+        functions.col("encrypted"),
+        functions.col("problem"),
+        Tally.UNCHECKED.as("unchecked"),
+        functions.col("code"));
   }
 
   /** Whether all was checked, and nothing is wrong. */

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.deep;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import java.security.GeneralSecurityException;
 
@@ -13,6 +14,11 @@ final class NotAsWritten {
 
   static TamperedException because(String problem) {
     return because(problem, null);
+  }
+
+  /** The error for a part that is not encrypted. */
+  static TamperedException plaintext(String problem) {
+    return new TamperedException(ProblemCode.PLAINTEXT, problem, HINT, null);
   }
 
   static TamperedException because(String problem, Exception cause) {

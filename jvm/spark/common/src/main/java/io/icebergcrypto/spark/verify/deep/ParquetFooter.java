@@ -168,7 +168,7 @@ final class ParquetFooter {
 
     Column column = new Column(String.join(".", path), rowGroup, ordinal);
     if (!chunk.isSetCrypto_metadata()) {
-      throw NotAsWritten.because(column + " is not encrypted");
+      throw NotAsWritten.plaintext(column + " is not encrypted");
     } else if (!chunk.getCrypto_metadata().isSetENCRYPTION_WITH_FOOTER_KEY()) {
       throw NotAsWritten.because(
           column + " is encrypted with a key of its own, which the table does not have");

@@ -239,7 +239,7 @@ public final class ParquetModules {
           (long) header.getDefinition_levels_byte_length()
               + header.getRepetition_levels_byte_length();
       if (levels > 0 && ModuleDecryptor.moduleLength(file.window(), at) != length) {
-        throw NotAsWritten.because(
+        throw NotAsWritten.plaintext(
             String.format(
                 "%s is not encrypted as a whole: its %d bytes of repetition and definition levels"
                     + " are plaintext, and not authenticated (it is a page of version 2, as"

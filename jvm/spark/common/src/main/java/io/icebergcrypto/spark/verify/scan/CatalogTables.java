@@ -19,18 +19,15 @@ import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
 import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** The tables of a catalog, or of one of its namespaces and those within it. */
 public final class CatalogTables {
-  private static final String ALL = ".*";
   private static final String PLAIN_NAME = "[A-Za-z_][A-Za-z0-9_]*";
   private static final String SESSION_CATALOG = "spark_catalog";
 
@@ -101,20 +98,6 @@ public final class CatalogTables {
   private boolean exists(String[] namespace) {
     return catalog instanceof SupportsNamespaces namespaces && namespaces.namespaceExists(namespace)
         || isOnlyIceberg(namespace);
-  }
-
-  /** The parts of a name as in SQL. */
-  public static List<String> parts(SparkSession spark, String name) {
-    String prefix = name.endsWith(ALL) ? name.substring(0, name.length() - ALL.length()) : name;
-    try {
-      return CollectionConverters.asJava(
-          spark.sessionState().sqlParser().parseMultipartIdentifier(prefix));
-    } catch (ParseException e) {
-      throw new InvalidConfigurationException(
-          String.format("'%s' is not the name of a catalog or a namespace", name),
-          "Give it as in SQL: lake, lake.db or lake.db.*.",
-          e);
-    }
   }
 
   /** A table's name as in SQL, with its catalog. */

@@ -1,6 +1,16 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.spark.verify.scan.FileSet.Size;
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -8,8 +18,9 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.expressions.Window;
 import org.apache.spark.sql.expressions.WindowSpec;
 import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.StructType;
 
-/** How files are divided among Spark's tasks. */
+/** Who checks files: the driver if they are few, or Spark's tasks; and how these divide them. */
 public final class FileJobs {
   /** What a task takes on, so that it neither runs for long nor opens manifests for little. */
   private static final long MAX_PART_BYTES = 1L << 30;
@@ -19,39 +30,28 @@ public final class FileJobs {
   private static final int MAX_TASKS = 10_000;
   private static final String PART = "part";
 
+  /** How many files the driver checks by itself, and how many rows of each it holds. */
+  private static final String FEW = "spark.iceberg-crypto.verify.files-on-driver";
+
+  private static final String FEW_DEFAULT = "50";
+  private static final int FOUND_BY_ONE = 20;
+
   private final int cores;
+  private final int few;
 
   /** Divides among the session's cores. */
   public FileJobs(SparkSession spark) {
     this.cores = spark.sparkContext().defaultParallelism();
+    this.few = few(spark.conf().get(FEW, FEW_DEFAULT));
   }
 
-  /**
-   * How many files there are.
-   *
-   * @param files their number
-   * @param bytes their length together
-   */
-  public record Size(long files, long bytes) {
-    /** Counts files, and adds up their length. */
-    public static Size of(Dataset<Row> files) {
-      Row sums =
-          files
-              .agg(
-                  functions.count("path"),
-                  functions.coalesce(
-                      functions.sum(functions.greatest(functions.col("length"), zero())), zero()))
-              .first();
-      return new Size(sums.getLong(0), sums.getLong(1));
-    }
-
-    /** What is left without others of them. */
-    public Size minus(Size other) {
-      return new Size(files - other.files, bytes - other.bytes);
-    }
-
-    private static Column zero() {
-      return functions.lit(0L);
+  private static int few(String value) {
+    try {
+      return Integer.parseUnsignedInt(value);
+    } catch (NumberFormatException e) {
+      throw new InvalidConfigurationException(
+          FEW + " is '" + value + "', which is no number of files",
+          "Give 0, for Spark jobs only, or a small number such as " + FEW_DEFAULT + ".");
     }
   }
 
@@ -59,19 +59,49 @@ public final class FileJobs {
    * Each file once, with one manifest and one manifest list that lead to it: those of the newest
    * snapshot. Snapshots share manifests and files.
    *
-   * @param files rows that begin with path, and of which the least one of a path is wanted
+   * @param files of which the least row of a path is wanted
    */
-  public Dataset<Row> distinct(Dataset<Row> files) {
-    Column[] others =
-        Arrays.stream(files.columns())
-            .filter(name -> !name.equals("path"))
-            .map(functions::col)
-            .toArray(Column[]::new);
-    return files
-        .repartition(cores, functions.col("path"))
-        .groupBy("path")
-        .agg(functions.min(functions.struct(others)).as("first"))
-        .select("path", "first.*");
+  public FileSet distinct(FileSet files) {
+    return files.distinct(cores);
+  }
+
+  /**
+   * Checks files on the driver, if the driver holds them and they are few; else by Spark's jobs.
+   *
+   * @param read how many files are read, and how much of them
+   * @param here the check
+   * @param byJobs the outcomes when Spark's tasks check
+   * @param schema of the outcomes
+   */
+  public FileSet check(
+      FileSet files,
+      Size read,
+      UnaryOperator<Iterator<Row>> here,
+      Supplier<Dataset<Row>> byJobs,
+      StructType schema) {
+    boolean isLittle = read.files() <= few && read.bytes() <= MIN_PART_BYTES;
+    List<Row> found =
+        files.isFew() && isLittle ? foundOrNull(here.apply(files.few().iterator())) : null;
+    return found == null ? FileSet.of(byJobs.get()) : FileSet.few(files.spark(), found, schema);
+  }
+
+  /** Null when the driver would have to hold many files. */
+  private List<Row> foundOrNull(Iterator<Row> rows) {
+    List<Row> found = new ArrayList<>();
+    try {
+      while (rows.hasNext() && found.size() <= few * FOUND_BY_ONE) {
+        found.add(rows.next());
+      }
+
+      boolean isAll = !rows.hasNext();
+      if (rows instanceof Closeable closeable) {
+        closeable.close();
+      }
+
+      return isAll ? found : null;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /** Divides files evenly, wherever they are listed. */

@@ -1,5 +1,7 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import java.io.Closeable;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
@@ -17,7 +19,7 @@ import org.apache.spark.TaskKilledException;
  * @param <T> what is grouped
  * @param <R> what becomes of it
  */
-public final class Grouped<T, R> implements Iterator<R> {
+public final class Grouped<T, R> implements Iterator<R>, Closeable {
   private final Iterator<T> from;
   private final BiPredicate<T, T> together;
   private final Function<List<T>, Iterator<R>> map;
@@ -81,5 +83,13 @@ public final class Grouped<T, R> implements Iterator<R> {
     }
 
     return current.next();
+  }
+
+  /** Closes the group that it is in, for who does not go on to the end. */
+  @Override
+  public void close() throws IOException {
+    if (current instanceof Closeable closeable) {
+      closeable.close();
+    }
   }
 }

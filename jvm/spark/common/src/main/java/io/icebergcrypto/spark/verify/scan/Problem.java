@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
-import java.util.Map;
 
 /**
  * Something wrong, or something that could not be checked.
@@ -11,38 +11,24 @@ import java.util.Map;
  * @param problem what is wrong
  * @param hint what to do
  * @param unchecked whether it could not be checked, which says nothing about the file
- * @param code what is wrong, in one word
+ * @param code what is wrong, in one word: the label of a {@link ProblemCode}
  */
 public record Problem(
     String kind, String path, String problem, String hint, boolean unchecked, String code) {
-  private static final String UNREADABLE = "unreadable";
   private static final String UNCHECKED_HINT =
       "The check failed, which says nothing about the file. Mend what failed (KMS, storage,"
           + " permission), and verify again.";
 
-  /** The words of a problem that tell its code. What has none of them failed an authentication. */
-  private static final Map<String, String> CODES =
-      Map.of(
-          "is not encrypted", "plaintext",
-          "it does not exist", "missing",
-          "it is empty", "truncated",
-          "cut off", "truncated",
-          "were appended", "appended",
-          "has no key", "no-key",
-          "is not in encryption-keys", "no-key",
-          ", expected PARE", "wrong-format",
-          ", expected AGS1", "wrong-format",
-          "no metadata reaches it", "stray");
-
   /** The problem of a file. */
-  public static Problem of(FileKind kind, String path, String problem, boolean unchecked) {
+  public static Problem of(FileKind kind, String path, String problem, ProblemCode code) {
+    boolean unchecked = code == ProblemCode.UNREADABLE;
     return new Problem(
         kind.label(),
         path,
         problem,
         unchecked ? UNCHECKED_HINT : kind.hint(),
         unchecked,
-        unchecked ? UNREADABLE : code(problem));
+        code.label());
   }
 
   /** The problem of a whole table that is not encrypted. */
@@ -56,19 +42,10 @@ public record Problem(
             + table
             + ".",
         false,
-        "plaintext");
+        ProblemCode.PLAINTEXT.label());
   }
 
   boolean isOfTable() {
     return kind.equals("table");
-  }
-
-  /** The code whose words come first. */
-  private static String code(String problem) {
-    return CODES.entrySet().stream()
-        .filter(entry -> problem.contains(entry.getKey()))
-        .min((a, b) -> problem.indexOf(a.getKey()) - problem.indexOf(b.getKey()))
-        .map(Map.Entry::getValue)
-        .orElse("tampered");
   }
 }

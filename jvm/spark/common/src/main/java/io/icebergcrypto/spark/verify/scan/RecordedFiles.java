@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark.verify.scan;
 
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.format.Json;
@@ -52,7 +51,7 @@ public final class RecordedFiles {
    * Opens the folder of a table and a depth, or begins one.
    *
    * @param name the table's
-   * @param rows what outcomes are; with path, problem and unchecked
+   * @param rows what outcomes are; with path and problem
    * @throws InvalidConfigurationException when it is the folder of another table or depth, or of
    *     something else
    * @throws IcebergCryptoException when the storage fails
@@ -96,7 +95,7 @@ public final class RecordedFiles {
   private static JsonObject read(FileSystem storage, Path marker) throws IOException {
     try (InputStream in = storage.open(marker)) {
       String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      return JsonParser.parseString(text).getAsJsonObject();
+      return Json.object(text);
     } catch (FileNotFoundException e) {
       return null;
     } catch (RuntimeException e) {
@@ -138,7 +137,7 @@ public final class RecordedFiles {
   /** What was found right before this run, each file once. */
   public Dataset<Row> right() {
     return all()
-        .where("problem IS NULL AND NOT unchecked")
+        .where("problem IS NULL")
         .where(functions.col(RUN).notEqual(run)) // Spark reads the folder anew when it grows
         .dropDuplicates("path")
         .drop(RUN);

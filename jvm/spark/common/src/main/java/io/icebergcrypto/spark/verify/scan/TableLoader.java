@@ -25,12 +25,10 @@ public final class TableLoader {
   public static BaseTable load(SparkSession spark, String name) {
     Table table;
     try {
-      startCatalog(spark, name);
+      startCatalog(spark, TableNames.ofTable(spark, name).get(0));
       table = Spark3Util.loadIcebergTable(spark, name);
-    } catch (NoSuchTableException | ClassCastException e) {
+    } catch (NoSuchTableException | ClassCastException | ParseException e) {
       throw absent(spark, name, e);
-    } catch (ParseException e) {
-      throw notFound(name, e);
     } catch (IllegalArgumentException e) {
       if (String.valueOf(e.getMessage()).endsWith("is not an Iceberg table")) {
         throw notFound(name, e);
@@ -50,16 +48,15 @@ public final class TableLoader {
   }
 
   /** Iceberg takes a catalog that does not start for a namespace of the current one. */
-  private static void startCatalog(SparkSession spark, String name) throws ParseException {
-    String first = spark.sessionState().sqlParser().parseMultipartIdentifier(name).head();
-    if (spark.conf().contains("spark.sql.catalog." + first)) {
-      spark.sessionState().catalogManager().catalog(first);
+  private static void startCatalog(SparkSession spark, String name) {
+    if (spark.conf().contains("spark.sql.catalog." + name)) {
+      spark.sessionState().catalogManager().catalog(name);
     }
   }
 
   private static IcebergCryptoException absent(SparkSession spark, String name, Exception e) {
     try {
-      CatalogAndIdentifier found = Spark3Util.catalogAndIdentifier(spark, name);
+      CatalogAndIdentifier found = TableNames.find(spark, name);
       if (found.catalog() instanceof ViewCatalog views && views.viewExists(found.identifier())) {
         return new NotSupportedException(
             String.format("%s is a view, which has no files of its own", name),
@@ -78,7 +75,7 @@ public final class TableLoader {
             "SHOW NAMESPACES IN " + found.catalog().name() + " lists them.",
             e);
       }
-    } catch (ParseException | RuntimeException ignored) {
+    } catch (RuntimeException ignored) {
       // what is said below is true all the same
     }
 

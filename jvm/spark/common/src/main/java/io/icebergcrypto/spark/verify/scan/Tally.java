@@ -1,11 +1,12 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.TreeMap;
-import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 
@@ -15,6 +16,10 @@ import org.apache.spark.sql.functions;
  */
 public final class Tally {
   private static final int MAX_PROBLEMS = 1000;
+
+  /** Of a checked file: whether it could not be checked. */
+  public static final Column UNCHECKED =
+      functions.col("code").eqNullSafe(ProblemCode.UNREADABLE.label());
 
   private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
     @Override
@@ -28,47 +33,69 @@ public final class Tally {
   private long problemCount;
   private long uncheckedCount;
 
-  /** Adds up a DataFrame of checked files; reads it again when there are problems. */
-  public static Tally of(Dataset<Row> checked) {
+  /** Adds up checked files; reads a DataFrame of them again when there are problems. */
+  public static Tally of(FileSet checked) {
     Tally tally = new Tally();
+    if (checked.isFew()) {
+      checked
+          .select("kind", "path", "problem", "code", "magic", "encrypted", "length")
+          .few()
+          .forEach(tally::addFile);
+      return tally;
+    }
+
     checked
+        .rows()
         .groupBy("kind", "magic", "encrypted")
         .agg(
             functions.count("path"),
             functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
             functions.count("problem"),
-            functions.count_if(functions.col("unchecked")))
+            functions.count_if(UNCHECKED))
         .collectAsList()
         .forEach(tally::addGroup);
     if (tally.problemCount > 0) {
       checked
-          .select("kind", "path", "problem", "unchecked")
+          .rows()
+          .select("kind", "path", "problem", "code")
           .where(functions.col("problem").isNotNull())
-          .orderBy("unchecked", "path")
+          .orderBy(UNCHECKED, functions.col("path"))
           .limit(MAX_PROBLEMS)
           .collectAsList()
-          .forEach(tally::addProblem);
+          .forEach(file -> tally.problems.add(problem(file)));
     }
 
     return tally;
   }
 
+  private void addFile(Row file) {
+    long[] sums = sums(file.getString(0), file.getString(4), file.getBoolean(5));
+    sums[0]++;
+    sums[1] += Math.max(file.getLong(6), 0L);
+    if (!file.isNullAt(2)) {
+      add(problem(file));
+    }
+  }
+
+  private long[] sums(String kind, String magic, boolean encrypted) {
+    Group group = new Group(kind, magic == null ? "" : magic, encrypted);
+    return groups.computeIfAbsent(group, ignored -> new long[2]);
+  }
+
   private void addGroup(Row group) {
-    String magic = group.isNullAt(1) ? "" : group.getString(1);
-    groups.put(
-        new Group(group.getString(0), magic, group.getBoolean(2)),
-        new long[] {group.getLong(3), group.getLong(4)});
+    long[] sums = sums(group.getString(0), group.getString(1), group.getBoolean(2));
+    sums[0] += group.getLong(3);
+    sums[1] += group.getLong(4);
     this.problemCount += group.getLong(5);
     this.uncheckedCount += group.getLong(6);
   }
 
-  private void addProblem(Row file) {
-    problems.add(
-        Problem.of(
-            FileKind.ofLabel(file.getString(0)),
-            file.getString(1),
-            file.getString(2),
-            file.getBoolean(3)));
+  private static Problem problem(Row file) {
+    return Problem.of(
+        FileKind.ofLabel(file.getString(0)),
+        file.getString(1),
+        file.getString(2),
+        ProblemCode.ofLabel(file.getString(3)));
   }
 
   /** Adds what another one adds up. */

@@ -1,0 +1,126 @@
+package io.icebergcrypto.audit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.io.OutputFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The metadata files of a log, which are read several at once. */
+@ParameterizedClass
+@EnumSource(names = "HADOOP")
+class MetadataFilesTest extends LakeFixture {
+  @Test
+  void severalAreReadAtOnceAndTheirOrderIsThatOfTheLog() throws Exception {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    for (int i = 0; i < 10; i++) {
+      table.newAppend().appendFile(TestLake.write(table, i)).commit();
+    }
+
+    TableOperations ops = ((HasTableOperations) table).operations();
+    List<String> paths = new ArrayList<>(List.of(ops.current().metadataFileLocation()));
+    ops.current().previousFiles().forEach(entry -> paths.add(entry.file()));
+    assertThat(paths).hasSizeGreaterThan(10);
+    String gone = paths.get(5);
+    SlowIO slow = new SlowIO(ops.io(), gone);
+
+    MetadataFiles read = MetadataFiles.ofLog(new BaseTable(new Storage(ops, slow), "t"));
+
+    assertThat(read.versions()).extracting(MetadataFiles.Version::path).isEqualTo(paths);
+    assertThat(read.versions())
+        .filteredOn(version -> version.problem() != null)
+        .containsExactly(new MetadataFiles.Version(gone, -1, FileProblem.MISSING, null));
+    assertThat(read.named())
+        .containsExactlyElementsOf(MetadataFiles.ofSnapshots((BaseTable) table).named());
+    assertThat(slow.most.get()).isBetween(2, 8);
+  }
+
+  /** Storage of which the first read goes on when another one has begun. */
+  private static final class SlowIO implements FileIO {
+    private static final long serialVersionUID = 1L;
+
+    private final transient FileIO io;
+    private final String gone;
+    private final transient CountDownLatch another = new CountDownLatch(2);
+    private final AtomicInteger now = new AtomicInteger();
+    private final AtomicInteger most = new AtomicInteger();
+
+    SlowIO(FileIO io, String gone) {
+      this.io = io;
+      this.gone = gone;
+    }
+
+    @Override
+    public InputFile newInputFile(String path) {
+      if (path.equals(gone)) {
+        throw new NotFoundException("no such file");
+      }
+
+      most.accumulateAndGet(now.incrementAndGet(), Math::max);
+      another.countDown();
+      try {
+        another.await(10, TimeUnit.SECONDS);
+        return io.newInputFile(path);
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      } finally {
+        now.decrementAndGet();
+      }
+    }
+
+    @Override
+    public OutputFile newOutputFile(String path) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void deleteFile(String path) {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  private record Storage(TableOperations ops, FileIO io) implements TableOperations {
+    @Override
+    public TableMetadata current() {
+      return ops.current();
+    }
+
+    @Override
+    public TableMetadata refresh() {
+      return ops.refresh();
+    }
+
+    @Override
+    public void commit(TableMetadata base, TableMetadata metadata) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public String metadataFileLocation(String fileName) {
+      return ops.metadataFileLocation(fileName);
+    }
+
+    @Override
+    public LocationProvider locationProvider() {
+      return ops.locationProvider();
+    }
+  }
+}

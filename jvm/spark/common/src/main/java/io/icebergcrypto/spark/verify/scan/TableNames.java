@@ -1,0 +1,71 @@
+package io.icebergcrypto.spark.verify.scan;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import java.util.List;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Names of tables, namespaces and catalogs as in SQL. */
+public final class TableNames {
+  private static final String ALL = ".*";
+
+  private TableNames() {}
+
+  /**
+   * The catalog and the table that a name means; whether there is one is not looked at.
+   *
+   * @param name the table as in SQL: {@code lake.db.t}
+   * @throws NotSupportedException when it is not the name of a table
+   */
+  public static CatalogAndIdentifier find(SparkSession spark, String name) {
+    return find(spark, name, spark.sessionState().catalogManager().currentCatalog());
+  }
+
+  /**
+   * The same.
+   *
+   * @param catalog the catalog of a name that begins with none
+   */
+  public static CatalogAndIdentifier find(SparkSession spark, String name, CatalogPlugin catalog) {
+    return Spark3Util.catalogAndIdentifier(spark, ofTable(spark, name), catalog);
+  }
+
+  /** The parts of the name of a table. */
+  static List<String> ofTable(SparkSession spark, String name) {
+    try {
+      return parsed(spark, name);
+    } catch (ParseException e) {
+      throw new NotSupportedException(
+          String.format("Not the name of a table: %s", name),
+          "Give the name as in SQL, with its catalog: lake.db.t.",
+          e);
+    }
+  }
+
+  /**
+   * The parts of the name of a catalog or a namespace, with or without {@code .*} after it.
+   *
+   * @throws InvalidConfigurationException when it is not such a name
+   */
+  public static List<String> parts(SparkSession spark, String name) {
+    String prefix = name.endsWith(ALL) ? name.substring(0, name.length() - ALL.length()) : name;
+    try {
+      return parsed(spark, prefix);
+    } catch (ParseException e) {
+      throw new InvalidConfigurationException(
+          String.format("'%s' is not the name of a catalog or a namespace", name),
+          "Give it as in SQL: lake, lake.db or lake.db.*.",
+          e);
+    }
+  }
+
+  private static List<String> parsed(SparkSession spark, String name) throws ParseException {
+    return CollectionConverters.asJava(
+        spark.sessionState().sqlParser().parseMultipartIdentifier(name));
+  }
+}
