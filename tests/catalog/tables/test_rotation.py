@@ -80,7 +80,7 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         "new_versions": "2",
         "kms_calls": 3,
         "committed": True,
-        "message": "1 KEK wrapped by the newest version of 'k1'; no file was rewritten",
+        "message": "1 KEK wrapped by version 2 of 'k1'; no file was rewritten",
     }
     if lake.kind == "hive":
         lake.refused(

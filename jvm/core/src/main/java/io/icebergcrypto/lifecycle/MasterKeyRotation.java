@@ -176,9 +176,13 @@ public record MasterKeyRotation(
   public String message() {
     String number = keks == 1 ? "1 KEK" : keks + " KEKs";
     String by =
-        oldKeyId.equals(newKeyId)
-            ? "the newest version of '" + newKeyId + "'"
-            : "'" + newKeyId + "' instead of '" + oldKeyId + "'";
+        !oldKeyId.equals(newKeyId)
+            ? "'" + newKeyId + "' instead of '" + oldKeyId + "'"
+            : newVersions == null
+                ? "the newest version of '" + newKeyId + "'"
+                : String.format(
+                    "version %s of '%s'%s",
+                    newVersions, newKeyId, newVersions.equals(oldVersions) ? ", as before" : "");
     return committed
         ? String.format("%s wrapped by %s; no file was rewritten", number, by)
         : String.format("%s would be wrapped by %s; nothing was changed", number, by);

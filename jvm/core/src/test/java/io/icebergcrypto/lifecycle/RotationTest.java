@@ -160,7 +160,7 @@ class RotationTest extends LakeFixture {
     MasterKeyRotation dry = MasterKeyRotation.run(catalog, T, null, true);
     assertThat(dry.committed()).isFalse();
     assertThat(dry.message())
-        .isEqualTo("1 KEK would be wrapped by the newest version of 'k1'; nothing was changed");
+        .isEqualTo("1 KEK would be wrapped by version 2 of 'k1'; nothing was changed");
     assertThat(metadata(table).metadataFileLocation())
         .isEqualTo(TestLake.metadata(running).metadataFileLocation());
 
@@ -174,6 +174,8 @@ class RotationTest extends LakeFixture {
         .containsEntry("new_versions", "2")
         .containsEntry("kms_calls", 3)
         .containsEntry("committed", true);
+    assertThat(rotateMasterKey("k1").message())
+        .isEqualTo("1 KEK wrapped by version 2 of 'k1', as before; no file was rewritten");
     keystore().delete("k1");
     assertWhole(0, 1, 2);
     assertThat(metadata(table).snapshots()).isEqualTo(snapshots);
@@ -365,11 +367,52 @@ class RotationTest extends LakeFixture {
   }
 
   @Test
+  void aCommitThatBeganBeforeMayBringAKekOfTheOldKey() throws IOException {
+    if (backend != Backend.REST) {
+      return; // it would be a conflict
+    }
+
+    Table table = createWithKekOf(3);
+    TestLake.append(table, 1);
+    Table before = lake.open(Map.of("encryption.kek.max-age-days", "2")).loadTable(T);
+    TestLake.ids(before);
+    TableOperations ops = ((BaseTable) before).operations();
+    TableMetadata base = ops.current();
+    rotateMasterKey("k2");
+    ops.commit(base, TableMetadata.buildFrom(base).setProperties(Map.of("a", "b")).build());
+    assertThat(Kek.all(metadata(table)).stream().map(EncryptedKey::encryptedById))
+        .containsExactlyInAnyOrder("k1", "k2");
+    TestLake.append(table, 2);
+    assertWhole(1, 2);
+    assertThat(rotateMasterKey("k2").keks()).isEqualTo(2);
+    keystore().delete("k1");
+    TestLake.append(table, 3);
+    TestLake.append(before, 4);
+    assertWhole(1, 2, 3, 4);
+  }
+
+  @Test
   void aKekThatIsTooOldIsFollowedByANewOneWithTheNextCommit() throws IOException {
+    Table table = createWithKekOf(3);
+    String old = Kek.newest(metadata(table)).orElseThrow().keyId();
+    TestLake.append(lake.open(Map.of("encryption.kek.max-age-days", "4")).loadTable(T), 1);
+    assertThat(Kek.all(metadata(table))).hasSize(1);
+
+    Table strict = lake.open(Map.of("encryption.kek.max-age-days", "2")).loadTable(T);
+    TestLake.append(strict, 2);
+    assertThat(Kek.all(metadata(table))).hasSize(2);
+    TestLake.append(table, 3);
+    assertThat(kekOfCurrent(table)).isNotEqualTo(old);
+    assertThat(Kek.all(metadata(table))).hasSize(2);
+    assertWhole(1, 2, 3);
+  }
+
+  /** An empty table, whose KEK was made some days ago. */
+  private Table createWithKekOf(int days) {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TableOperations ops = ((BaseTable) table).operations();
     EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
-    long made = System.currentTimeMillis() - 3 * DAY;
+    long made = System.currentTimeMillis() - days * DAY;
     EncryptedKey older =
         new BaseEncryptedKey(
             kek.keyId(),
@@ -382,16 +425,7 @@ class RotationTest extends LakeFixture {
             .removeEncryptionKey(kek.keyId())
             .addEncryptionKey(older)
             .build());
-    TestLake.append(lake.open(Map.of("encryption.kek.max-age-days", "4")).loadTable(T), 1);
-    assertThat(Kek.all(metadata(table))).hasSize(1);
-
-    Table strict = lake.open(Map.of("encryption.kek.max-age-days", "2")).loadTable(T);
-    TestLake.append(strict, 2);
-    assertThat(Kek.all(metadata(table))).hasSize(2);
-    TestLake.append(table, 3);
-    assertThat(kekOfCurrent(table)).isNotEqualTo(kek.keyId());
-    assertThat(Kek.all(metadata(table))).hasSize(2);
-    assertWhole(1, 2, 3);
+    return table;
   }
 
   @Test
