@@ -67,7 +67,7 @@ test: setup-test ## Run all tests, Java's and Python's side by side, and say how
 	@rm -f $(TIMES); $(MAKE) --no-print-directory -j2 test-jvm test-py; cat $(TIMES); $(call took,all tests)
 
 # Of the workers of Python's tests, two have a Spark session. Some wait at any time: for a timeout, or a server.
-POOL := -n 4 --dist loadscope
+POOL := -n 4 --dist loadscope --no-loadscope-reorder
 TIMES := jvm/build/test-times
 took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 

@@ -11,7 +11,6 @@ OpenSSL's speed. Exit code 1: it has not. Needs Linux, whose /proc tells CPU tim
 
 import os
 import re
-import secrets
 import statistics
 import subprocess
 import sys
@@ -20,9 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _spark import new_keystore, start_spark
 from pyspark.sql import SparkSession
-
-from pyspark_iceberg_crypto import Keystore, configure_spark
 
 TARGET = 0.6
 ROW_BYTES = {"parquet": 45, "avro": 64}
@@ -34,13 +32,7 @@ BESIDE = {"parquet": 16 << 10, "avro": 1 << 20}
 def main(megabytes: int, rounds: int) -> int:
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
-        password = folder / "password"
-        password.touch(mode=0o600)
-        password.write_text(secrets.token_urlsafe(24) + "\n")
-        keys = Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.driver.memory", "2g")
-        spark = configure_spark(builder, type="hadoop", warehouse=name, kms=keys).getOrCreate()
+        spark = start_spark(folder, new_keystore(folder), spark_driver_memory="2g")
         try:
             checks: dict[str, Callable[[], float]] = {}
             for kind in ROW_BYTES:

@@ -6,7 +6,6 @@ Two tables on Hadoop catalogs, of which one authenticates its metadata, are meas
 medians and quartiles, and the ratio of the medians.
 """
 
-import secrets
 import statistics
 import sys
 import tempfile
@@ -15,9 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _spark import new_keystore, start_spark
 from pyspark.sql import SparkSession
-
-from pyspark_iceberg_crypto import Keystore, configure_spark
 
 TABLES = {"with": "require", "without": "off"}
 """The tables, and what encryption.metadata-authentication is for each."""
@@ -26,12 +24,8 @@ TABLES = {"with": "require", "without": "off"}
 def main(snapshots: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
-        password = folder / "password"
-        password.touch(mode=0o600)
-        password.write_text(secrets.token_urlsafe(24) + "\n")
-        keys = Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        spark = configure_spark(builder, type="hadoop", warehouse=name, kms=keys).getOrCreate()
+        keys = new_keystore(folder)
+        spark = start_spark(folder, keys)
         try:
             measure(spark, {"warehouse": name, **keys.properties()}, snapshots, rounds)
         finally:

@@ -10,23 +10,21 @@ a second, the driver's heap at the end (after a full collection) and its peak; a
 """
 
 import os
-import secrets
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyspark
+from _spark import new_keystore, start_spark
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import Keystore, configure_spark, verify_table
+from pyspark_iceberg_crypto import verify_table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from servers.cluster import standalone
 
 BATCH = 10_000
 ROUNDS = 3
@@ -36,7 +34,8 @@ WIDTH = 60
 def main(depth: str, numbers: list[int]) -> None:
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
-        with cluster(folder) as master:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        with standalone(folder) as master:
             spark = session(folder, master)
             try:
                 rows = [(files, *measure(spark, files, depth)) for files in numbers]
@@ -54,57 +53,17 @@ def main(depth: str, numbers: list[int]) -> None:
         print(f"{many / few:.0f} times the files took {slow / quick:.1f} times as long")
 
 
-@contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """A standalone cluster, as long as the block runs; its URL."""
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    at = ["--host", "127.0.0.1", "--webui-port", "0"]
-    worker = ["worker.Worker", *at, "--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
-    started = []
-    try:
-        for command in (
-            ["master.Master", *at, "--port", str(port)],
-            [*worker, master],
-            [*worker, master],
-        ):
-            program = Path(pyspark.__path__[0]) / "bin" / "spark-class"
-            log = (folder / f"{len(started)}.log").open("w")
-            started.append(
-                subprocess.Popen(
-                    [str(program), f"org.apache.spark.deploy.{command[0]}", *command[1:]],
-                    stdout=log,
-                    stderr=log,
-                )
-            )
-            time.sleep(5)
-        yield master
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait()
-
-
 def session(folder: Path, master: str) -> SparkSession:
-    password = folder / "password"
-    password.touch(mode=0o600)
-    password.write_text(secrets.token_urlsafe(24) + "\n")
-    keys = Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
-    builder = SparkSession.builder.master(master)
-    for key, value in {
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "640m",
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-    }.items():
-        builder = builder.config(key, value)
-    warehouse = str(folder / "warehouse")
-    spark = configure_spark(builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate()
+    spark = start_spark(
+        folder / "warehouse",
+        new_keystore(folder),
+        master,
+        spark_driver_memory="1g",
+        spark_driver_host="127.0.0.1",
+        spark_driver_bindAddress="127.0.0.1",
+        spark_executor_memory="640m",
+        spark_log_level="ERROR",
+    )
     for jar in Path.home().glob(".ivy2*/jars/*iceberg-spark-runtime*.jar"):
         spark.sparkContext._jsc.addJar(str(jar))  # executors get spark.jars only, not the packages
     return spark

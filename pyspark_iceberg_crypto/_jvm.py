@@ -89,7 +89,8 @@ def require_session(spark: SparkSession | None) -> None:
     if any(c.__module__.startswith("pyspark.sql.connect.") for c in type(spark).__mro__):
         raise errors.SparkConnectError(
             "a Spark Connect session has no JVM that Python could call",
-            "SQL works over Spark Connect as it is; call this where the driver is, in a session built without remote()",
+            "use SQL, such as CALL lake.system.verify_encryption(table => 'db.t'), or call this where the driver is, "
+            "in a session built without remote()",
         )
     if not isinstance(spark, SparkSession):
         got = "None" if spark is None else f"a {type(spark).__name__}"

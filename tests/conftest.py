@@ -26,6 +26,7 @@ BY_DAY = ("jdbc", "rest")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place(group(item.nodeid)))
     for item in items:
         leave_to_the_night(item)
         if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) not in SESSIONS:
@@ -56,6 +57,14 @@ def group(nodeid: str) -> str:
             return "world"
         return SESSIONS[path.startswith("tests/catalog/proof/")]
     return folder if folder.count("/") > 1 else path
+
+
+# What takes longest begins first, or one worker would be left with it in the end.
+LONGEST = (*SESSIONS, "world", "tests/test_examples.py", "tests/kms/test_every_kms.py")
+
+
+def place(name: str) -> int:
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,9 +1,10 @@
 """What the files of a table are on disk: looked at byte by byte, with no code of the project's in between."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 MARKER = "MARKER-7f3a9c"
 """Planted in rows and partition values; may be found in no file of an encrypted table but metadata.json."""
@@ -72,3 +73,33 @@ def marker_in(folder: Path, marker: str = MARKER) -> list[Path]:
     """Files of any kind below the folder, metadata.json aside, that hold the marker."""
     found = (path for path in everything_below(folder) if not path.name.endswith(".metadata.json"))
     return sorted(path for path in found if marker.encode() in path.read_bytes())
+
+
+def change(path: Path, content: bytes | None) -> None:
+    """What a storage may do to a file: other bytes, or (None) no file. Hadoop's checksum goes, too."""
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.unlink() if content is None else path.write_bytes(content)
+
+
+@contextmanager
+def changed(contents: Mapping[Path, bytes | None]) -> Iterator[None]:
+    """Files are changed, or gone, for a while."""
+    before = {path: path.read_bytes() for path in contents}
+    for path, content in contents.items():
+        change(path, content)
+    try:
+        yield
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)
+
+
+def flipped(content: bytes, at: int | None = None) -> bytes:
+    """With one bit flipped, of the byte in the middle unless told."""
+    at = len(content) // 2 if at is None else at
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+def path_of(location: str) -> Path:
+    """The local file that a table's metadata names."""
+    return Path(unquote(urlparse(location).path))

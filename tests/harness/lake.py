@@ -15,6 +15,7 @@ from harness.files import MARKER, files_below, magic, plaintext_problem, untouch
 from harness.world import World, catalog_conf
 
 COLUMNS = "id BIGINT, note STRING, part STRING"
+FILES_ON_DRIVER = "spark.iceberg-crypto.verify.files-on-driver"
 
 
 @dataclass
@@ -144,6 +145,15 @@ class Lake:
         assert not missing, f"{statement}: no {missing} in the error:\n{text[:3000]}"
         self.assert_encrypted(statement)
         return text
+
+    @contextmanager
+    def configured(self, setting: str, value: str) -> Iterator[None]:
+        """A setting of the session, for a while."""
+        self.spark.conf.set(setting, value)
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(setting)
 
     def with_options(self, options: dict[str, str], without: Iterable[str] = ()) -> "Lake":
         """The same kind of catalog under a new name and with other options; nothing loads it before its first use."""

@@ -1,14 +1,17 @@
 """Programs in a process of their own: one run as its user would, servers ended."""
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.jars import ROOT, SPARK_JARS
 
+START_SECONDS = 60
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
 
 
@@ -61,3 +64,29 @@ def wait_for_end(process: "subprocess.Popen[Any]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_it_listens(process: "subprocess.Popen[Any]", port: int, log: Path) -> None:
+    """Waits for a server that was started; ends it and raises an error when it does not listen in time."""
+    end = time.monotonic() + START_SECONDS
+    while not _listens(port):
+        if process.poll() is not None or time.monotonic() > end:
+            process.terminate()
+            wait_for_end(process)
+            raise RuntimeError(f"{process.args!r} did not start: {log.read_text()[-4000:]}")
+        time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -5,21 +5,18 @@ not tampering. Neither checks logins, permissions or clocks, nor limits the rate
 """
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
 from harness.jvm import ENVIRONMENT
-from harness.programs import wait_for_end
+from harness.programs import free_port, wait_for_end, wait_until_it_listens
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
-START_SECONDS = 60
 
 
 @dataclass
@@ -54,14 +51,14 @@ class AwsServer:
 
 def start_moto(log: Path) -> AwsServer:
     """Starts moto; returns once it listens."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     return _start(command, {}, port, log)
 
 
 def start_ministack(log: Path) -> AwsServer:
     """Starts ministack; returns once it listens."""
-    port = _free_port()
+    port = free_port()
     environment = {
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
@@ -97,25 +94,5 @@ def _start(command: list[str], environment: dict[str, str], port: int, log: Path
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    server = AwsServer(process, port)
-    end = time.monotonic() + START_SECONDS
-    while not _listens(port):
-        if process.poll() is not None or time.monotonic() > end:
-            server.stop()
-            raise RuntimeError(f"{command[2]} did not start: {log.read_text()[-2000:]}")
-        time.sleep(0.05)
-    return server
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
+    wait_until_it_listens(process, port, log)
+    return AwsServer(process, port)

@@ -1,9 +1,16 @@
 """Spark as a cluster: a driver and two executors, each a JVM of its own."""
 
-from collections.abc import Sequence
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from harness.jars import SPARK_JARS, build_jars, our_jar
+from harness.programs import START_SECONDS, free_port, wait_for_end, wait_until_it_listens
 
 
 def spark_home(folder: Path) -> Path:
@@ -29,5 +36,54 @@ def cluster_conf(java: Sequence[str] = (), jars: Sequence[Path] = ()) -> dict[st
         "spark.jars": ",".join(map(str, every)),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.shuffle.partitions": "2",
+        "spark.iceberg-crypto.verify.files-on-driver": "0",
         "spark.ui.enabled": "false",
     }
+
+
+@contextmanager
+def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
+    """A standalone cluster on 127.0.0.1 as long as the block runs: a master, and workers of one core and 1 GiB.
+
+    Each is a process of its own, and so is each executor. Logs and work are in the folder. Gives the master's URL.
+    """
+    port = free_port()
+    at = ["--host", "127.0.0.1", "--webui-port", "0"]
+    started: list[subprocess.Popen[Any]] = []
+
+    def start(role: str, *arguments: str) -> Path:
+        log = folder / f"{len(started)}.log"
+        program = str(SPARK_JARS.parent / "bin" / "spark-class")
+        with log.open("wb") as output:
+            started.append(
+                subprocess.Popen(
+                    [program, f"org.apache.spark.deploy.{role}", *at, *arguments],
+                    env={
+                        **os.environ,
+                        "PYSPARK_PYTHON": sys.executable,
+                        "SPARK_HOME": str(SPARK_JARS.parent),
+                        "SPARK_LOCAL_IP": "127.0.0.1",
+                    },
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+        return log
+
+    master = f"spark://127.0.0.1:{port}"
+    try:
+        log = start("master.Master", "--port", str(port))
+        wait_until_it_listens(started[0], port, log)
+        each = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
+        logs = [start("worker.Worker", *each, master) for _ in range(workers)]
+        end = time.monotonic() + START_SECONDS
+        while not all("Successfully registered with master" in log.read_text() for log in logs):
+            if time.monotonic() > end:
+                raise RuntimeError(f"a worker did not start: {logs[0].read_text()[-4000:]}")
+            time.sleep(0.1)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            wait_for_end(process)

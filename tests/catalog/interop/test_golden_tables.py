@@ -1,9 +1,10 @@
 """Tables that earlier builds wrote are read, verified and written to by this one: see vectors/README.md."""
 
+import functools
 import gzip
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,25 +51,39 @@ class Golden:
         return self.folder / "tables" / inside
 
 
-@pytest.fixture(scope="module", params=BUILDS)
-def build(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path]:
-    """A build, and a folder with a copy of its tables, in which the session's catalogs of them are."""
-    folder = tmp_path_factory.mktemp(f"golden-{request.param}")
-    shutil.unpack_archive(HERE / f"tables-{request.param}.zip", folder)
-    copy_keys(folder)
-    for kind in TABLES:
-        for key, value in catalog_conf(kind, request.param, folder).items():
-            spark.conf.set(key, value)
-    return request.param, folder
+@pytest.fixture(scope="module")
+def unpack(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives a folder with a copy of a build's tables, whose catalogs are in the session then."""
+
+    @functools.cache
+    def unpacked(build: str) -> Path:
+        folder = tmp_path_factory.mktemp(f"golden-{build}")
+        shutil.unpack_archive(HERE / f"tables-{build}.zip", folder)
+        copy_keys(folder)
+        for kind in TABLES:
+            for key, value in catalog_conf(kind, build, folder).items():
+                spark.conf.set(key, value)
+        return folder
+
+    return unpacked
 
 
-@pytest.fixture(params=TABLES)
-def golden(request: pytest.FixtureRequest, spark: SparkSession, build: tuple[str, Path]) -> Golden:
-    written_by, folder = build
-    answers = json.loads((folder / "answers.json").read_text())[request.param]
-    return Golden(spark, folder, catalog_name(request.param, written_by), request.param, answers)
+def written() -> Iterator[Any]:
+    """Each build's tables; by day each build and each catalog once."""
+    for i, build in enumerate(BUILDS):
+        for j, kind in enumerate(TABLES):
+            by_day = i % len(TABLES) == j
+            yield pytest.param((build, kind), marks=[] if by_day else pytest.mark.nightly)
+
+
+@pytest.fixture(params=written(), ids="-".join)
+def golden(
+    request: pytest.FixtureRequest, spark: SparkSession, unpack: Callable[[str], Path]
+) -> Golden:
+    build, kind = request.param
+    folder = unpack(build)
+    answers = json.loads((folder / "answers.json").read_text())[kind]
+    return Golden(spark, folder, catalog_name(kind, build), kind, answers)
 
 
 def test_every_form_of_the_code_is_kept() -> None:

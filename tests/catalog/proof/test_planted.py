@@ -1,80 +1,162 @@
 """Each kind of damage, planted in each kind of file: exactly that is found, and nothing on the whole table."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness.lake import Lake
-from pyspark.sql import Row
+from harness.files import change, changed, flipped
+from harness.lake import FILES_ON_DRIVER, Lake
+from tamper.attacks import module_starts
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import VerifyReport, verify_table
 
 pytestmark = pytest.mark.catalogs("hadoop")
 
-KINDS = {
-    "data",
-    "deletion vector",
-    "manifest",
-    "manifest list",
-    "statistics",
-    "partition statistics",
+PLAINTEXT = {
+    "data": b"PAR1",
+    "deletion vector": b"PFA1",
+    "manifest": b"Obj\x01",
+    "manifest list": b"Obj\x01",
+    "statistics": b"PFA1",
+    "partition statistics": b"PAR1",
 }
+"""What each kind of file starts with where nothing is encrypted."""
+
+Files = dict[str, Path]
+"""Files by their kind."""
+
+
+@pytest.mark.parametrize("on_driver", ["50", pytest.param("0", marks=pytest.mark.nightly)])
+def test_exactly_what_was_planted_is_found(lake: Lake, on_driver: str) -> None:
+    """One kind of damage after the other, each in a file of each kind, none of which is needed to find another."""
+    lake = lake.with_options({"encryption.statistics": "encrypt"})
+    table, (first, last) = filled(lake, "t", 2)
+    _, (other,) = filled(lake, "other", 1)
+    # A damaged one hides what only it lists.
+    files = last | {kind: first[kind] for kind in ("manifest", "manifest list")}
+    older = first | {kind: last[kind] for kind in ("manifest", "manifest list")}
+    whole = {kind: path.read_bytes() for kind, path in files.items()}
+
+    def verify(depth: str, strays: bool = False) -> VerifyReport:
+        with lake.configured(FILES_ON_DRIVER, on_driver):
+            return verify_table(lake.spark, table, depth=depth, all_snapshots=True, strays=strays)
+
+    clean = verify("deep", strays=True)
+    assert clean.ok, clean
+    assert set(files) == set(PLAINTEXT) < {count.kind for count in clean.counts}
+
+    def found_after(content: dict[str, bytes | None], depth: str, *codes: str) -> None:
+        with changed({files[kind]: content[kind] for kind in PLAINTEXT}):
+            assert_found(verify(depth), files, *codes)
+
+    elsewhere = ("tampered", "truncated", "appended")  # where lengths differ, that is found first
+    found_after({kind: flipped(content) for kind, content in whole.items()}, "deep", "tampered")
+    found_after({kind: content[:-3] for kind, content in whole.items()}, "structure", "truncated")
+    found_after({kind: other[kind].read_bytes() for kind in files}, "deep", *elsewhere)
+    found_after({kind: older[kind].read_bytes() for kind in files}, "deep", *elsewhere)
+    plaintext = {kind: PLAINTEXT[kind] + content[4:] for kind, content in whole.items()}
+    found_after(plaintext, "magic", "plaintext")
+    found_after(dict.fromkeys(files), "magic", "missing")
+    with denied(lake, *files.values()):
+        assert_found(verify("magic"), files, "unreadable")
+    stray = lake.folder / "t" / "data" / "stray.parquet"
+    stray.write_bytes(plaintext["data"])
+    assert_found(verify("magic", strays=True), {"stray": stray}, "plaintext")
+    change(stray, None)
+    assert verify("deep", strays=True).ok
+
+
+def test_a_flipped_bit_of_each_module(lake: Lake) -> None:
+    """Each module of a Parquet file, in a file of its own, all in one verification."""
+    number = 24
+    table = lake.create(
+        columns="few STRING, many STRING",
+        **{"write_parquet_bloom__filter__enabled_column_many": "true"},
+    )
+    rows = "CAST(id % 2 AS STRING), sha2(CAST(id AS STRING), 256)"
+    lake.run(f"INSERT INTO {table} SELECT /*+ REPARTITION({number}) */ {rows} FROM range(2400)")
+    data = [path for path in lake.files() if path.suffix == ".parquet"]
+    modules = len(module_starts(data[0].read_bytes()))
+    assert modules <= len(data) == number
+    damaged = {}
+    for index, path in enumerate(data[:modules]):
+        content = path.read_bytes()
+        starts = module_starts(content)
+        assert len(starts) == modules
+        damaged[path] = flipped(content, starts[index] + 16)  # behind its length and its nonce
+    with changed(damaged):
+        report = verify_table(lake.spark, table, deep=True)
+    assert {Path(problem.path).name for problem in report.problems} == {
+        path.name for path in damaged
+    }
+    assert {problem.code for problem in report.problems} == {"tampered"}
+    parts = "dictionary page|data page|column index|offset index|bloom filter|footer"
+    named = [
+        re.match(rf"the (header of )?(?:the )?({parts})|({parts})", p.problem)
+        for p in report.problems
+    ]
+    assert None not in named, report
+    assert {one[0] for one in named if one} == {
+        *("the header of the dictionary page", "the dictionary page"),
+        *("the header of data page", "data page"),
+        *("the column index", "the offset index"),
+        *("the header of the bloom filter", "the bloom filter"),
+        "the footer",
+    }
+
+
+def assert_found(report: VerifyReport, files: Files, *codes: str) -> None:
+    """Exactly these are reported, each as its kind, with one of the codes."""
+    assert not report.ok
+    assert {(problem.kind, Path(problem.path).name) for problem in report.problems} == {
+        (kind, path.name) for kind, path in files.items()
+    }, report
+    assert len(report.problems) == len(files)
+    assert {problem.code for problem in report.problems} <= set(codes), report
+    for problem in report.problems:
+        assert problem.unchecked == ("unreadable" in codes)
+        assert ("says nothing about the file" in problem.hint) == problem.unchecked
+
+
+def filled(lake: Lake, name: str, times: int) -> tuple[str, list[Files]]:
+    """A table, and the files of each kind that were written first each time that it got rows."""
+    table = lake.create(name, partition="part", write_delete_mode="merge-on-read")
+    before: set[Path] = set()
+    written = []
+    for start in range(times):
+        lake.insert(table, range(3 * start, 3 * start + 3))
+        new: Files = {}
+        for path in set(lake.files(name)) - before:
+            new.setdefault(kind_of(path), path)
+        lake.run(f"DELETE FROM {table} WHERE id = {3 * start}")
+        for procedure in ("compute_table_stats", "compute_partition_stats"):
+            lake.call(procedure, name)
+        everything = set(lake.files(name))
+        for path in everything - before:
+            new.setdefault(kind_of(path), path)
+        before = everything
+        written.append(new)
+    return table, written
+
+
+def kind_of(path: Path) -> str:
+    """As Iceberg names files."""
+    if path.suffix == ".avro":
+        return "manifest list" if path.name.startswith("snap-") else "manifest"
+    if path.suffix == ".parquet":
+        return "data" if "data" in path.parts[-3:] else "partition statistics"
+    return {".puffin": "deletion vector", ".stats": "statistics"}[path.suffix]
 
 
 @contextmanager
-def planted(path: Path, content: bytes | None) -> Iterator[None]:
-    whole = path.read_bytes()
-    checksum = path.with_name(f".{path.name}.crc")
-    sums = checksum.read_bytes() if checksum.exists() else None
-    checksum.unlink(missing_ok=True)
-    path.unlink() if content is None else path.write_bytes(content)
+def denied(lake: Lake, *files: Path) -> Iterator[None]:
+    """The storage denies reading these files meanwhile."""
+    assert lake.spark._jvm is not None
+    system = lake.spark._jvm.java.lang.System
+    system.setProperty("io.icebergcrypto.testing.denied", ",".join(path.name for path in files))
     try:
         yield
     finally:
-        path.write_bytes(whole)
-        if sums is not None:
-            checksum.write_bytes(sums)
-
-
-def test_exactly_what_was_planted_is_found(lake: Lake) -> None:
-    lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(partition="part", write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
-    lake.run(f"DELETE FROM {table} WHERE id = 1")
-    for procedure in ("compute_table_stats", "compute_partition_stats"):
-        lake.call(procedure)
-    other = lake.create("other")
-    lake.insert(other, range(5))
-    with verify_table(lake.spark, table, deep=True) as report:
-        assert report.ok, report
-        files = {row.kind: row for row in report.files.collect()}
-    assert set(files) == KINDS
-
-    for kind, row in files.items():
-        path = Path(row.path.removeprefix("file:"))
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-        damages: dict[str, bytes | None] = {"tampered": flipped}
-        if kind == "manifest":
-            damages["truncated"] = whole[:-3]
-        if kind == "manifest list":
-            damages["missing"] = None
-        for code, content in damages.items():
-            with planted(path, content):
-                found = verify_table(lake.spark, table, deep=True)
-            assert not found.ok
-            assert [(p.kind, Path(p.path).name, p.code) for p in found.problems] == [
-                (kind, path.name, code)
-            ]
-    swapped_in = of_kind(lake, other, "data")
-    data = Path(files["data"].path.removeprefix("file:"))
-    with planted(data, Path(swapped_in.path.removeprefix("file:")).read_bytes()):
-        found = verify_table(lake.spark, table, deep=True)
-    assert [(p.kind, Path(p.path).name) for p in found.problems] == [("data", data.name)]
-
-
-def of_kind(lake: Lake, table: str, kind: str) -> Row:
-    with verify_table(lake.spark, table) as report:
-        return next(row for row in report.files.collect() if row.kind == kind)
+        system.clearProperty("io.icebergcrypto.testing.denied")

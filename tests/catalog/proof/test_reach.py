@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import magic
+from harness.files import change, magic
 from harness.lake import Lake
 from pyspark import InheritableThread
 
@@ -29,11 +29,6 @@ def modified(path: Path) -> int:
     return path.stat().st_mtime_ns
 
 
-def changed(path: Path, content: bytes) -> None:
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.write_bytes(content)
-
-
 def problems(report: VerifyReport) -> dict[str, str]:
     return {Path(problem.path).name: problem.code for problem in report.problems}
 
@@ -52,7 +47,7 @@ def test_a_file_of_a_branch(lake: Lake) -> None:
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.insert(f"{table}.branch_audit", [2])
     _, victim = data_files(lake)
-    changed(victim, b"PAR1 plaintext")
+    change(victim, b"PAR1 plaintext")
     assert verify_table(lake.spark, table).ok, "the current snapshot has no such file"
     report = verify_table(lake.spark, table, all_snapshots=True)
     assert problems(report) == {victim.name: "plaintext"}
@@ -75,12 +70,12 @@ def test_what_only_older_metadata_names(lake: Lake) -> None:
         assert old.name in {Path(row.path).name for row in report.files.collect()}
         assert report.snapshots == 1
     whole = old.read_bytes()
-    changed(old, b"PAR1 plaintext")
+    change(old, b"PAR1 plaintext")
     report = verify_table(lake.spark, table, all_snapshots=True)
     assert problems(report) == {old.name: "plaintext"}
     old.unlink()
     assert verify_table(lake.spark, table, all_snapshots=True).ok
-    changed(old, whole)
+    change(old, whole)
     first_list.unlink()
     assert verify_table(lake.spark, table).ok
     (logged, *_) = sorted((lake.folder / "t" / "metadata").rglob("v1.*metadata.json"))
@@ -116,17 +111,17 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
     lake.insert(table, [2])
     before, victim = data_files(lake)
     first_whole, whole = before.read_bytes(), victim.read_bytes()
-    changed(before, b"PAR1 plaintext")
-    changed(victim, whole[:-8])
+    change(before, b"PAR1 plaintext")
+    change(victim, whole[:-8])
     with verify_table(lake.spark, table, depth="structure", resume=folder) as again:
         assert problems(again) == {victim.name: "truncated"}
         rows = again.files.collect()
         found = {Path(row.path).name for row in rows}
     assert len(rows) == again.file_count
     assert {before.name, victim.name} < found, "what was checked before is in the report"
-    changed(victim, whole)  # what was not right is checked again
+    change(victim, whole)  # what was not right is checked again
     assert verify_table(lake.spark, table, depth="structure", resume=folder).ok
-    changed(before, first_whole)
+    change(before, first_whole)
     recorded = lake.spark.read.parquet(f"{folder}/outcomes")
     assert "key" not in "".join(recorded.columns).replace("key_id", "")
 

@@ -12,11 +12,18 @@ from harness.world import KINDS, OURS, UNCOMPRESSED, World, catalog_conf, embedd
 
 pytestmark = pytest.mark.slow
 
+# By day one catalog of each way to commit: by a server, and by the storage.
+BY_DAY = ("rest", "hadoop")
+
 
 @pytest.fixture(scope="module")
-def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """One process for all four: a Spark takes longer to start than a life takes."""
+def seen(
+    request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """One process for all: a Spark takes longer to start than a life takes."""
     folder = tmp_path_factory.mktemp("defaults")
+    chosen = [item.name for item in request.session.items if item.path == request.path]
+    kinds = [kind for kind in KINDS if f"test_a_tables_life[{kind}]" in chosen]
     conf = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -30,7 +37,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         **embedded_metastore(folder / "metastore"),
     }
     folders = {}
-    for kind in KINDS:
+    for kind in kinds:
         options = {k: v for k, v in world.ours(kind).items() if k not in UNCOMPRESSED}
         options["warehouse"] = str(folder / kind)
         if kind == "jdbc":
@@ -51,7 +58,10 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     return outcome
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in KINDS],
+)
 def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
     assert seen[kind] == "ended", seen[kind]
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.testing;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
@@ -15,7 +16,7 @@ import org.apache.hadoop.security.AccessControlException;
  * process, chmod, for each file and folder that it makes, which takes a third of a test's time.
  */
 public final class NoChmodFileSystem extends LocalFileSystem {
-  /** System property: the name of a file that cannot be read, as root can read all. */
+  /** System property: the names of files that cannot be read, as root can read all. */
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
   /** Made by Hadoop. */
@@ -26,7 +27,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   private static final class Raw extends RawLocalFileSystem {
     @Override
     public FSDataInputStream open(Path path, int bufferSize) throws IOException {
-      if (path.getName().equals(System.getProperty(DENIED))) {
+      if (List.of(System.getProperty(DENIED, "").split(",")).contains(path.getName())) {
         throw new AccessControlException("Permission denied: " + path);
       }
 

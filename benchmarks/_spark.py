@@ -1,0 +1,26 @@
+"""What the benchmarks share: a keystore, and Spark with a Hadoop catalog, `lake`, of which it has the keys."""
+
+import secrets
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import Keystore, configure_spark
+
+
+def new_keystore(folder: Path) -> Keystore:
+    """With a master key k1."""
+    password = folder / "password"
+    password.touch(mode=0o600)
+    password.write_text(secrets.token_urlsafe(24) + "\n")
+    return Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
+
+
+def start_spark(
+    folder: Path, keys: Keystore, master: str = "local[1]", **settings: str
+) -> SparkSession:
+    """Settings have _ for . in their names."""
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    return configure_spark(builder, type="hadoop", warehouse=str(folder), kms=keys).getOrCreate()

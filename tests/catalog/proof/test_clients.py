@@ -1,0 +1,167 @@
+"""Clients that have SQL only, Spark Connect and JDBC: the procedures give them the rows that a session here has."""
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.classes import SPARK_CATALOG
+from harness.jars import SPARK_JARS
+from harness.programs import run
+from harness.sessions import OtherSession
+from harness.world import World, catalog_conf
+from pyspark.sql import SparkSession
+from servers.spark import start_connect, start_thrift
+
+pytestmark = pytest.mark.nightly
+
+Rows = list[dict[str, Any]]
+OF_A_TABLE = "table => 'db.whole', depth => 'deep', all_snapshots => true, strays => true"
+
+
+@dataclass
+class Shop:
+    """A catalog with a table that is whole, one that lacks a file, and a plaintext one, within two namespaces."""
+
+    spark: SparkSession
+    conf: dict[str, str]
+    lost: Path
+
+    def rows(self, statement: str) -> Rows:
+        return [row.asDict() for row in self.spark.sql(statement).collect()]
+
+
+@pytest.fixture(scope="module")
+def shop(
+    spark: SparkSession, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    options = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout=30000",
+        "jdbc.schema-version": "V1",
+        "warehouse": str(folder / "warehouse"),
+        "encryption.kms-type": "keystore",
+        **world.keystore_options(),
+    }
+    catalog = catalog_conf("shop", SPARK_CATALOG, options)
+    for key, value in catalog.items():
+        spark.conf.set(key, value)
+    for name, key in (("db.whole", "k1"), ("db.hr.broken", "k1"), ("db.hr.plain", None)):
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS shop.{name.rpartition('.')[0]}")
+        encrypted = f"TBLPROPERTIES ('encryption.key-id'='{key}')" if key else ""
+        spark.sql(f"CREATE TABLE shop.{name} (id INT, name STRING) USING iceberg {encrypted}")
+        for number in range(2):
+            spark.sql(f"INSERT INTO shop.{name} VALUES ({number}, 'of a client')")
+    lost = min((folder / "warehouse").rglob("broken/data/*.parquet"))
+    lost.unlink()
+    conf = {**world.session_conf(metastore=folder / "metastore"), **catalog}
+    del conf["spark.hadoop.fs.file.impl"]  # Hive wants to set permissions of its own
+    yield Shop(spark, conf, lost)
+
+
+@dataclass
+class Client:
+    """One that asks for rows; what its values look like; the text of the error of a statement."""
+
+    rows: Callable[[str], Rows]
+    seen: Callable[[Any], Any]
+    error: Callable[[str], str]
+    session: OtherSession | None = None
+
+
+@pytest.fixture(scope="module", params=["connect", "jdbc"])
+def client(
+    request: pytest.FixtureRequest, shop: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp(request.param)
+    start = start_connect if request.param == "connect" else start_thrift
+    server = start(shop.conf, folder / "server")
+    try:
+        if request.param == "jdbc":
+            yield beeline(server.url, folder)
+        else:
+            with OtherSession({"spark.remote": server.url}) as session:
+                yield connected(session)
+    finally:
+        server.stop()
+
+
+def connected(session: OtherSession) -> Client:
+    def error(statement: str) -> str:
+        with pytest.raises(RuntimeError) as raised:
+            session.sql(statement)
+        return str(raised.value)
+
+    return Client(session.sql, lambda value: value, error, session)
+
+
+def beeline(url: str, folder: Path) -> Client:
+    """Hive's JDBC client, a JVM for each statement."""
+    command = [SPARK_JARS.parent / "bin" / "beeline", "-u", url, "-n", "anyone"]
+    command += ["--outputformat=tsv2", "--silent=true"]
+
+    def rows(statement: str) -> Rows:
+        said = run([*command, "-e", statement], folder).removeprefix(f"0: {url}> ")
+        return list(csv.DictReader(said.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+    def error(statement: str) -> str:
+        command_and_errors = ["bash", "-c", 'exec "$@" 2>&1', "-", *command]
+        return run([*command_and_errors, "-e", statement], folder, expect=1)
+
+    return Client(rows, as_text, error)
+
+
+def as_text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "true", False: "false"}[value]
+    return str(value).rstrip("0").rstrip(".") if isinstance(value, datetime) else str(value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"verify_encryption({OF_A_TABLE})",
+        "verify_encryption(table => 'db.hr.broken')",
+        "verify_encryption(namespace => 'db.hr')",
+        "verify_encryption()",
+        "encryption_keys(table => 'db.whole')",
+    ],
+)
+def test_the_same_rows(shop: Shop, client: Client, call: str) -> None:
+    statement = f"CALL shop.system.{call}"
+    expected = shop.rows(statement)
+    assert len(expected) > 2
+    assert client.rows(statement) == [
+        {name: client.seen(value) for name, value in row.items()} for row in expected
+    ]
+
+
+def test_a_problem_is_a_row(shop: Shop, client: Client) -> None:
+    rows = client.rows("CALL shop.system.verify_encryption(table => 'db.hr.broken', deep => true)")
+    (problem,) = [row for row in rows if row["path"] not in (None, "NULL")]
+    assert (problem["kind"], problem["code"]) == ("data", "missing")
+    assert problem["path"].endswith(shop.lost.name)
+    assert problem["hint"]
+
+
+def test_an_error_has_its_hint(client: Client) -> None:
+    said = client.error(
+        "CALL shop.system.verify_encryption(table => 'db.whole', depth => 'bottom')"
+    )
+    assert "no depth 'bottom'" in said
+    assert "hint: " in said
+
+
+@pytest.mark.parametrize("client", ["connect"], indirect=True)
+def test_python_over_spark_connect(client: Client) -> None:
+    """Rows as a DataFrame; a function that needs a JVM says what to use."""
+    assert client.session is not None
+    call = "CALL shop.system.verify_encryption()"
+    rows = client.session.sql(call, "problem IS NOT NULL")
+    assert {row["table"] for row in rows} == {"shop.db.hr.broken", "shop.db.hr.plain"}
+    with pytest.raises(RuntimeError, match=r"hint: .*CALL \w+\.system\.verify_encryption"):
+        client.session.verify("shop.db.whole")

@@ -1,0 +1,97 @@
+"""A Spark session in a process of its own: with other jars or another master, or a client of Spark Connect."""
+
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import verify_folder, verify_table
+
+SECONDS = 300  # for one call
+_session: list[Any] = []  # in that process
+
+
+class OtherSession:
+    """Started with a configuration; `spark.remote` makes it a client of Spark Connect. Ends with its block."""
+
+    def __init__(self, conf: Mapping[str, str], environment: Mapping[str, str] | None = None):
+        self._process = ProcessPoolExecutor(1, get_context("spawn"))
+        self.do(_start, dict(conf), dict(environment or {}))
+
+    def do(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """What `work(session, ...)` returns there; it must be of a module of the harness.
+
+        Raises:
+            RuntimeError: its error, with the stack trace.
+        """
+        return self._process.submit(_run, work, arguments, options).result(SECONDS)
+
+    def sql(self, statement: str, where: str = "true") -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.do(_rows, statement, where)
+        return rows
+
+    def verify(self, table: str, **options: Any) -> dict[str, Any]:
+        """The report of verify_table."""
+        report: dict[str, Any] = self.do(_report, table, **options)
+        return report
+
+    def verify_folder(self, uri: str) -> dict[str, Any]:
+        report: dict[str, Any] = self.do(_report_of_folder, uri)
+        return report
+
+    def __enter__(self) -> "OtherSession":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.submit(_stop)
+        self._process.shutdown()
+
+
+def _run(work: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    try:
+        return work(*_session, *arguments, **options)
+    except Exception:  # noqa: BLE001 (Java's do not travel)
+        raise RuntimeError(traceback.format_exc()) from None
+
+
+def _start(conf: dict[str, str], environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    _session.append(builder.getOrCreate())
+
+
+def _stop() -> None:
+    for session in _session:
+        session.stop()
+
+
+def _rows(spark: SparkSession, statement: str, where: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in spark.sql(statement).where(where).collect()]
+
+
+def _report(spark: SparkSession, table: str, **options: Any) -> dict[str, Any]:
+    with verify_table(spark, table, progress=False, **options) as report:
+        return report.to_dict()
+
+
+def _report_of_folder(spark: SparkSession, uri: str) -> dict[str, Any]:
+    with verify_folder(spark, uri, progress=False) as report:
+        return report.to_dict()
+
+
+def process_id(spark: SparkSession) -> int:
+    """That of the driver's JVM."""
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.java.lang.ProcessHandle.current().pid())

@@ -1,0 +1,83 @@
+"""Spark as a server of SQL, each in a process of its own, on 127.0.0.1: Spark Connect, and Thrift, which JDBC uses."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.jars import SPARK_JARS
+from harness.programs import free_port, wait_for_end, wait_until_it_listens
+
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+
+
+@dataclass
+class SparkServer:
+    """A running server. `stop` ends this process and no other."""
+
+    process: "subprocess.Popen[Any]"
+    url: str
+
+    def stop(self) -> None:
+        self.process.terminate()
+        wait_for_end(self.process)
+
+
+def start_connect(conf: Mapping[str, str], folder: Path) -> SparkServer:
+    """Starts Spark Connect; its log and configuration are in the folder."""
+    port = free_port()
+    own = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    return SparkServer(_start(CONNECT, {**conf, **own}, folder, port), f"sc://127.0.0.1:{port}")
+
+
+def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
+    """Starts Spark's Thrift server; its log, configuration and scratch are in the folder.
+
+    The jars are on the class path: sessions begin with a look at spark_catalog, in threads that do not see spark.jars.
+    """
+    port = free_port()
+    jars = [conf["spark.driver.extraClassPath"], *conf["spark.jars"].split(",")]
+    own = {
+        "spark.driver.extraClassPath": os.pathsep.join(jars),
+        "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
+        "spark.hadoop.hive.server2.thrift.port": str(port),
+        "spark.hadoop.hive.server2.logging.operation.enabled": "false",
+        "spark.hadoop.hive.exec.scratchdir": str(folder / "scratch"),
+        "spark.hadoop.hive.exec.local.scratchdir": str(folder / "local-scratch"),
+    }
+    return SparkServer(
+        _start(THRIFT, {**conf, **own}, folder, port), f"jdbc:hive2://127.0.0.1:{port}"
+    )
+
+
+def _start(
+    main: str, conf: Mapping[str, str], folder: Path, port: int
+) -> "subprocess.Popen[bytes]":
+    folder.mkdir()
+    settings = folder / "spark.properties"
+    settings.write_text("".join(f"{key}={value}\n" for key, value in conf.items()))
+    log = folder / "log"
+    command = [str(SPARK_JARS.parent / "bin" / "spark-submit"), "--class", main]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--properties-file", str(settings), "spark-internal"],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": sys.executable,
+                "SPARK_HOME": str(SPARK_JARS.parent),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    wait_until_it_listens(process, port, log)
+    return process
