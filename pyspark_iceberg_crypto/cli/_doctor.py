@@ -28,9 +28,7 @@ from pyspark_iceberg_crypto.errors import JarMissingError
     help="Also look at tables, for what needs mending: all of the catalog, or those of a namespace "
     "(lake.db), or one (lake.db.t).",
 )
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def doctor(
     catalog: str,
     key_ids: tuple[str, ...],

@@ -41,9 +41,7 @@ FINDINGS = (
     metavar="FILE",
     help="Write the content of an AES GCM stream, decrypted, into a new file. For forensics.",
 )
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def inspect(
     paths: tuple[str, ...],
     expect_encrypted: bool,

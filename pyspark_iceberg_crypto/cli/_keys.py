@@ -12,9 +12,7 @@ from pyspark_iceberg_crypto.keys import encryption_keys
 
 @click.command()
 @click.argument("table")
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def keys(table: str, catalog_conf: tuple[str, ...], conf: tuple[str, ...], output: str) -> None:
     """List the keys of TABLE (such as lake.db.t), and ask its KMS for each.
 

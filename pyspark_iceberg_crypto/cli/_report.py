@@ -36,9 +36,7 @@ def report() -> None:
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Write its page, made of what was checked."
 )
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def check(
     file: Path,
     key_id: str | None,

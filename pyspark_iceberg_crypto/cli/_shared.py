@@ -6,10 +6,10 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 from pyspark.errors import PySparkException
@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
 from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 OK, PROBLEM, UNCHECKED = _report.OK, _report.PROBLEM, _report.UNCHECKED
 
 conf_option = click.option(
@@ -36,6 +37,11 @@ catalog_conf_option = click.option(
 output_option = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
+
+
+def session_options(command: Command) -> Command:
+    """Add what a command that starts Spark takes: `catalog_conf`, `conf`, `output`."""
+    return catalog_conf_option(conf_option(output_option(command)))
 
 
 def show(shown: RenderableType, wrap: bool = True) -> None:

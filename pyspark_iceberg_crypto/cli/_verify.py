@@ -47,9 +47,7 @@ from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
     "--catalog",
     help="The catalog whose KMS has that key. Without: that of the first TARGET, or lake.",
 )
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def verify(
     targets: tuple[str, ...],
     folder: bool,
@@ -66,7 +64,7 @@ def verify(
 
     A TARGET is a table (lake.db.t), a namespace (lake.db or lake.db.*), a catalog (lake) or, with --folder, a
     path or URI. A name of two parts that is no namespace, such as db.t, is a table of Spark's own catalog,
-    spark_catalog. --catalog-conf is for all catalogs that are named.
+    spark_catalog; what is both is refused. --catalog-conf is for all catalogs that are named.
 
     Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked.
     """
@@ -139,6 +137,8 @@ def _one(
     parts = _shared.parts(target)
     is_whole = len(parts) == 1 or parts[-1] == "*"
     if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
+        if not is_whole:
+            _refuse_what_is_a_table_too(spark, target, parts[0])
         return _with_all_keys(spark, verify_catalog(spark, target, **options))
     # Spark would take a first part that is the name of a catalog for one
     is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
@@ -155,6 +155,17 @@ def _one(
         if not _is_namespace(spark, target):
             raise
     return _with_all_keys(spark, verify_catalog(spark, target, **options))
+
+
+def _refuse_what_is_a_table_too(spark: SparkSession, target: str, catalog: str) -> None:
+    """Raise an error when a namespace may be meant, or a table of Spark's catalog: either would pass for the other."""
+    name = f"{SESSION_CATALOG}.{target}"
+    is_ours = spark.conf.get(f"spark.sql.catalog.{SESSION_CATALOG}", None) is not None
+    if is_ours and catalog != SESSION_CATALOG and spark.catalog.tableExists(name):
+        raise ConfigurationError(
+            f"{target} is both a namespace of catalog {catalog} and a table of {SESSION_CATALOG}",
+            f"give {name} for the table, or {target}.* for the namespace",
+        )
 
 
 def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:

@@ -98,13 +98,14 @@ def by_kind(counts: Sequence[FileCount]) -> Bars | None:
     if not kinds:
         return None
     rows = [_kind_row(index, kind, states) for index, (kind, states) in enumerate(kinds.items())]
-    shown = {known for states in kinds.values() for known in states}
-    return Bars(
-        "Share of bytes that is encrypted, by kind of file",
-        "; ".join(f"{row.name}: {row.told}" for row in rows) + ".",
-        rows,
-        [(known, word) for known, word in _words.STATES.items() if known in shown],
-    )
+    return _bars("Share of bytes that is encrypted, by kind of file", rows, _words.STATES)
+
+
+def _bars(title: str, rows: list[Row], words: Mapping[str, str]) -> Bars:
+    """Put rows together, with a legend of what is in them."""
+    kinds = {part.kind for row in rows for part in row.parts}
+    legend = [(kind, word) for kind, word in words.items() if kind in kinds]
+    return Bars(title, "; ".join(f"{row.name}: {row.told}" for row in rows) + ".", rows, legend)
 
 
 def _kind_row(index: int, kind: str, states: dict[str, _Sum]) -> Row:
@@ -146,10 +147,8 @@ def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:
         short = name if len(name) <= 16 else f"{name[:14]}..."
         bar = Bar(LEFT, round(max(WIDTH * days / longest, 2.0), 1), kind)
         rows.append(Row(short, index * ROW + 4, [bar], plural(round(days), "day") + late))
-    kinds = {row.parts[0].kind for row in rows}
-    legend = [one for one in (("good", "in its time"), ("bad", "overdue")) if one[0] in kinds]
-    described = "; ".join(f"{row.name}: {row.told}" for row in rows)
-    return Bars("Age of each key encryption key (KEK)", f"{described}.", rows, legend)
+    words = {"good": "in its time", "bad": "overdue"}
+    return _bars("Age of each key encryption key (KEK)", rows, words)
 
 
 def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:

@@ -133,7 +133,7 @@ def broken_json() -> dict[str, Any]:
 
 
 class SparkDouble:
-    """A session: its settings, and the namespaces that there are."""
+    """A session: its settings, and the namespaces that there are, and tables."""
 
     def __init__(self, *namespaces: str, **settings: str) -> None:
         self._namespaces, self._settings = namespaces, settings
@@ -150,6 +150,9 @@ class SparkDouble:
         return self._settings.get(name.removeprefix("spark.sql.catalog."), default)
 
     def databaseExists(self, name: str) -> bool:  # noqa: N802
+        return name in self._namespaces
+
+    def tableExists(self, name: str) -> bool:  # noqa: N802
         return name in self._namespaces
 
 

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
 from servers.rest import RestServer, start_rest_server
 
 from harness.classes import IMPLEMENTATIONS, SESSION_CATALOG, SPARK_CATALOG
@@ -132,3 +133,17 @@ def make_world(root: Path) -> World:
     rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
     classes = root / "classes"
     return World(root, keystore, rest, jar, classes, compile_file_system(classes))
+
+
+def back_up_metastore(spark: SparkSession, world: World, folder: Path) -> Path:
+    """A copy of the embedded metastore: Derby lets one process at a time open a database."""
+    jvm = spark._jvm
+    assert jvm is not None
+    connection = jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{world.root / 'metastore'}")
+    try:
+        call = connection.prepareCall("CALL SYSCS_UTIL.SYSCS_BACKUP_DATABASE(?)")
+        call.setString(1, str(folder))
+        call.execute()
+    finally:
+        connection.close()
+    return folder / "metastore"

@@ -198,6 +198,12 @@ def test_a_name_of_two_parts_is_a_table_of_sparks_catalog(run: Callable[..., Res
     assert result.exit_code == 0
 
 
+def test_a_name_that_is_a_table_of_sparks_catalog_too() -> None:
+    spark = SparkDouble("lake.db", "spark_catalog.lake.db", lake="ours", spark_catalog="ours")
+    with pytest.raises(ConfigurationError, match="is both a namespace of catalog lake and a table"):
+        _verify._one(spark, "lake.db", False, {})  # type: ignore[arg-type]
+
+
 def test_a_namespace_that_is_not_there(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.nope")
     assert result.exit_code == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness.files import MARKER
 from harness.lake import Lake
-from harness.world import KINDS, World
+from harness.world import KINDS, World, back_up_metastore
 from pyspark.sql import SparkSession
 
 READER = """
@@ -77,17 +77,3 @@ def test_another_process_reads_every_catalog(
     assert done.returncode == 0, done.stderr[-4000:]
     answer = next(line for line in done.stdout.splitlines() if line.startswith("ROWS "))
     assert json.loads(answer.removeprefix("ROWS ")) == {table: [1, 3] for table in tables}
-
-
-def back_up_metastore(spark: SparkSession, world: World, folder: Path) -> Path:
-    """A copy of the embedded metastore: Derby lets one process at a time open a database."""
-    jvm = spark._jvm
-    assert jvm is not None
-    connection = jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{world.root / 'metastore'}")
-    try:
-        call = connection.prepareCall("CALL SYSCS_UTIL.SYSCS_BACKUP_DATABASE(?)")
-        call.setString(1, str(folder))
-        call.execute()
-    finally:
-        connection.close()
-    return folder / "metastore"
