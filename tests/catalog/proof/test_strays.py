@@ -58,4 +58,4 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
 
 
 def newest(metadata: Path) -> Path:
-    return max(metadata.glob("*.metadata.json"), key=lambda path: path.stat().st_mtime_ns)
+    return max(metadata.rglob("*.metadata.json"), key=lambda path: path.stat().st_mtime_ns)
