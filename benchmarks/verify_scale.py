@@ -1,20 +1,24 @@
 """What verification costs as a table grows, and what it takes of the driver's memory.
 
-    python benchmarks/verify_scale.py [DEPTH [FILES ...]]
+    python benchmarks/verify_scale.py [--depth DEPTH]... [--plot FILE.svg] [FILES ...]
 
-DEPTH is magic, structure or deep (magic); FILES are numbers of data files (1000 10000 100000). The files are hard links
-to one small encrypted Parquet file, each with a path and an entry of its own, so this measures what a file costs beside
-its bytes; benchmarks/deep_speed.py measures bytes. Spark is a standalone cluster on 127.0.0.1: a master and two
-workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB. Prints for each number: seconds, files
-a second, the driver's heap at the end (after a full collection) and its peak; and draws the seconds.
+Depths are magic, structure and deep (all); FILES are numbers of data files (1000 10000 100000). The files are hard
+links to one small encrypted Parquet file, each with a path and an entry of its own, so this measures what a file costs
+beside its bytes; benchmarks/deep_speed.py measures bytes. Spark is a standalone cluster on 127.0.0.1: a master and two
+workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB. Prints for each number: seconds
+(median and range of three runs), files a second, the driver's heap at the end (after a full collection) and its peak.
+--plot draws the seconds (needs the extra `bench`).
 """
 
+import argparse
 import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +32,86 @@ from servers.cluster import standalone
 
 BATCH = 10_000
 ROUNDS = 3
-WIDTH = 60
+DEPTHS = ("magic", "structure", "deep")
 
 
-def main(depth: str, numbers: list[int]) -> None:
+@dataclass
+class Cost:
+    """Of one verification: seconds of each run; the driver's heap in MB, kept and at most."""
+
+    depth: str
+    files: int
+    seconds: list[float]
+    heap: float
+    peak: float
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None) -> None:
+    costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         with standalone(folder) as master:
             spark = session(folder, master)
             try:
-                rows = [(files, *measure(spark, files, depth)) for files in numbers]
+                warm_up(spark, depths)
+                for files in numbers:
+                    table = make_table(spark, files)
+                    costs += [measure(spark, table, files, depth) for depth in depths]
             finally:
                 spark.stop()
-    longest = max(seconds for _, seconds, *_ in rows)
+    for depth in depths:
+        tell(depth, [cost for cost in costs if cost.depth == depth])
+    if plot:
+        draw(costs, plot)
+
+
+def tell(depth: str, costs: list[Cost]) -> None:
     print(f"\ndepth {depth}, driver 1 GiB, two executors; medians of {ROUNDS}")
-    print(f"{'files':>9} {'seconds':>9} {'files/s':>9} {'heap MB':>9} {'peak MB':>9}")
-    for files, seconds, heap, peak in rows:
-        bar = "#" * max(1, round(WIDTH * seconds / longest))
-        rate = files / seconds
-        print(f"{files:>9,} {seconds:>9.1f} {rate:>9,.0f} {heap:>9.0f} {peak:>9.0f}  {bar}")
-    if len(rows) > 1:
-        (few, quick, *_), (many, slow, *_) = rows[0], rows[-1]
-        print(f"{many / few:.0f} times the files took {slow / quick:.1f} times as long")
+    print(
+        f"{'files':>9} {'seconds':>9} {'(range)':>16} {'files/s':>9} {'heap MB':>9} {'peak MB':>9}"
+    )
+    for cost in costs:
+        spread = f"({min(cost.seconds):.1f} to {max(cost.seconds):.1f})"
+        print(
+            f"{cost.files:>9,} {cost.median:>9.1f} {spread:>16} {cost.files / cost.median:>9,.0f}"
+            f" {cost.heap:>9.0f} {cost.peak:>9.0f}"
+        )
+    first, last = costs[0], costs[-1]
+    if first is not last:
+        times, longer = last.files / first.files, last.median / first.median
+        print(f"{times:.0f} times the files took {longer:.1f} times as long")
+
+
+def draw(costs: list[Cost], plot: Path) -> None:
+    import matplotlib.pyplot as plt  # the only part that needs it
+
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for depth in dict.fromkeys(cost.depth for cost in costs):
+        some = [cost for cost in costs if cost.depth == depth]
+        files = [cost.files for cost in some]
+        axes.fill_between(
+            files, [min(c.seconds) for c in some], [max(c.seconds) for c in some], alpha=0.2
+        )
+        axes.plot(files, [cost.median for cost in some], marker="o", label=depth)
+    largest = max(costs, key=lambda cost: (cost.files, cost.median))
+    start = min(cost.files for cost in costs)
+    axes.plot(
+        [start, largest.files],
+        [largest.median * start / largest.files, largest.median],
+        linestyle=":",
+        color="gray",
+        label="proportional",
+    )
+    axes.set(xscale="log", yscale="log", xlabel="data files", ylabel="seconds")
+    axes.set_title("Verification: two executors of one core, driver of 1 GiB")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(plot, bbox_inches="tight", metadata={"Date": None})
 
 
 def session(folder: Path, master: str) -> SparkSession:
@@ -69,21 +130,25 @@ def session(folder: Path, master: str) -> SparkSession:
     return spark
 
 
-def measure(spark: SparkSession, files: int, depth: str) -> tuple[float, float, float]:
-    table = make_table(spark, files)
-    seconds = []
-    peak = heap = 0.0
+def warm_up(spark: SparkSession, depths: Sequence[str]) -> None:
+    table = make_table(spark, 300)
+    for depth in depths:
+        verify_table(spark, table, depth=depth, progress=False).close()
+
+
+def measure(spark: SparkSession, table: str, files: int, depth: str) -> Cost:
+    cost = Cost(depth, files, [], 0.0, 0.0)
     for _ in range(ROUNDS):
         reset_peak(spark)
         start = time.perf_counter()
         with verify_table(spark, table, depth=depth, progress=False) as report:
-            seconds.append(time.perf_counter() - start)
-            peak = max(peak, peak_heap(spark))
-            heap = max(heap, heap_in_use(spark))
+            cost.seconds.append(time.perf_counter() - start)
+            cost.peak = max(cost.peak, peak_heap(spark))
+            cost.heap = max(cost.heap, heap_in_use(spark))
             assert report.ok, report
             assert sum(count.files for count in report.counts if count.kind == "data") == files
-    print(f"{files:,} files: {', '.join(f'{one:.1f} s' for one in seconds)}", flush=True)
-    return statistics.median(seconds), heap, peak
+    print(f"{depth}, {files:,}: {', '.join(f'{one:.1f} s' for one in cost.seconds)}", flush=True)
+    return cost
 
 
 def make_table(spark: SparkSession, files: int) -> str:
@@ -143,7 +208,9 @@ def peak_heap(spark: SparkSession) -> float:
 
 
 if __name__ == "__main__":
-    main(
-        sys.argv[1] if len(sys.argv) > 1 else "magic",
-        [int(one) for one in sys.argv[2:]] or [1_000, 10_000, 100_000],
-    )
+    parser = argparse.ArgumentParser(description="What verification costs as a table grows.")
+    parser.add_argument("--depth", action="append", choices=DEPTHS)
+    parser.add_argument("--plot", type=Path, help="draw the seconds into this file")
+    parser.add_argument("files", nargs="*", type=int)
+    given = parser.parse_args()
+    main(given.depth or DEPTHS, given.files or [1_000, 10_000, 100_000], given.plot)

@@ -52,6 +52,14 @@ from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.rotation import (
+    KekRotation,
+    MasterKeyRotation,
+    RotationsReport,
+    rotate_catalog,
+    rotate_kek,
+    rotate_master_key,
+)
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
     FileCount,
@@ -75,6 +83,7 @@ __all__ = [
     "GcpKms",
     "IcebergCryptoError",
     "JarMissingError",
+    "KekRotation",
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
@@ -84,11 +93,13 @@ __all__ = [
     "KmsMetrics",
     "KmsUnavailableError",
     "LoginFailedError",
+    "MasterKeyRotation",
     "NoSessionError",
     "NotSupportedError",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "RotationsReport",
     "SparkConnectError",
     "TablesReport",
     "TamperedError",
@@ -103,6 +114,9 @@ __all__ = [
     "inspect_file",
     "kms_metrics",
     "report_schema",
+    "rotate_catalog",
+    "rotate_kek",
+    "rotate_master_key",
     "typed_errors",
     "verify_catalog",
     "verify_folder",

@@ -13,7 +13,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import pyspark_iceberg_crypto
-from pyspark_iceberg_crypto import Kms, configure_spark, kms_metrics, verify_table
+from pyspark_iceberg_crypto import (
+    Kms,
+    configure_spark,
+    kms_metrics,
+    rotate_master_key,
+    verify_table,
+)
 
 
 def main() -> None:
@@ -133,8 +139,14 @@ class Life:
         self.new_session()
         before = self.ids()
         self.append(30)
+        wrapped = rotate_master_key(self.spark, self.table)
         self.new_session()
-        return {"rotated": rotated.to_dict(), "before": before, "after": self.ids()}
+        return {
+            "rotated": rotated.to_dict(),
+            "before": before,
+            "wrapped": wrapped.to_dict(),
+            "after": self.ids(),
+        }
 
     def verify(self) -> Any:
         with verify_table(self.spark, self.table) as report:

@@ -185,12 +185,20 @@ def test_calls_are_for_the_table(lived: Run) -> None:
 
 @every_kms
 def test_rotate(lived: Run, kind: str) -> None:
-    """After a rotation what was written before is read, and more is written."""
+    """After a rotation what was written before is read, and more is written; the new version wraps it all."""
     seen = step(lived, kind, "rotate")
     made = step(lived, kind, "key_made")["made"]
     assert seen["rotated"]["key_id"] == made["key_id"]
     assert seen["rotated"]["version"] != made["version"]
     assert seen["before"] == list(range(30))
+    wrapped = seen["wrapped"]
+    assert (wrapped["keks"], wrapped["kms_calls"], wrapped["committed"]) == (1, 3, True)
+    if kind in ("keystore", "vault"):
+        assert (wrapped["old_versions"], wrapped["new_versions"]) == ("1", "2")
+    elif kind == "pkcs11":  # the client reads the labels of keys anew every 10 s
+        assert wrapped["new_versions"] in ("1", "2")
+    else:
+        assert (wrapped["old_versions"], wrapped["new_versions"]) == (None, None)
     assert seen["after"] == list(range(40))
 
 

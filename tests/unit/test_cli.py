@@ -40,7 +40,7 @@ def test_help_names_the_commands(run: Callable[..., Result]) -> None:
     shown = run("--help").output
     assert all(
         f"  {name} " in shown
-        for name in ("demo", "doctor", "inspect", "keys", "kms", "report", "verify")
+        for name in ("demo", "doctor", "inspect", "keys", "kms", "report", "rotate", "verify")
     )
 
 

@@ -45,6 +45,7 @@ class LayersTest {
           "cleanup",
           "catalog",
           "audit",
+          "lifecycle",
           "spark",
           "python");
 

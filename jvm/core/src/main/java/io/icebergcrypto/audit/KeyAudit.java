@@ -24,16 +24,10 @@ import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionUtil;
-import org.apache.iceberg.inmemory.InMemoryInputFile;
-import org.apache.iceberg.io.InputFile;
 
 /** Looks at each key of one table's metadata, which may be hostile, and has the KMS unwrap KEKs. */
 final class KeyAudit {
-  private static final InputFile NO_FILE = new InMemoryInputFile(new byte[0]);
-
   private final BaseTable table;
   private final TableMetadata metadata;
   private final AuditedKms kms;
@@ -259,7 +253,7 @@ final class KeyAudit {
     boolean readable = kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.length() != null;
     if (readable && (kind == Kind.MANIFEST_LIST || kind == Kind.STATISTICS)) {
       try {
-        length = length(key, manager);
+        length = KeyOfList.decrypted(key.keyId(), manager).encryptionKey().remaining();
       } catch (RuntimeException e) { // Iceberg's own, of any type, for hostile bytes
         problem =
             String.format(
@@ -280,16 +274,6 @@ final class KeyAudit {
         null,
         null,
         problem);
-  }
-
-  private static int length(EncryptedKey key, TableEncryptionManager manager) {
-    ByteBuffer keyMetadata =
-        EncryptionUtil.decryptManifestListKeyMetadata(new KeyOfList("", key.keyId()), manager);
-    return manager
-        .decrypt(EncryptedFiles.encryptedInput(NO_FILE, keyMetadata))
-        .keyMetadata()
-        .encryptionKey()
-        .remaining();
   }
 
   /** The keys that snapshots name and the metadata does not have. */

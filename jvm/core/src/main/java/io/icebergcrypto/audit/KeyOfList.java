@@ -2,16 +2,35 @@ package io.icebergcrypto.audit;
 
 import java.nio.ByteBuffer;
 import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
+import org.apache.iceberg.io.InputFile;
 
 /**
  * A key entry of the metadata as Iceberg decrypts it: that of a manifest list, or of a statistics
  * file, whose entry is alike.
  */
-record KeyOfList(String location, String encryptionKeyID) implements ManifestListFile {
+public record KeyOfList(String location, String encryptionKeyID) implements ManifestListFile {
+  private static final InputFile NO_FILE = new InMemoryInputFile(new byte[0]);
+
   @Override
   public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
     return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
+  }
+
+  /**
+   * The key metadata in an entry.
+   *
+   * @param keyId the id of the entry
+   * @throws RuntimeException Iceberg's own, of any type, when it does not decrypt
+   */
+  public static NativeEncryptionKeyMetadata decrypted(
+      String keyId, StandardEncryptionManager manager) {
+    ByteBuffer keyMetadata = new KeyOfList("", keyId).decryptKeyMetadata(manager);
+    return manager.decrypt(EncryptedFiles.encryptedInput(NO_FILE, keyMetadata)).keyMetadata();
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
@@ -220,6 +221,23 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   /** The age in days from which on a KEK is overdue. */
   public int kekMaxAgeDays() {
     return context.settings().kekMaxAgeDays();
+  }
+
+  /** The catalog behind, and what its class does differently. */
+  public CatalogBehind behind() {
+    return context.behind();
+  }
+
+  /**
+   * Checks that a table may have a master key, before the KMS is asked for it.
+   *
+   * @throws AccessDeniedException when this catalog does not allow it
+   * @throws InvalidConfigurationException when others than its users can wrap with it, and the
+   *     metadata is authenticated
+   */
+  public void checkMasterKey(String table, String keyId) {
+    context.allowedKeyIds().checkNew(table, keyId);
+    context.checkMasterKey(table, keyId);
   }
 
   /** Whether each table is to be encrypted. */

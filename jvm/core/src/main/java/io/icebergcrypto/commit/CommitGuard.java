@@ -46,7 +46,7 @@ final class CommitGuard {
   void checkProperties(Commit commit, TableMetadata metadata) {
     TableMetadata base = commit.base();
     Map<String, String> before = base == null ? Map.of() : base.properties();
-    if (!KeyIdRule.isRestored(base, metadata)) {
+    if (!KeyIdRule.isRestored(base, metadata) && !KeyIdRule.isRotated(base, metadata)) {
       KeyIdRule.check(commit.tableName(), base != null, before, metadata.properties());
     }
 

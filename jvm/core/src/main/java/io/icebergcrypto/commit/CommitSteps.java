@@ -6,6 +6,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
@@ -49,6 +50,7 @@ public final class CommitSteps {
             ofEncrypted(check(guard::checkFiles)),
             ofEncrypted((commit, table) -> withFirstKek(table)),
             ofEncrypted((commit, table) -> CommittedKeys.withMissing(table, commit::keys)),
+            ofEncrypted((commit, table) -> withYoungKek(table, settings.kekMaxAgeDays())),
             ofEncrypted((commit, table) -> CommittedKeys.pruned(table, commit::keys)),
             (commit, table) -> authenticator.sign(commit.base(), table));
   }
@@ -84,6 +86,19 @@ public final class CommitSteps {
       return metadata;
     }
 
+    return withNewKek(metadata);
+  }
+
+  /** Metadata with a KEK that is not too old. One whose age cannot be told is left alone. */
+  private TableMetadata withYoungKek(TableMetadata metadata, int maxAgeDays) {
+    long made = Kek.newest(metadata).map(Kek::madeAt).orElse(0L);
+    long age = System.currentTimeMillis() - made;
+    return made <= 0 || age <= Duration.ofDays(maxAgeDays).toMillis()
+        ? metadata
+        : withNewKek(metadata);
+  }
+
+  private TableMetadata withNewKek(TableMetadata metadata) {
     String keyId = EncryptionProperties.keyId(metadata.properties());
     return TableMetadata.buildFrom(metadata)
         .addEncryptionKey(Kek.make(keys.tableName(), metadata, keyId, kms.get()))

@@ -26,19 +26,24 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * tag, staged or in the history alone), those of the statistics files that it lists, and the KEKs
  * that encrypt these. A KEK that encrypts nothing stays as long as a commit may take it: on a REST
  * catalog a commit that began before this one sends no KEK that was in the metadata then, and is no
- * conflict. So it goes when it is {@link #RETIRED}, and never if it is the newest: by it the table
- * is known to be encrypted. What cannot be told stays.
+ * conflict. So it goes when it is {@link #RETIRED}, or {@link #REPLACED} by a newer one, and never
+ * if it is the newest: by it the table is known to be encrypted. What cannot be told stays.
  *
  * <p>All snapshots are at hand: Iceberg's {@link TableMetadata.Builder} has loaded those that a
  * REST catalog loads late.
  */
 public final class CommittedKeys {
   /**
-   * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
-   * part 1 rev. 5, section 5.3.6.7.b), and 30 days more for commits that began before it and for
-   * clocks that differ.
+   * How long a newer KEK is there until no commit takes an older one any more: those that began
+   * before it have ended, clocks that differ included. Later ones take the newest.
    */
-  static final Duration RETIRED = Duration.ofMillis(Kek.LIFE_MS).plusDays(30);
+  static final Duration REPLACED = Duration.ofDays(30);
+
+  /**
+   * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
+   * part 1 rev. 5, section 5.3.6.7.b), and the same time for commits that began before it.
+   */
+  static final Duration RETIRED = Duration.ofMillis(Kek.LIFE_MS).plus(REPLACED);
 
   // in order: Iceberg removes the first of a long list fastest
   private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();
@@ -61,18 +66,26 @@ public final class CommittedKeys {
     for (MetadataUpdate change : metadata.changes()) {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
         String id = added.snapshot().keyId();
-        EncryptedKey key = present.get(id);
-        if (id != null && (key == null || !present.containsKey(key.encryptedById()))) {
+        if (id != null && !isWhole(id, present)) {
           add(builder, manager.get().key(id), manager.get());
         }
       }
     }
 
     for (String path : StatisticsPaths.of(metadata)) {
-      add(builder, manager.get().statisticsKey(path), manager.get());
+      EncryptedKey key = manager.get().statisticsKey(path);
+      if (key != null && !isWhole(key.keyId(), present)) {
+        add(builder, key, manager.get());
+      }
     }
 
     return builder.build();
+  }
+
+  /** Whether a key is there with its KEK, which may be another one than the manager knows. */
+  private static boolean isWhole(String id, Map<String, EncryptedKey> present) {
+    EncryptedKey key = present.get(id);
+    return key != null && present.containsKey(key.encryptedById());
   }
 
   private static void add(
@@ -154,10 +167,10 @@ public final class CommittedKeys {
     }
 
     List<EncryptedKey> keks = keys.values().stream().filter(this::isKek).toList();
-    keks.stream().filter(kek -> !isRetired(kek, now)).forEach(kek -> needed.add(kek.keyId()));
+    EncryptedKey newest = keks.stream().max(Comparator.comparingLong(Kek::madeAt)).orElse(null);
     keks.stream()
-        .max(Comparator.comparingLong(Kek::madeAt))
-        .ifPresent(newest -> needed.add(newest.keyId()));
+        .filter(kek -> kek == newest || !isRetired(kek, newest, now))
+        .forEach(kek -> needed.add(kek.keyId()));
     return needed;
   }
 
@@ -185,8 +198,9 @@ public final class CommittedKeys {
     return !keys.containsKey(key.encryptedById());
   }
 
-  private static boolean isRetired(EncryptedKey kek, long now) {
+  private static boolean isRetired(EncryptedKey kek, EncryptedKey newest, long now) {
     long made = Kek.madeAt(kek);
-    return made > 0 && now - made > RETIRED.toMillis();
+    boolean replaced = made < Kek.madeAt(newest) && now - Kek.madeAt(newest) > REPLACED.toMillis();
+    return made > 0 && (replaced || now - made > RETIRED.toMillis());
   }
 }

@@ -3,17 +3,20 @@ package io.icebergcrypto.commit;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.Kek;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
 
-/** A table's key id stays as it was when the table was created. */
+/** A table's key id stays as it is, unless its KEKs are wrapped anew in the same commit. */
 public final class KeyIdRule {
   private KeyIdRule() {}
 
   /**
-   * Checks that a table's key id stays as it was when the table was created.
+   * Checks that a table's key id stays as it is.
    *
    * @param exists whether there is a table already
    */
@@ -45,18 +48,29 @@ public final class KeyIdRule {
                     + " * FROM %s, in a catalog without table-default.%s.",
                 tableName, EncryptionProperties.KEY_ID)
             : String.format(
-                "To rotate the master key, make a new version of '%s' in the KMS. To use another"
-                    + " key, copy the table: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                    + " ('%s'='%s') AS SELECT * FROM %s.",
-                old, EncryptionProperties.KEY_ID, wanted, tableName);
+                "To change the master key: CALL %s.system.rotate_master_key(table => '%s',"
+                    + " new_key_id => '%s'), which wraps the table's KEKs anew.",
+                tableName.replaceFirst("\\..*", ""), tableName, wanted);
     throw new NotSupportedException(
             String.format(
-                "%s is '%s' since the table was created and cannot be %s",
+                "%s is '%s' and cannot be %s",
                 EncryptionProperties.KEY_ID,
                 old,
-                wanted == null ? "removed" : "changed to '" + wanted + "'"),
+                wanted == null ? "removed" : "changed to '" + wanted + "' by itself"),
             how)
         .inTable(tableName);
+  }
+
+  /** Whether a commit gives an encrypted table another master key, which wraps all of its KEKs. */
+  static boolean isRotated(TableMetadata base, TableMetadata metadata) {
+    String before = base == null ? null : EncryptionProperties.keyId(base.properties());
+    String after = EncryptionProperties.keyId(metadata.properties());
+    List<EncryptedKey> keks = Kek.all(metadata);
+    return before != null
+        && after != null
+        && !before.equals(after)
+        && !keks.isEmpty()
+        && keks.stream().allMatch(kek -> after.equals(kek.encryptedById()));
   }
 
   /** Whether a commit puts back the key id that somebody removed: the one that wrapped the KEKs. */

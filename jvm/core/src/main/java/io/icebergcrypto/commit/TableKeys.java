@@ -6,6 +6,7 @@ import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -21,7 +22,9 @@ public final class TableKeys {
   private final Supplier<? extends KeyManagementClient> kms;
 
   private TableEncryptionManager manager;
+  private String uuid; // the manager's table
   private TableMetadata seen;
+  private TableMetadata inForce;
 
   public TableKeys(
       String tableName,
@@ -37,12 +40,31 @@ public final class TableKeys {
     return tableName;
   }
 
-  /** Learns the keys of newer metadata, if anybody has used this table's keys yet. */
+  /**
+   * Learns the keys of metadata in force, if anybody has used this table's keys yet. It may have
+   * another master key than before.
+   */
   public synchronized void learn(TableMetadata metadata) {
-    boolean newer = manager != null && metadata != null && metadata != seen;
-    if (newer && EncryptionProperties.keyId(metadata.properties()) != null) {
-      managerFor(metadata);
+    boolean newer = manager != null && metadata != null && metadata != inForce;
+    String keyId = newer ? EncryptionProperties.keyId(metadata.properties()) : null;
+    if (keyId == null) {
+      return;
     }
+
+    if (isOfAnotherTable(metadata, keyId)) {
+      managerFor(metadata);
+      return;
+    }
+
+    int length = EncryptionProperties.dataKeyLength(tableName, metadata.properties());
+    manager.learnInForce(metadata.encryptionKeys(), keyId, length);
+    this.inForce = metadata;
+    this.seen = metadata;
+  }
+
+  /** Whether the table was dropped, and another one made under its name. */
+  private boolean isOfAnotherTable(TableMetadata metadata, String keyId) {
+    return !manager.tableKeyId().equals(keyId) && !Objects.equals(uuid, metadata.uuid());
   }
 
   /** Whether anybody has used this table's keys yet. */
@@ -51,7 +73,8 @@ public final class TableKeys {
   }
 
   /**
-   * The manager of the table, or null when the metadata has no key id.
+   * The manager of the table, or null when the metadata has no key id. The metadata may be that of
+   * before a rotation, or be uncommitted: it changes no key that is known.
    *
    * @throws TamperedException when the table had a key id before: this manager or the KEKs in its
    *     metadata tell
@@ -66,11 +89,12 @@ public final class TableKeys {
 
     if (metadata != seen) {
       int length = EncryptionProperties.dataKeyLength(tableName, properties);
-      if (manager != null && manager.tableKeyId().equals(keyId)) {
+      if (manager != null && !isOfAnotherTable(metadata, keyId)) {
         manager.learn(metadata.encryptionKeys(), length);
       } else {
         KeyManagementClient bound = new BoundKmsClient(metadata.uuid(), kms.get());
         this.manager = factory.create(tableName, metadata.encryptionKeys(), keyId, length, bound);
+        this.uuid = metadata.uuid();
       }
 
       this.seen = metadata;

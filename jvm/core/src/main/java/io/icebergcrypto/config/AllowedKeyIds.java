@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
 
 /**
@@ -148,21 +149,30 @@ public final class AllowedKeyIds {
   }
 
   /**
-   * Checks the key id of a table that exists, before the KMS is asked for that key.
+   * Checks the master keys of a table that exists, its own and those of its KEKs, before the KMS is
+   * asked for one.
    *
    * @param metadata null: there is no table
-   * @throws AccessDeniedException when it is not allowed
+   * @throws AccessDeniedException when one is not allowed
    */
   public void check(String tableName, TableMetadata metadata) {
     String keyId = metadata == null ? null : EncryptionProperties.keyId(metadata.properties());
-    if (keyId != null && !allows(keyId)) {
-      throw refused(
-              keyId,
-              "If the table was made with this key, have it added where the catalog is set up. If"
-                  + " not, somebody changed the table's metadata: find out who. Nothing was read"
-                  + " or written.")
-          .inTable(tableName);
+    if (keyId == null || !limited()) {
+      return;
     }
+
+    Stream.concat(Stream.of(keyId), EncryptionProperties.masterKeyIds(metadata))
+        .filter(id -> !allows(id))
+        .findFirst()
+        .ifPresent(
+            id -> {
+              throw refused(
+                      id,
+                      "If the table was made with this key, have it added where the catalog is set"
+                          + " up. If not, somebody changed the table's metadata: find out who."
+                          + " Nothing was read or written.")
+                  .inTable(tableName);
+            });
   }
 
   /**

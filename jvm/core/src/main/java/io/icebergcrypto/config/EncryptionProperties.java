@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
@@ -81,13 +82,17 @@ public final class EncryptionProperties {
    * @return null when the table has no keys, as before its first snapshot
    */
   public static String masterKeyId(TableMetadata metadata) {
+    return masterKeyIds(metadata).findFirst().orElse(null);
+  }
+
+  /** The ids of the master keys that wrapped a table's KEKs: one, but during a rotation. */
+  static Stream<String> masterKeyIds(TableMetadata metadata) {
     Set<String> ids =
         metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
     return metadata.encryptionKeys().stream()
         .map(EncryptedKey::encryptedById)
         .filter(id -> id != null && !ids.contains(id))
-        .findFirst()
-        .orElse(null);
+        .distinct();
   }
 
   /**

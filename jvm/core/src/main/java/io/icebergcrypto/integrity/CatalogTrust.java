@@ -64,6 +64,11 @@ public final class CatalogTrust {
     return isNessie(delegate) ? Set.of("nessie.commit.id", "nessie.gc.no-warning") : Set.of();
   }
 
+  /** Whether it is a Hive catalog. */
+  public static boolean isHive(Catalog delegate) {
+    return isA(delegate, CatalogUtil.ICEBERG_CATALOG_HIVE);
+  }
+
   /** Whether it is a Nessie catalog. */
   public static boolean isNessie(Catalog delegate) {
     return isA(delegate, CatalogUtil.ICEBERG_CATALOG_NESSIE);
@@ -76,7 +81,7 @@ public final class CatalogTrust {
         || isNessie(delegate);
   }
 
-  /** By name: Iceberg's classes for Glue and Nessie need libraries that may be absent. */
+  /** By name: Iceberg's classes for Hive, Glue and Nessie need libraries that may be absent. */
   private static boolean isA(Catalog catalog, String className) {
     for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass()) {
       if (type.getName().equals(className)) {

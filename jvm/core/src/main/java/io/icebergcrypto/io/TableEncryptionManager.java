@@ -4,13 +4,16 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
+import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
@@ -52,9 +55,10 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   static final Duration REMEMBERED = Duration.ofHours(1);
 
   private final String tableName;
-  private final String tableKeyId;
   private final KeyManagementClient kms;
+  private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
+  private volatile String tableKeyId;
   private volatile int dataKeyLength;
   // transient: what travels to executors is Serialized
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
@@ -68,10 +72,22 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       String tableKeyId,
       int dataKeyLength,
       KeyManagementClient kms) {
-    super(keys, tableKeyId, dataKeyLength, new TableKmsClient(tableName, kms));
+    this(tableName, keys, tableKeyId, dataKeyLength, kms, new TableKmsClient(tableName, kms));
+  }
+
+  private TableEncryptionManager(
+      String tableName,
+      List<EncryptedKey> keys,
+      String tableKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms,
+      TableKmsClient ofTable) {
+    super(keys, tableKeyId, dataKeyLength, ofTable);
+    ofTable.unwrapsWith(this::masterKeyOf);
     this.tableName = tableName;
-    this.tableKeyId = tableKeyId;
     this.kms = kms;
+    this.firstTableKeyId = tableKeyId;
+    this.tableKeyId = tableKeyId;
     this.firstDataKeyLength = dataKeyLength;
     this.dataKeyLength = dataKeyLength;
     keys.forEach(this::learnStatistics);
@@ -82,7 +98,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     return tableName;
   }
 
-  /** The id of the master key. */
+  /** The id of the master key, which wraps new KEKs. */
   public String tableKeyId() {
     return tableKeyId;
   }
@@ -99,10 +115,32 @@ public class TableEncryptionManager extends StandardEncryptionManager {
    * @param newDataKeyLength the length of new DEKs and KEKs in bytes: 16, 24 or 32
    */
   public final void learn(Collection<EncryptedKey> keys, int newDataKeyLength) {
-    learn(keys, newDataKeyLength, System.currentTimeMillis());
+    learn(keys, newDataKeyLength, false, System.currentTimeMillis());
   }
 
   final void learn(Collection<EncryptedKey> keys, int newDataKeyLength, long now) {
+    learn(keys, newDataKeyLength, false, now);
+  }
+
+  /**
+   * The same from metadata in force: it may have another master key, and keys that were wrapped or
+   * encrypted anew, which then take the place of the known ones.
+   *
+   * @param newTableKeyId the id of the master key
+   */
+  public final void learnInForce(
+      Collection<EncryptedKey> keys, String newTableKeyId, int newDataKeyLength) {
+    lock.writeLock().lock();
+    try {
+      this.tableKeyId = newTableKeyId;
+      learn(keys, newDataKeyLength, true, System.currentTimeMillis());
+    } finally {
+      lock.writeLock().unlock();
+    }
+  }
+
+  private void learn(
+      Collection<EncryptedKey> keys, int newDataKeyLength, boolean inForce, long now) {
     lock.writeLock().lock();
     try {
       this.dataKeyLength = newDataKeyLength;
@@ -110,7 +148,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       Set<String> inMetadata = new HashSet<>();
       for (EncryptedKey key : keys) {
         inMetadata.add(key.keyId());
-        if (!known.containsKey(key.keyId())) {
+        EncryptedKey before = known.get(key.keyId());
+        if (before == null || inForce && !isSame(before, key)) {
           known.put(key.keyId(), copyOf(key));
           learnStatistics(key);
         }
@@ -121,6 +160,27 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       statistics.values().removeIf(key -> !known.containsKey(key.keyId()));
     } finally {
       lock.writeLock().unlock();
+    }
+  }
+
+  private static boolean isSame(EncryptedKey a, EncryptedKey b) {
+    return Objects.equals(a.encryptedById(), b.encryptedById())
+        && Objects.equals(a.encryptedKeyMetadata(), b.encryptedKeyMetadata());
+  }
+
+  /** The master key that wrapped a KEK; the table's where its entry does not tell. */
+  private String masterKeyOf(ByteBuffer wrappedKek, String tableKey) {
+    lock.readLock().lock();
+    try {
+      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      return known.values().stream()
+          .filter(key -> wrappedKek.equals(key.encryptedKeyMetadata()))
+          .map(EncryptedKey::encryptedById)
+          .filter(id -> id != null && !known.containsKey(id))
+          .findFirst()
+          .orElse(tableKey);
+    } finally {
+      lock.readLock().unlock();
     }
   }
 
@@ -204,7 +264,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     int length = dataKeyLength;
     return length == firstDataKeyLength
         ? super.encrypt(output)
-        : ofLength(length, List.of()).encrypt(output);
+        : with(length, List.of()).encrypt(output);
   }
 
   /**
@@ -257,16 +317,24 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
+  /**
+   * Encrypts key metadata with the table's newest KEK, or with a new one if that is too old for
+   * Iceberg. Iceberg itself would take any KEK that is young enough.
+   */
   @Override
   public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
     lock.writeLock().lock();
     try {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
+      String masterKeyId = tableKeyId;
       int length = dataKeyLength;
+      List<EncryptedKey> keks =
+          known.values().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
+      boolean asBefore = length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId);
       FileEncryptionKeys keys =
-          length == firstDataKeyLength
+          asBefore && keks.size() < 2
               ? super.registerKeyMetadata(metadata)
-              : ofLength(length, keks(known)).registerKeyMetadata(metadata);
+              : with(length, newest(keks)).registerKeyMetadata(metadata);
       for (EncryptedKey key : List.of(keys.keyEncryptionKey(), keys.fileKey())) {
         known.put(key.keyId(), key);
       }
@@ -277,14 +345,14 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /** Iceberg's own manager, for a key length other than the superclass's. */
-  private StandardEncryptionManager ofLength(int length, List<EncryptedKey> keks) {
-    return new StandardEncryptionManager(
-        keks, tableKeyId, length, new TableKmsClient(tableName, kms));
+  private static List<EncryptedKey> newest(List<EncryptedKey> keks) {
+    return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
   }
 
-  private List<EncryptedKey> keks(Map<String, EncryptedKey> known) {
-    return known.values().stream().filter(key -> tableKeyId.equals(key.encryptedById())).toList();
+  /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */
+  private StandardEncryptionManager with(int length, List<EncryptedKey> keks) {
+    return new StandardEncryptionManager(
+        keks, tableKeyId, length, new TableKmsClient(tableName, kms));
   }
 
   /**

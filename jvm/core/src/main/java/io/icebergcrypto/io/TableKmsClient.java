@@ -4,19 +4,35 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.util.Map;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** The catalog's KMS client for one table: its errors and its log name the table. */
+/**
+ * The catalog's KMS client for one table: its errors and its log name the table. It unwraps each
+ * KEK with the master key that wrapped it: metadata of before a rotation, and what was committed
+ * during one, have KEKs of another master key than the table's.
+ */
 final class TableKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
   private final String tableName;
   private final KeyManagementClient kms;
+  private transient BiFunction<ByteBuffer, String, String> masterKeyOf =
+      (kek, tableKey) -> tableKey;
 
   TableKmsClient(String tableName, KeyManagementClient kms) {
     this.tableName = tableName;
     this.kms = kms;
+  }
+
+  /**
+   * Tells which master key wrapped a KEK.
+   *
+   * @param wrappedBy gives its id, from the wrapped KEK and the table's key id
+   */
+  void unwrapsWith(BiFunction<ByteBuffer, String, String> wrappedBy) {
+    this.masterKeyOf = wrappedBy;
   }
 
   @Override
@@ -31,7 +47,8 @@ final class TableKmsClient implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    return named(() -> kms.unwrapKey(wrappedKey, wrappingKeyId));
+    String masterKeyId = masterKeyOf.apply(wrappedKey, wrappingKeyId);
+    return named(() -> kms.unwrapKey(wrappedKey, masterKeyId));
   }
 
   @Override

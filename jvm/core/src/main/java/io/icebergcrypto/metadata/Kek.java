@@ -8,7 +8,12 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -39,8 +44,22 @@ public final class Kek {
     return madeAt(kek) > atMs - LIFE_MS;
   }
 
+  /** The KEKs of a table: the keys that no other key of the table encrypts. */
+  public static List<EncryptedKey> all(TableMetadata metadata) {
+    Set<String> ids =
+        metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    return metadata.encryptionKeys().stream()
+        .filter(key -> !ids.contains(key.encryptedById()))
+        .toList();
+  }
+
+  /** The KEK that was made last. */
+  public static Optional<EncryptedKey> newest(TableMetadata metadata) {
+    return all(metadata).stream().max(Comparator.comparingLong(Kek::madeAt));
+  }
+
   /**
-   * Makes a KEK, which Iceberg's manager then uses for the first snapshot.
+   * Makes a KEK, newer than those of the table, so that it is the one in use from its commit on.
    *
    * @throws IcebergCryptoException when the KMS does not wrap it
    */
@@ -57,11 +76,17 @@ public final class Kek {
           KmsCaller.forTable(
               tableName, metadata.uuid(), () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
           keyId,
-          Map.of(TIMESTAMP, String.valueOf(System.currentTimeMillis())));
+          Map.of(TIMESTAMP, String.valueOf(after(metadata))));
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
     } finally {
       Arrays.fill(key, (byte) 0);
     }
+  }
+
+  /** Now; or later, if another client's clock was fast when it made the newest KEK. */
+  private static long after(TableMetadata metadata) {
+    long newest = newest(metadata).map(Kek::madeAt).orElse(0L);
+    return Math.max(System.currentTimeMillis(), newest == Long.MAX_VALUE ? newest : newest + 1);
   }
 }

@@ -148,8 +148,9 @@ class EncryptedCatalogTest extends LakeFixture {
     Table table = create("t");
     assertThatThrownBy(() -> table.updateProperties().set("encryption.key-id", "k2").commit())
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("CREATE TABLE");
+        .hasMessageContaining("cannot be changed to 'k2' by itself")
+        .hasMessageContaining(
+            "CALL lake.system.rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
     assertThatThrownBy(() -> table.updateProperties().remove("encryption.key-id").commit())
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("cannot be removed");

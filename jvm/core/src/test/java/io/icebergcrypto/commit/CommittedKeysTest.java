@@ -335,6 +335,13 @@ class CommittedKeysTest extends LakeFixture {
         .contains("other-use", "other-use-2", "used", "live", "old", "no-time", "bad-time")
         .doesNotContain("dead-list", "dead-stats", "retired");
 
+    // the table's own KEK is new: when it is there for 30 days, no commit takes an older one
+    assertThat(ids(CommittedKeys.pruned(grown, CommittedKeysTest::notAsked, now + 29 * day)))
+        .contains("live");
+    assertThat(ids(CommittedKeys.pruned(grown, CommittedKeysTest::notAsked, now + 31 * day)))
+        .contains(kek.keyId(), "used", "no-time")
+        .doesNotContain("live");
+
     // the newest stays, however old: without a KEK the table would not be known as encrypted
     TableMetadata empty =
         TableMetadata.buildFrom(metadata).removeSnapshots(metadata.snapshots()).build();

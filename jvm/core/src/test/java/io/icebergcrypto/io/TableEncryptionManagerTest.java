@@ -129,6 +129,43 @@ class TableEncryptionManagerTest {
     }
   }
 
+  @Test
+  void aRotationIsLearnedAndOlderMetadataUndoesNothing() {
+    List<EncryptedKey> keys = lists(1);
+    manager.learn(keys, 16);
+    EncryptedKey kek = keys.get(0);
+    EncryptedKey anew =
+        new BaseEncryptedKey(kek.keyId(), ByteBuffer.allocate(0), "k2", kek.properties());
+    manager.learnInForce(List.of(anew, keys.get(1)), "k2", 16);
+    assertThat(manager.tableKeyId()).isEqualTo("k2");
+    assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
+    manager.learn(keys, 16); // as a transaction that began before does
+    assertThat(manager.tableKeyId()).isEqualTo("k2");
+    assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
+  }
+
+  /** What began before a rotation, on a catalog where that is no conflict. */
+  @Test
+  void eachKekIsUnwrappedWithItsOwnMasterKey() {
+    List<String> asked = new ArrayList<>();
+    KeyManagementClient kms =
+        new OpenKms() {
+          private static final long serialVersionUID = 1L;
+
+          @Override
+          public ByteBuffer unwrapKey(ByteBuffer wrapped, String wrappingKeyId) {
+            asked.add(wrappingKeyId);
+            return super.unwrapKey(wrapped, wrappingKeyId);
+          }
+        };
+    List<EncryptedKey> keys = lists(1); // under k1
+    TableEncryptionManager of2 = new TableEncryptionManager("lake.db.t", keys, "k2", 16, kms);
+    assertThat(of2.decryptKeyMetadata(new ListOf(keys.get(1).keyId())).remaining()).isPositive();
+    assertThat(asked).containsExactly("k1");
+    assertThat(of2.registerKeyMetadata(fileKey(of2)).keyEncryptionKey().encryptedById())
+        .isEqualTo("k2");
+  }
+
   /**
    * Of keys that come and go, the map of the superclass would lose some to readers without lock.
    */
@@ -195,7 +232,7 @@ class TableEncryptionManagerTest {
   }
 
   /** Wraps a key as it is. */
-  private static final class OpenKms implements KeyManagementClient {
+  private static class OpenKms implements KeyManagementClient {
     private static final long serialVersionUID = 1L;
 
     @Override

@@ -32,6 +32,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -279,7 +280,7 @@ class CachingKmsClientTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"closed", "another key", "timer"})
+  @ValueSource(strings = {"closed", "closed while it loads", "another key", "timer"})
   void keysAreOverwrittenInTheEnd(String by, @TempDir Path folder) throws Exception {
     byte[] masked = new byte[32]; // the test itself keeps the key under a mask only
     new SecureRandom().nextBytes(masked);
@@ -293,11 +294,20 @@ class CachingKmsClientTest {
               return by.equals("timer") ? System.nanoTime() : clock.get();
             });
     ByteBuffer loaded = ByteBuffer.wrap(unmasked(masked));
-    Arrays.fill(cache.get("k", wrapped(5), () -> loaded, new KmsMetrics()).array(), (byte) 0);
+    boolean isLate = by.equals("closed while it loads");
+    Supplier<ByteBuffer> load =
+        () -> {
+          if (isLate) {
+            cache.close();
+          }
+          return loaded;
+        };
+    Arrays.fill(cache.get("k", wrapped(5), load, new KmsMetrics()).array(), (byte) 0);
     Arrays.fill(loaded.array(), (byte) 0);
     int before = looks.get();
-    assertThat(heapContains(folder.resolve("before.hprof"), masked)).isTrue();
+    assertThat(heapContains(folder.resolve("before.hprof"), masked)).isEqualTo(!isLate);
     switch (by) {
+      case "closed while it loads" -> {}
       case "closed" -> cache.close();
       case "another key" -> {
         clock.set(60_000_000_000L);

@@ -1,5 +1,8 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
@@ -7,7 +10,6 @@ import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 
@@ -21,14 +23,15 @@ public final class TableProcess {
    * Arguments: what to do, backend, folder, and for write the first id.
    *
    * <p>check reads all that there is, adds a row and prints ROW id for each row. write does the
-   * same on a table that it makes if the first id is 0, then appends rows until it is killed; it
-   * prints READY before the first commit and COMMITTED id behind each.
+   * same on a table that it makes if the first id is 0, then appends rows, with rotations of keys
+   * in between, until it is killed; it prints READY before the first commit and COMMITTED id behind
+   * each.
    */
   public static void main(String[] args) throws Exception {
     Path folder = Path.of(args[2]);
     TestLake lake =
         new TestLake(Backend.valueOf(args[1]), folder, TestKeystore.existing(folder).properties());
-    Catalog catalog = lake.open(Map.of());
+    EncryptedCatalog catalog = lake.open(Map.of());
     switch (args[0]) {
       case "check" -> check(catalog.loadTable(T));
       case "write" -> {
@@ -36,18 +39,29 @@ public final class TableProcess {
         Table table =
             first == 0 ? TestLake.createTable(catalog, "t", Map.of()) : catalog.loadTable(T);
         check(table);
-        write(table, first);
+        write(catalog, table, first);
       }
       default -> throw new IllegalArgumentException(args[0]);
     }
   }
 
-  private static void write(Table table, long first) {
+  private static void write(EncryptedCatalog catalog, Table table, long first) {
     System.out.println("READY");
     for (long id = first; !System.out.checkError(); id++) { // or until nobody listens
       TestLake.append(table, id);
       System.out.println("COMMITTED " + id);
+      switch ((int) (id % 6)) {
+        case 2 -> KekRotation.run(catalog, T, true, false);
+        case 5 -> MasterKeyRotation.run(catalog, T, otherKey(catalog), false);
+        default -> {}
+      }
     }
+  }
+
+  /** Where the catalog lets it be changed. */
+  private static String otherKey(EncryptedCatalog catalog) {
+    String keyId = catalog.loadTable(T).properties().get("encryption.key-id");
+    return catalog.behind().isHive() ? null : keyId.equals("k1") ? "k2" : "k1";
   }
 
   private static void check(Table table) {

@@ -63,6 +63,40 @@ public final class TestKeystore {
     makePrivate(path);
   }
 
+  /** Adds an entry with a new key: "k1.v2" is version 2 of k1. */
+  public void add(String entry) throws IOException {
+    change(
+        store -> {
+          KeyGenerator generator = KeyGenerator.getInstance("AES");
+          generator.init(256);
+          store.setEntry(
+              entry,
+              new KeyStore.SecretKeyEntry(generator.generateKey()),
+              new KeyStore.PasswordProtection(PASSWORD.toCharArray()));
+        });
+  }
+
+  /** Deletes an entry. */
+  public void delete(String entry) throws IOException {
+    change(store -> store.deleteEntry(entry));
+  }
+
+  private interface Change {
+    void of(KeyStore store) throws GeneralSecurityException;
+  }
+
+  private void change(Change change) throws IOException {
+    try {
+      KeyStore store = KeyStore.getInstance(path.toFile(), PASSWORD.toCharArray());
+      change.of(store);
+      try (OutputStream out = Files.newOutputStream(path)) {
+        store.store(out, PASSWORD.toCharArray());
+      }
+    } catch (GeneralSecurityException e) {
+      throw new IOException(e);
+    }
+  }
+
   private static void makePrivate(Path file) throws IOException {
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
   }

@@ -35,6 +35,11 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     return catalog instanceof HadoopCatalog;
   }
 
+  /** Whether a Hive metastore keeps the tables: the one catalog that stock Iceberg encrypts on. */
+  public boolean isHive() {
+    return CatalogTrust.isHive(catalog);
+  }
+
   /** The properties in force: those that were configured, with those that a REST server adds. */
   public Map<String, String> properties() {
     return catalog instanceof RESTCatalog rest ? rest.properties() : configured;

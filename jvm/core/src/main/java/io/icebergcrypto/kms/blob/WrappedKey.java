@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /**
  * A wrapped key that says who wrapped it, so that a blob shown to the wrong KMS gives a clear
@@ -132,6 +133,17 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
     byte[] name = new byte[length];
     bytes.get(name);
     return Optional.of(new String(name, StandardCharsets.US_ASCII));
+  }
+
+  /**
+   * The version of the master key that a blob's header names.
+   *
+   * @return empty when the blob does not tell
+   */
+  public static OptionalInt versionOf(ByteBuffer blob, String keyId) {
+    Optional<String> kms = kmsOf(blob, keyId);
+    int version = kms.isEmpty() ? 0 : parse(blob, kms.get(), keyId).keyVersion();
+    return version == 0 ? OptionalInt.empty() : OptionalInt.of(version);
   }
 
   /**

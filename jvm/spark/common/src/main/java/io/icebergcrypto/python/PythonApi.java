@@ -8,6 +8,8 @@ import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -22,6 +24,7 @@ import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.InputFile;
@@ -175,6 +178,48 @@ public final class PythonApi {
           CatalogAndIdentifier found = TableNames.find(spark, table);
           TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
           return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
+        });
+  }
+
+  /**
+   * Has the KEKs of a table of a catalog of ours wrapped anew.
+   *
+   * @param newKeyId the id of another master key; null: the newest version of the same
+   * @return {@link MasterKeyRotation#toMap()} as JSON
+   */
+  public static String rotateMasterKey(
+      SparkSession spark, String table, String newKeyId, boolean dryRun) {
+    return changed(
+        spark,
+        table,
+        (catalog, name) -> MasterKeyRotation.run(catalog, name, newKeyId, dryRun).toMap());
+  }
+
+  /**
+   * Gives a table of a catalog of ours a new KEK.
+   *
+   * @param rewrap whether the keys of its snapshots are encrypted with it, too
+   * @return {@link KekRotation#toMap()} as JSON
+   */
+  public static String rotateKek(SparkSession spark, String table, boolean rewrap, boolean dryRun) {
+    return changed(
+        spark, table, (catalog, name) -> KekRotation.run(catalog, name, rewrap, dryRun).toMap());
+  }
+
+  /** Changes a table of a catalog of ours, which Spark then loads again. */
+  private static String changed(
+      SparkSession spark,
+      String table,
+      BiFunction<EncryptedCatalog, TableIdentifier, Map<String, Object>> change) {
+    return in(
+        spark,
+        () -> {
+          CatalogAndIdentifier found = TableNames.find(spark, table);
+          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
+          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
+          Map<String, Object> result = change.apply(catalog, name);
+          ((TableCatalog) found.catalog()).invalidateTable(found.identifier());
+          return Json.of(result);
         });
   }
 

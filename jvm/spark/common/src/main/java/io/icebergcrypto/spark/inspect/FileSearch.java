@@ -7,6 +7,7 @@ import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
+import io.icebergcrypto.spark.verify.scan.FileSet.Size;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;
@@ -33,13 +34,12 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Looks for one file of a table. Manifests are many, so Spark tasks read them. They tell which
- * manifest lists the file, and no more: its key is read from there on this machine.
+ * Looks for one file of a table. Spark tasks read the manifests, unless they are few. They tell
+ * which manifest lists the file, and no more: its key is read from there on this machine.
  */
 final class FileSearch {
   /** A manifest (null: all of a list), the place of a list that has it, and the file it lists. */
@@ -47,7 +47,8 @@ final class FileSearch {
       new StructType()
           .add("path", DataTypes.StringType)
           .add("list", DataTypes.IntegerType, false)
-          .add("file", DataTypes.StringType);
+          .add("file", DataTypes.StringType)
+          .add("length", DataTypes.LongType, false); // of the manifest
 
   private static final int PATH = 0;
   private static final int LIST = 1;
@@ -57,7 +58,9 @@ final class FileSearch {
   private final BaseTable table;
   private final String wanted;
   private final List<ReachableFile> lists;
-  private Broadcast<TableTree> tree;
+  private final FileJobs jobs;
+  private final TableTree tree;
+  private Broadcast<TableTree> broadcast;
 
   private FileSearch(
       SparkSession spark, BaseTable table, String wanted, List<ReachableFile> lists) {
@@ -65,6 +68,8 @@ final class FileSearch {
     this.table = table;
     this.wanted = wanted;
     this.lists = lists;
+    this.jobs = new FileJobs(spark);
+    this.tree = new TableTree(table, lists);
   }
 
   /**
@@ -100,13 +105,12 @@ final class FileSearch {
   }
 
   private KnownFile find() {
-    this.tree =
-        JavaSparkContext.fromSparkContext(spark.sparkContext())
-            .broadcast(new TableTree(table, lists));
     try {
       return findBelowLists();
     } finally {
-      tree.destroy();
+      if (broadcast != null) {
+        broadcast.destroy();
+      }
     }
   }
 
@@ -140,22 +144,31 @@ final class FileSearch {
 
   /** Where the file is listed; else what could not be read, where it may be; or null. */
   private Row placeOrNull(List<Integer> places) {
-    List<Row> rows = places.stream().map(list -> RowFactory.create(null, list, null)).toList();
-    Search search = new Search(tree, wanted);
-    MapPartitionsFunction<Row, Row> manifests = search::manifests;
-    MapPartitionsFunction<Row, Row> found = search::places;
-    Dataset<Row> listed =
-        spark.createDataFrame(rows, PLACE).mapPartitions(manifests, Encoders.row(PLACE));
-    return new FileJobs(spark)
-            .distinct(FileSet.of(listed))
-            .rows()
-            .sortWithinPartitions("list")
-            .mapPartitions(found, Encoders.row(PLACE))
-            .orderBy(functions.col("file").desc_nulls_last())
-            .takeAsList(1)
-            .stream()
-            .findFirst()
-            .orElse(null);
+    List<Row> rows = places.stream().map(list -> RowFactory.create(null, list, null, 0L)).toList();
+    FileSet lists = FileSet.few(spark, rows, PLACE);
+    FileSet manifests =
+        jobs.distinct(search(lists, new Size(rows.size(), 0), Search::manifests)).persist();
+    try {
+      return search(manifests, manifests.size(), Search::places).greatestOrNull("file");
+    } finally {
+      manifests.release();
+    }
+  }
+
+  private FileSet search(FileSet places, Size read, Step step) {
+    Search here = new Search(() -> tree, wanted);
+    return jobs.check(
+        places, read, rows -> step.apply(here, rows), () -> byJobs(places.rows(), step), PLACE);
+  }
+
+  private Dataset<Row> byJobs(Dataset<Row> places, Step step) {
+    if (broadcast == null) {
+      this.broadcast = JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(tree);
+    }
+
+    Search there = new Search(broadcast::value, wanted);
+    MapPartitionsFunction<Row, Row> search = rows -> step.apply(there, rows);
+    return places.sortWithinPartitions("list").mapPartitions(search, Encoders.row(PLACE));
   }
 
   /** Reads what a manifest, or a manifest list, has about the file. */
@@ -167,7 +180,7 @@ final class FileSearch {
           FileKind.MANIFEST, path, "avro", manifest.length(), manifest.keyMetadata());
     }
 
-    try (CloseableIterable<? extends ContentFile<?>> files = tree.value().files(manifest)) {
+    try (CloseableIterable<? extends ContentFile<?>> files = tree.files(manifest)) {
       for (ContentFile<?> file : files) {
         if (path.equals(file.location())) {
           String format = file.format().name();
@@ -176,7 +189,7 @@ final class FileSearch {
               path,
               format,
               file.fileSizeInBytes(),
-              tree.value().keyMetadata(manifest, Set.of(path)).get(path));
+              tree.keyMetadata(manifest, Set.of(path)).get(path));
         }
       }
     } catch (IOException e) {
@@ -188,14 +201,13 @@ final class FileSearch {
 
   private ManifestFile manifest(Row place) {
     String path = place.getString(PATH);
-    return tree.value().manifests(place.getInt(LIST), Set.of(path)).get(path);
+    return tree.manifests(place.getInt(LIST), Set.of(path)).get(path);
   }
 
   /** Reads again what a task could not read, for its own error. */
   private IcebergCryptoException failure(Row place) {
-    TableTree here = tree.value();
     try (CloseableIterable<?> all =
-        place.isNullAt(PATH) ? here.manifests(place.getInt(LIST)) : here.files(manifest(place))) {
+        place.isNullAt(PATH) ? tree.manifests(place.getInt(LIST)) : tree.files(manifest(place))) {
       all.forEach(ignored -> {});
     } catch (IOException e) {
       throw new UncheckedIOException(e);
@@ -213,8 +225,18 @@ final class FileSearch {
         .inTable(table.name());
   }
 
+  /** Where a search has the tree from. */
+  private interface Shared extends Serializable {
+    TableTree value();
+  }
+
+  /** One of the methods of {@link Search}. */
+  private interface Step extends Serializable {
+    Iterator<Row> apply(Search search, Iterator<Row> places);
+  }
+
   /** What tasks do. Where they cannot read, they hand on the place without a file. */
-  private record Search(Broadcast<TableTree> tree, String wanted) implements Serializable {
+  private record Search(Shared tree, String wanted) implements Serializable {
     /** The manifests of manifest lists. */
     Iterator<Row> manifests(Iterator<Row> lists) {
       return Grouped.each(
@@ -223,7 +245,8 @@ final class FileSearch {
             List<Row> found = new ArrayList<>();
             try (CloseableIterable<ManifestFile> all = tree.value().manifests(row.getInt(LIST))) {
               for (ManifestFile manifest : all) {
-                found.add(RowFactory.create(manifest.path(), row.getInt(LIST), null));
+                found.add(
+                    RowFactory.create(manifest.path(), row.getInt(LIST), null, manifest.length()));
               }
             } catch (IOException | RuntimeException e) {
               found.add(row);
@@ -282,7 +305,8 @@ final class FileSearch {
     }
 
     private static Iterator<Row> found(Row row, String file) {
-      return List.of(RowFactory.create(row.getString(PATH), row.getInt(LIST), file)).iterator();
+      Row place = RowFactory.create(row.getString(PATH), row.getInt(LIST), file, 0L);
+      return List.of(place).iterator();
     }
   }
 }

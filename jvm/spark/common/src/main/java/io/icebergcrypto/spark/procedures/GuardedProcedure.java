@@ -61,6 +61,10 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
               ListEncryptionKeys::new,
+              RotateKek.NAME,
+              RotateKek::new,
+              RotateMasterKey.NAME,
+              RotateMasterKey::new,
               VerifyEncryption.NAME,
               VerifyEncryption::new);
 

@@ -4,6 +4,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * A procedure of this project: its first argument is a table of its catalog, its result one row or
@@ -67,6 +69,16 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
     return ProcedureParameter.in(name, DataTypes.StringType).defaultValue("NULL").build();
   }
 
+  /** A parameter that is false when it is not given. */
+  static ProcedureParameter flag(String name) {
+    return ProcedureParameter.in(name, DataTypes.BooleanType).defaultValue("false").build();
+  }
+
+  /** Whether a flag was given; NULL is false. */
+  static boolean isSet(InternalRow input, int index) {
+    return !input.isNullAt(index) && input.getBoolean(index);
+  }
+
   /**
    * The text of a parameter.
    *
@@ -103,6 +115,13 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
     List<Object[]> rows = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
     catalog.invalidateTable(found.identifier());
     return scan(rows);
+  }
+
+  /** The values of a row, in the order of its columns. */
+  static Object[] row(Map<String, Object> values) {
+    return values.values().stream()
+        .map(value -> value instanceof String text ? UTF8String.fromString(text) : value)
+        .toArray();
   }
 
   /** The rows as Spark takes them. */

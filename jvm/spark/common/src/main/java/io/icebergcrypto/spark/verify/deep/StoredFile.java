@@ -20,7 +20,11 @@ public final class StoredFile implements InputFile, AutoCloseable {
   static final int MAX_END = 100 << 20;
 
   private static final int END = 64 << 10;
-  private static final int WINDOW = 1 << 20;
+
+  /**
+   * How much is read at least; more would be copied once more when a page crosses the end of it.
+   */
+  private static final int WINDOW = 128 << 10;
 
   private static final String CUT_HINT =
       "The file was cut off or replaced while it was read, or its storage is not consistent. Check"

@@ -1,0 +1,119 @@
+package io.icebergcrypto.lifecycle;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.Kek;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * A new KEK of a table, which encrypts the keys of all manifest lists from its commit on; and, if
+ * wanted, those of the snapshots that the table has. No file is rewritten.
+ *
+ * @param table the table's full name
+ * @param keyId its master key, which wraps the KEK
+ * @param oldKekId the KEK that was in use before; null when the table had none
+ * @param newKekId the new one; null in a dry run
+ * @param rewrapped how many keys of manifest lists and statistics files were encrypted anew
+ * @param removed the ids of the KEKs that the table no longer has
+ * @param kept the ids of older KEKs that it still has
+ * @param kmsCalls how many calls of the KMS it took
+ * @param committed whether the table was changed: not by a dry run
+ */
+public record KekRotation(
+    String table,
+    String keyId,
+    String oldKekId,
+    String newKekId,
+    int rewrapped,
+    List<String> removed,
+    List<String> kept,
+    int kmsCalls,
+    boolean committed) {
+  /**
+   * Gives a table a new KEK, in one commit.
+   *
+   * @param rewrap whether the keys of the snapshots that the table has are encrypted with it, too,
+   *     so that older KEKs can go. On Hive they always are: stock Iceberg takes any KEK that the
+   *     table has
+   * @param dryRun true: everything but the commit, the calls of the KMS included
+   * @throws NotSupportedException when the table is not encrypted
+   * @throws TamperedException when a key does not decrypt; nothing was changed
+   * @throws IcebergCryptoException the KMS's own error, or that of the commit; nothing was changed
+   */
+  public static KekRotation run(
+      EncryptedCatalog catalog, TableIdentifier identifier, boolean rewrap, boolean dryRun) {
+    RotatedTable table = RotatedTable.load(catalog, identifier);
+    String oldKekId = Kek.newest(table.current()).map(EncryptedKey::keyId).orElse(null);
+    boolean all = rewrap || catalog.behind().isHive();
+    NewKek made = new NewKek(table, all, !catalog.behind().isRest());
+    if (dryRun) {
+      made.in(table.current());
+    } else {
+      table.commit(made::in);
+    }
+
+    return new KekRotation(
+        table.name(),
+        EncryptionProperties.keyId(table.current().properties()),
+        oldKekId,
+        dryRun ? null : made.kekId(),
+        made.rewrapped(),
+        made.removed(),
+        made.kept(),
+        table.kms().calls(),
+        !dryRun);
+  }
+
+  /** One sentence for people. */
+  public String message() {
+    StringBuilder text = new StringBuilder();
+    text.append(committed ? "a new KEK is in use" : "a new KEK would be in use");
+    if (rewrapped > 0) {
+      text.append(
+          String.format(
+              "; %d %s %s with it",
+              rewrapped,
+              rewrapped == 1
+                  ? "key of a manifest list or statistics file"
+                  : "keys of manifest lists and statistics files",
+              committed ? "encrypted" : "would be encrypted"));
+    }
+
+    if (!removed.isEmpty()) {
+      text.append(String.format("; %s %s", keks(removed), committed ? "removed" : "would go"));
+    }
+
+    if (!kept.isEmpty()) {
+      text.append(String.format("; %s kept", keks(kept)));
+    }
+
+    return text.append(committed ? "" : "; nothing was changed").toString();
+  }
+
+  private static String keks(List<String> ids) {
+    return ids.size() == 1 ? "1 older KEK" : ids.size() + " older KEKs";
+  }
+
+  /** The names and values for JSON and rows; lists as text. */
+  public Map<String, Object> toMap() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table);
+    values.put("key_id", keyId);
+    values.put("old_kek_id", oldKekId);
+    values.put("new_kek_id", newKekId);
+    values.put("rewrapped", rewrapped);
+    values.put("removed_keks", removed.size());
+    values.put("kept_keks", kept.size());
+    values.put("kms_calls", kmsCalls);
+    values.put("committed", committed);
+    values.put("message", message());
+    return values;
+  }
+}

@@ -1,0 +1,205 @@
+package io.icebergcrypto.lifecycle;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.Kek;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * What it took to have a table's KEKs wrapped by another master key, or by the newest version of
+ * the same. The KEKs themselves stay, and so does all that they encrypt.
+ *
+ * @param table the table's full name
+ * @param oldKeyId the table's key id before
+ * @param newKeyId the one that it has now
+ * @param keks how many KEKs were wrapped anew
+ * @param oldVersions the versions of the master key that wrapped them before, such as "1, 2"; null
+ *     when the KEKs do not tell
+ * @param newVersions the one that wraps them now; null when they do not tell
+ * @param kmsCalls how many calls of the KMS it took
+ * @param committed whether the table was changed: not by a dry run
+ */
+public record MasterKeyRotation(
+    String table,
+    String oldKeyId,
+    String newKeyId,
+    int keks,
+    String oldVersions,
+    String newVersions,
+    int kmsCalls,
+    boolean committed) {
+  /** Commits of clients that began before on a REST catalog may bring a KEK of the old key. */
+  private static final int ROUNDS = 5;
+
+  /**
+   * Has all KEKs of a table wrapped anew, in one commit.
+   *
+   * @param newKeyId the id of another master key of the same KMS; null: the same key, whose newest
+   *     version wraps
+   * @param dryRun true: everything but the commit, the calls of the KMS included
+   * @throws NotSupportedException when the table is not encrypted, or its catalog does not let the
+   *     key id be changed
+   * @throws InvalidConfigurationException when the new key id is empty, or cannot vouch for
+   *     metadata that is authenticated
+   * @throws IcebergCryptoException the KMS's own error, or that of the commit; nothing was changed
+   */
+  public static MasterKeyRotation run(
+      EncryptedCatalog catalog, TableIdentifier identifier, String newKeyId, boolean dryRun) {
+    RotatedTable table = RotatedTable.load(catalog, identifier);
+    String oldKeyId = EncryptionProperties.keyId(table.current().properties());
+    if (newKeyId != null && !newKeyId.equals(oldKeyId)) {
+      checkNew(catalog, table.name(), oldKeyId, newKeyId);
+    }
+
+    String wanted = newKeyId == null ? oldKeyId : newKeyId;
+    WrappedAnew keks = new WrappedAnew(table, wanted);
+    if (dryRun) {
+      wrapped(table.current(), keks);
+    } else {
+      commit(table, keks, wanted, newKeyId == null);
+    }
+
+    return new MasterKeyRotation(
+        table.name(),
+        oldKeyId,
+        wanted,
+        keks.keks(),
+        keks.versionsBefore(),
+        keks.versions(),
+        table.kms().calls(),
+        !dryRun);
+  }
+
+  private static void checkNew(
+      EncryptedCatalog catalog, String table, String oldKeyId, String newKeyId) {
+    if (newKeyId.isBlank()) {
+      throw new InvalidConfigurationException(
+              "the new key id is empty", "Give the id of a master key in the KMS.")
+          .inTable(table);
+    }
+
+    catalog.checkMasterKey(table, newKeyId);
+    if (catalog.behind().isHive()) {
+      throw new NotSupportedException(
+              String.format(
+                  "%s is '%s', and Iceberg's Hive catalog refuses every commit that changes it",
+                  EncryptionProperties.KEY_ID, oldKeyId),
+              String.format(
+                  "Make a new version of '%1$s' in the KMS, and call rotate_master_key without a"
+                      + " new key id; or copy the table: CREATE TABLE <new> USING iceberg"
+                      + " TBLPROPERTIES ('%2$s'='%3$s') AS SELECT * FROM %4$s.",
+                  oldKeyId, EncryptionProperties.KEY_ID, newKeyId, table))
+          .inTable(table);
+    }
+  }
+
+  private static void commit(
+      RotatedTable table, WrappedAnew keks, String keyId, boolean keepsKeyId) {
+    for (int round = 0; round < ROUNDS; round++) {
+      table.commit(
+          metadata -> {
+            requireKeyId(table.name(), metadata, keyId, keepsKeyId);
+            return rotated(table, metadata, keks, keyId);
+          });
+      if (isDone(table.current(), keks, keyId)) {
+        return;
+      }
+    }
+
+    throw new IcebergCryptoException(
+            String.format(
+                "its key id is '%s' now, but other commits have brought KEKs of another master key"
+                    + " or version since",
+                keyId),
+            "The table can be read and written. Call rotate_master_key again, before the old key"
+                + " goes.")
+        .inTable(table.name());
+  }
+
+  /** Somebody else may have given the table another key just now. */
+  private static void requireKeyId(
+      String table, TableMetadata metadata, String keyId, boolean keepsKeyId) {
+    String now = EncryptionProperties.keyId(metadata.properties());
+    if (keepsKeyId && !keyId.equals(now)) {
+      throw new NotSupportedException(
+              String.format("its key id was '%s', and has become '%s' meanwhile", keyId, now),
+              "Nothing was changed by this call. Call rotate_master_key again if need be.")
+          .inTable(table);
+    }
+  }
+
+  /** Nothing is left to do, or another rotation came after this one. */
+  private static boolean isDone(TableMetadata metadata, WrappedAnew keks, String keyId) {
+    return !keyId.equals(EncryptionProperties.keyId(metadata.properties()))
+        || Kek.all(metadata).stream()
+            .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()));
+  }
+
+  private static TableMetadata rotated(
+      RotatedTable table, TableMetadata metadata, WrappedAnew keks, String keyId) {
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    List<EncryptedKey> wrapped = wrapped(metadata, keks);
+    // first all out, then in: they keep their order
+    Kek.all(metadata).forEach(kek -> builder.removeEncryptionKey(kek.keyId()));
+    wrapped.forEach(builder::addEncryptionKey);
+    if (!keyId.equals(EncryptionProperties.keyId(metadata.properties()))) {
+      if (wrapped.isEmpty()) { // an empty table that another client made
+        builder.addEncryptionKey(Kek.make(table.name(), metadata, keyId, table.kms()));
+      }
+
+      builder.setProperties(Map.of(EncryptionProperties.KEY_ID, keyId));
+    }
+
+    return builder.build();
+  }
+
+  /** The KEKs that something needs: the others go, and their master key may be gone. */
+  private static List<EncryptedKey> wrapped(TableMetadata metadata, WrappedAnew keks) {
+    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    return Kek.all(metadata).stream()
+        .filter(kek -> !unneeded.contains(kek.keyId()))
+        .map(keks::of)
+        .toList();
+  }
+
+  /** One sentence for people. */
+  public String message() {
+    String number = keks == 1 ? "1 KEK" : keks + " KEKs";
+    String by =
+        !oldKeyId.equals(newKeyId)
+            ? "'" + newKeyId + "' instead of '" + oldKeyId + "'"
+            : newVersions == null
+                ? "the newest version of '" + newKeyId + "'"
+                : String.format(
+                    "version %s of '%s'%s",
+                    newVersions, newKeyId, newVersions.equals(oldVersions) ? ", as before" : "");
+    return committed
+        ? String.format("%s wrapped by %s; no file was rewritten", number, by)
+        : String.format("%s would be wrapped by %s; nothing was changed", number, by);
+  }
+
+  /** The names and values for JSON and rows. */
+  public Map<String, Object> toMap() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table);
+    values.put("old_key_id", oldKeyId);
+    values.put("new_key_id", newKeyId);
+    values.put("keks", keks);
+    values.put("old_versions", oldVersions);
+    values.put("new_versions", newVersions);
+    values.put("kms_calls", kmsCalls);
+    values.put("committed", committed);
+    values.put("message", message());
+    return values;
+  }
+}

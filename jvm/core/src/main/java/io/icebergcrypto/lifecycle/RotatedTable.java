@@ -1,0 +1,108 @@
+package io.icebergcrypto.lifecycle;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.commit.KeyIdRule;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.CachingKmsClient;
+import java.util.function.UnaryOperator;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.util.Tasks;
+
+/** An encrypted table whose keys are to be changed. */
+final class RotatedTable {
+  private final String name;
+  private final TableOperations ops;
+  private final AskedKms kms;
+
+  private RotatedTable(String name, TableOperations ops, CachingKmsClient kms) {
+    this.name = name;
+    this.ops = ops;
+    this.kms = new AskedKms(kms, name, ops.current().uuid());
+  }
+
+  /**
+   * Loads a table, with its metadata checked.
+   *
+   * @throws NotSupportedException when it is not encrypted, or has no metadata of its own
+   */
+  static RotatedTable load(EncryptedCatalog catalog, TableIdentifier identifier) {
+    Table loaded = catalog.loadTable(identifier);
+    if (!(loaded instanceof EncryptedTable table)) {
+      throw new NotSupportedException(
+              "it is not a table with metadata of its own",
+              "Give the table, without the name of a metadata table behind it.")
+          .inTable(loaded.name());
+    }
+
+    TableMetadata metadata = table.operations().current();
+    if (EncryptionProperties.keyId(metadata.properties()) == null) {
+      KeyIdRule.refuseLost(table.name(), metadata, null);
+      throw new NotSupportedException(
+              String.format(
+                  "it has no %s: it is not encrypted, and has no keys",
+                  EncryptionProperties.KEY_ID),
+              "An encrypted copy is made by CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                  + " ('encryption.key-id'='<master key id>') AS SELECT.")
+          .inTable(table.name());
+    }
+
+    return new RotatedTable(table.name(), table.operations(), catalog.kms());
+  }
+
+  /** The table's full name. */
+  String name() {
+    return name;
+  }
+
+  /** The metadata that was loaded or committed last. */
+  TableMetadata current() {
+    return ops.current();
+  }
+
+  /** The KMS, for this table's keys. */
+  AskedKms kms() {
+    return kms;
+  }
+
+  /**
+   * Commits a change, and goes again on newer metadata when another commit came in between.
+   *
+   * @param change makes the metadata to be of that in force; the same instance: nothing is to be
+   *     committed
+   */
+  void commit(UnaryOperator<TableMetadata> change) {
+    TableMetadata now = ops.current();
+    Tasks.foreach(ops)
+        .retry(
+            now.propertyAsInt(
+                TableProperties.COMMIT_NUM_RETRIES, TableProperties.COMMIT_NUM_RETRIES_DEFAULT))
+        .exponentialBackoff(
+            now.propertyAsInt(
+                TableProperties.COMMIT_MIN_RETRY_WAIT_MS,
+                TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT),
+            now.propertyAsInt(
+                TableProperties.COMMIT_MAX_RETRY_WAIT_MS,
+                TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT),
+            now.propertyAsInt(
+                TableProperties.COMMIT_TOTAL_RETRY_TIME_MS,
+                TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT),
+            2.0)
+        .onlyRetryOn(CommitFailedException.class)
+        .run(
+            table -> {
+              TableMetadata base = table.refresh();
+              TableMetadata changed = change.apply(base);
+              if (changed != base) {
+                table.commit(base, changed);
+              }
+            });
+    ops.refresh();
+  }
+}

@@ -1,0 +1,114 @@
+package io.icebergcrypto.lifecycle;
+
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.KeyCache;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * KEKs of one table, wrapped anew by a master key: the same bytes, the same id. Each costs three
+ * calls of the KMS, once, however often the commit is tried.
+ */
+final class WrappedAnew {
+  private final RotatedTable table;
+  private final String masterKeyId;
+  private final Map<Before, EncryptedKey> done = new LinkedHashMap<>();
+
+  private record Before(String kekId, String masterKeyId, ByteBuffer wrapped) {}
+
+  WrappedAnew(RotatedTable table, String masterKeyId) {
+    this.table = table;
+    this.masterKeyId = masterKeyId;
+  }
+
+  /**
+   * The KEK, wrapped by the newest version of the master key.
+   *
+   * @throws TamperedException when its entry is not one of a KEK
+   */
+  EncryptedKey of(EncryptedKey kek) {
+    if (kek.encryptedById() == null || kek.encryptedKeyMetadata() == null) {
+      throw new TamperedException(
+              String.format(
+                  "KEK %s names no master key, or has no bytes: somebody edited the metadata",
+                  kek.keyId()),
+              "Nothing was changed. encryption_keys lists the table's keys, and what is wrong.")
+          .inTable(table.name());
+    }
+
+    Before before =
+        new Before(
+            kek.keyId(),
+            kek.encryptedById(),
+            ByteBuffer.wrap(KeyCache.copyOf(kek.encryptedKeyMetadata())));
+    return done.computeIfAbsent(before, key -> wrapped(kek));
+  }
+
+  private EncryptedKey wrapped(EncryptedKey kek) {
+    byte[] bytes = unwrapped(kek.encryptedKeyMetadata(), kek.encryptedById());
+    byte[] again = {};
+    try {
+      ByteBuffer wrapped = table.kms().wrapKey(ByteBuffer.wrap(bytes), masterKeyId);
+      again = unwrapped(wrapped, masterKeyId);
+      if (!Arrays.equals(bytes, again)) {
+        throw new TamperedException(
+                String.format(
+                    "the KMS unwraps other bytes than it wrapped with key '%s'", masterKeyId),
+                "Nothing was changed. Do not use this KMS client.")
+            .inTable(table.name());
+      }
+
+      return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+      Arrays.fill(again, (byte) 0);
+    }
+  }
+
+  private byte[] unwrapped(ByteBuffer wrapped, String keyId) {
+    return KeyCache.copyOf(table.kms().unwrapKey(wrapped, keyId));
+  }
+
+  /** Whether this KEK was wrapped here. */
+  boolean has(String kekId) {
+    return done.keySet().stream().anyMatch(before -> before.kekId().equals(kekId));
+  }
+
+  /** How many KEKs were wrapped. */
+  int keks() {
+    return (int) done.keySet().stream().map(Before::kekId).distinct().count();
+  }
+
+  /** The versions of master keys that wrapped the KEKs before, as far as the KEKs tell. */
+  String versionsBefore() {
+    return listed(
+        done.keySet().stream()
+            .map(before -> WrappedKey.versionOf(before.wrapped(), before.masterKeyId())));
+  }
+
+  /** The versions of the master key that wrap them now, as far as they tell. */
+  String versions() {
+    return listed(
+        done.values().stream()
+            .map(kek -> WrappedKey.versionOf(kek.encryptedKeyMetadata(), masterKeyId)));
+  }
+
+  private static String listed(Stream<OptionalInt> versions) {
+    String all =
+        versions
+            .flatMapToInt(OptionalInt::stream)
+            .distinct()
+            .sorted()
+            .mapToObj(String::valueOf)
+            .collect(Collectors.joining(", "));
+    return all.isEmpty() ? null : all;
+  }
+}

@@ -1,0 +1,481 @@
+package io.icebergcrypto.lifecycle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TableProcess;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Other keys for a table that exists: nothing is lost, and the old keys are not needed. */
+@ParameterizedClass
+@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by tests/catalog/tables/test_rotation.py
+class RotationTest extends LakeFixture {
+  private static final long DAY = 86_400_000;
+
+  /** A KMS that fails after some calls. It tells which key wrapped what. */
+  public static final class FailsLater implements KeyManagementClient, AuthenticatedWrapping {
+    private static final long serialVersionUID = 1L;
+    private static final AtomicInteger CALLS_LEFT = new AtomicInteger();
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String keyId) {
+      count();
+      byte[] id = keyId.getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(id.length + key.remaining()).put(id).put(key.duplicate()).flip();
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrapped, String keyId) {
+      count();
+      byte[] id = keyId.getBytes(StandardCharsets.UTF_8);
+      byte[] all = KeyCache.copyOf(wrapped);
+      if (!Arrays.equals(id, Arrays.copyOf(all, id.length))) {
+        throw new BadWrappedKeyException("not wrapped by " + keyId, "Use another key.");
+      }
+
+      return ByteBuffer.wrap(Arrays.copyOfRange(all, id.length, all.length));
+    }
+
+    private static void count() {
+      if (CALLS_LEFT.getAndDecrement() <= 0) {
+        throw new AccessDeniedException("no more calls", "Wait.");
+      }
+    }
+
+    @Override
+    public boolean authenticatesWrapping(String keyId) {
+      return true;
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {
+      // nothing to set
+    }
+  }
+
+  private Table create(int commits) {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    for (int i = 0; i < commits; i++) {
+      TestLake.append(table, i);
+    }
+
+    return table;
+  }
+
+  private TestKeystore keystore() {
+    return TestKeystore.existing(folder);
+  }
+
+  private MasterKeyRotation rotateMasterKey(String newKeyId) {
+    return MasterKeyRotation.run(catalog, T, newKeyId, false);
+  }
+
+  private KekRotation rotateKek(boolean rewrap) {
+    return KekRotation.run(catalog, T, rewrap, false);
+  }
+
+  /** A session that knows no key yet reads every snapshot, and writes. */
+  private void assertWhole(long... ids) throws IOException {
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      Table table = fresh.loadTable(T);
+      TableProcess.checkReachable(table);
+      assertThat(TestLake.ids(table)).containsExactlyInAnyOrder(boxed(ids));
+      assertThat(EncryptionKeys.of(fresh, T).keys()).allMatch(key -> key.problem() == null);
+    }
+  }
+
+  private static Long[] boxed(long... ids) {
+    return Arrays.stream(ids).boxed().toArray(Long[]::new);
+  }
+
+  private static TableMetadata metadata(Table table) {
+    table.refresh();
+    return TestLake.metadata(table);
+  }
+
+  private static EncryptedKey entry(Table table, String id) {
+    return metadata(table).encryptionKeys().stream()
+        .filter(key -> key.keyId().equals(id))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  /** The KEK that the current snapshot's manifest list is under. */
+  private static String kekOfCurrent(Table table) {
+    table.refresh();
+    return entry(table, table.currentSnapshot().keyId()).encryptedById();
+  }
+
+  @Test
+  void aNewVersionOfTheMasterKeyReplacesTheOldOne() throws IOException {
+    Table table = create(3);
+    table.manageSnapshots().createTag("first", table.history().get(0).snapshotId()).commit();
+    Table running = lake.open(Map.of()).loadTable(T);
+    assertThat(TestLake.ids(running)).containsExactly(0L, 1L, 2L);
+    Map<Path, String> files = TestLake.states(TestLake.path(table.location()).resolve("data"));
+    List<Snapshot> snapshots = metadata(table).snapshots();
+    keystore().add("k1.v2");
+
+    MasterKeyRotation dry = MasterKeyRotation.run(catalog, T, null, true);
+    assertThat(dry.committed()).isFalse();
+    assertThat(dry.message())
+        .isEqualTo("1 KEK would be wrapped by version 2 of 'k1'; nothing was changed");
+    assertThat(metadata(table).metadataFileLocation())
+        .isEqualTo(TestLake.metadata(running).metadataFileLocation());
+
+    MasterKeyRotation done = rotateMasterKey(null);
+    assertThat(done.toMap())
+        .containsEntry("table", "lake.db.t")
+        .containsEntry("old_key_id", "k1")
+        .containsEntry("new_key_id", "k1")
+        .containsEntry("keks", 1)
+        .containsEntry("old_versions", "1")
+        .containsEntry("new_versions", "2")
+        .containsEntry("kms_calls", 3)
+        .containsEntry("committed", true);
+    assertThat(rotateMasterKey("k1").message())
+        .isEqualTo("1 KEK wrapped by version 2 of 'k1', as before; no file was rewritten");
+    keystore().delete("k1");
+    assertWhole(0, 1, 2);
+    assertThat(metadata(table).snapshots()).isEqualTo(snapshots);
+    assertThat(TestLake.states(TestLake.path(table.location()).resolve("data"))).isEqualTo(files);
+    TestLake.append(running, 3);
+    TestLake.append(table, 4);
+    assertWhole(0, 1, 2, 3, 4);
+  }
+
+  @Test
+  void anotherMasterKeyReplacesTheOldOne() throws IOException {
+    Table table = create(2);
+    Table running = lake.open(Map.of()).loadTable(T);
+    Transaction open = running.newTransaction();
+    open.newAppend().appendFile(TestLake.write(open.table(), 2)).commit();
+    if (backend == Backend.HIVE) {
+      assertUnchanged(
+          () -> rotateMasterKey("k2"),
+          NotSupportedException.class,
+          "Hive catalog refuses",
+          "new version of 'k1'",
+          "'encryption.key-id'='k2') AS SELECT * FROM lake.db.t");
+      return;
+    }
+
+    rotateKek(false);
+    TestLake.append(table, 3);
+    MasterKeyRotation done = rotateMasterKey("k2");
+    assertThat(done.message())
+        .isEqualTo("2 KEKs wrapped by 'k2' instead of 'k1'; no file was rewritten");
+    assertThat(done.kmsCalls()).isEqualTo(6);
+    keystore().delete("k1");
+    open.commitTransaction();
+    TestLake.append(table, 4);
+    TestLake.append(running, 5);
+    assertThat(metadata(table).properties()).containsEntry("encryption.key-id", "k2");
+    assertThat(Kek.all(metadata(table))).allMatch(kek -> "k2".equals(kek.encryptedById()));
+    assertWhole(0, 1, 2, 3, 4, 5);
+    rotateMasterKey("k2"); // a second time is no harm
+    assertWhole(0, 1, 2, 3, 4, 5);
+  }
+
+  private void assertUnchanged(
+      ThrowingCallable change, Class<? extends Exception> type, String... words) {
+    String before = TestLake.metadata(catalog.loadTable(T)).metadataFileLocation();
+    assertThatThrownBy(change)
+        .isInstanceOf(type)
+        .hasMessageContaining("lake.db.t")
+        .message()
+        .contains(words);
+    assertThat(TestLake.metadata(catalog.loadTable(T)).metadataFileLocation()).isEqualTo(before);
+  }
+
+  @Test
+  void whatCannotBeRotatedStaysAsItIs() throws IOException {
+    create(1);
+    rotateKek(false);
+    if (backend != Backend.HIVE) {
+      assertUnchanged(() -> rotateMasterKey("none"), KeyNotFoundException.class, "none", "k1, k2");
+      EncryptedCatalog limited = lake.open(Map.of("encryption.allowed-key-ids", "k1"));
+      assertUnchanged(
+          () -> MasterKeyRotation.run(limited, T, "k2", false), AccessDeniedException.class, "k2");
+    }
+
+    assertUnchanged(() -> rotateMasterKey(" "), InvalidConfigurationException.class, "is empty");
+    keystore().delete("k1");
+    assertUnchanged(() -> rotateMasterKey(null), KeyNotFoundException.class, "k1");
+    EncryptedCatalog fresh = lake.open(Map.of("encryption.metadata-authentication", "off"));
+    if (backend == Backend.JDBC || backend == Backend.HADOOP) {
+      assertUnchanged(
+          () -> KekRotation.run(fresh, T, true, false), KeyNotFoundException.class, "k1");
+    }
+
+    catalog.createTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA);
+    assertThatThrownBy(
+            () ->
+                MasterKeyRotation.run(
+                    catalog, TableIdentifier.of(TestLake.DB, "plain"), null, false))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("lake.db.plain")
+        .hasMessageContaining("is not encrypted");
+    assertThatThrownBy(
+            () -> KekRotation.run(catalog, TableIdentifier.of(TestLake.DB, "no"), true, false))
+        .isInstanceOf(NoSuchTableException.class);
+    assertThatThrownBy(
+            () -> KekRotation.run(catalog, TableIdentifier.of("db", "plain", "files"), true, false))
+        .isInstanceOf(NotSupportedException.class);
+  }
+
+  @Test
+  void aKmsThatFailsHalfWayChangesNothing() throws IOException {
+    catalog.close();
+    FailsLater.CALLS_LEFT.set(Integer.MAX_VALUE);
+    this.catalog =
+        new TestLake(backend, folder, Map.of("encryption.kms-impl", FailsLater.class.getName()))
+            .open(Map.of());
+    create(2);
+    rotateKek(false);
+    int calls = backend == Backend.HIVE ? 3 : 6;
+    for (int left = 0; left < calls; left++) {
+      int now = left;
+      assertUnchanged(
+          () -> {
+            FailsLater.CALLS_LEFT.set(now);
+            try {
+              rotateMasterKey(backend == Backend.HIVE ? null : "k2");
+            } finally {
+              FailsLater.CALLS_LEFT.set(Integer.MAX_VALUE);
+            }
+          },
+          AccessDeniedException.class,
+          "no more calls");
+    }
+
+    for (int left : new int[] {0, 1, 2}) {
+      assertUnchanged(
+          () -> {
+            FailsLater.CALLS_LEFT.set(left);
+            try {
+              rotateKek(true);
+            } finally {
+              FailsLater.CALLS_LEFT.set(Integer.MAX_VALUE);
+            }
+          },
+          AccessDeniedException.class,
+          "no more calls");
+    }
+
+    assertThat(rotateMasterKey(backend == Backend.HIVE ? null : "k2").kmsCalls()).isEqualTo(calls);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(0L, 1L);
+  }
+
+  @Test
+  void aNewKekIsInUseAtOnce() throws IOException {
+    Table table = create(2);
+    Table running = lake.open(Map.of()).loadTable(T);
+    TestLake.ids(running);
+    String before = kekOfCurrent(table);
+    KekRotation dry = KekRotation.run(catalog, T, false, true);
+    assertThat(dry.committed()).isFalse();
+    assertThat(kekOfCurrent(table)).isEqualTo(before);
+
+    KekRotation done = rotateKek(false);
+    assertThat(done.oldKekId()).isEqualTo(before);
+    boolean all = backend == Backend.HIVE; // where stock Iceberg writes, too
+    assertThat(done.rewrapped()).isEqualTo(all ? 2 : 0);
+    assertThat(done.removed()).hasSize(all ? 1 : 0);
+    assertThat(done.kept()).hasSize(all ? 0 : 1);
+    for (Table each : List.of(table, running, lake.open(Map.of()).loadTable(T))) {
+      TestLake.append(each, metadata(table).snapshots().size());
+      assertThat(kekOfCurrent(table)).isEqualTo(done.newKekId());
+    }
+
+    assertWhole(0, 1, 2, 3, 4);
+  }
+
+  @Test
+  void theOldKekGoesWhenNothingIsUnderIt() throws IOException {
+    Table table = create(2);
+    table.newAppend().appendFile(TestLake.write(table, 9)).stageOnly().commit();
+    Table running = lake.open(Map.of()).loadTable(T);
+    Transaction open = running.newTransaction();
+    open.newAppend().appendFile(TestLake.write(open.table(), 2)).commit();
+    rotateKek(false);
+    KekRotation done = rotateKek(true);
+    TableMetadata metadata = metadata(table);
+    assertThat(done.rewrapped()).isEqualTo(3);
+    if (backend == Backend.REST) { // a commit that began before is no conflict, and may need it
+      assertThat(done.kept()).hasSize(2);
+      assertThat(done.message())
+          .isEqualTo(
+              "a new KEK is in use; 3 keys of manifest lists and statistics files encrypted with"
+                  + " it; 2 older KEKs kept");
+    } else {
+      assertThat(Kek.all(metadata)).singleElement().matches(k -> k.keyId().equals(done.newKekId()));
+    }
+
+    for (Snapshot snapshot : metadata.snapshots()) {
+      assertThat(entry(table, snapshot.keyId()).encryptedById()).isEqualTo(done.newKekId());
+    }
+
+    open.commitTransaction();
+    TestLake.append(table, 3);
+    assertThat(kekOfCurrent(table)).isEqualTo(done.newKekId());
+    assertWhole(0, 1, 2, 3);
+    if (backend != Backend.REST) {
+      assertThat(Kek.all(metadata(table))).hasSize(1);
+    }
+  }
+
+  @Test
+  void aCommitThatBeganBeforeMayBringAKekOfTheOldKey() throws IOException {
+    if (backend != Backend.REST) {
+      return; // it would be a conflict
+    }
+
+    Table table = createWithKekOf(3);
+    TestLake.append(table, 1);
+    Table before = lake.open(Map.of("encryption.kek.max-age-days", "2")).loadTable(T);
+    TestLake.ids(before);
+    TableOperations ops = ((BaseTable) before).operations();
+    TableMetadata base = ops.current();
+    rotateMasterKey("k2");
+    ops.commit(base, TableMetadata.buildFrom(base).setProperties(Map.of("a", "b")).build());
+    assertThat(Kek.all(metadata(table)).stream().map(EncryptedKey::encryptedById))
+        .containsExactlyInAnyOrder("k1", "k2");
+    TestLake.append(table, 2);
+    assertWhole(1, 2);
+    assertThat(rotateMasterKey("k2").keks()).isEqualTo(2);
+    keystore().delete("k1");
+    TestLake.append(table, 3);
+    TestLake.append(before, 4);
+    assertWhole(1, 2, 3, 4);
+  }
+
+  @Test
+  void aKekThatIsTooOldIsFollowedByANewOneWithTheNextCommit() throws IOException {
+    Table table = createWithKekOf(3);
+    String old = Kek.newest(metadata(table)).orElseThrow().keyId();
+    TestLake.append(lake.open(Map.of("encryption.kek.max-age-days", "4")).loadTable(T), 1);
+    assertThat(Kek.all(metadata(table))).hasSize(1);
+
+    Table strict = lake.open(Map.of("encryption.kek.max-age-days", "2")).loadTable(T);
+    TestLake.append(strict, 2);
+    assertThat(Kek.all(metadata(table))).hasSize(2);
+    TestLake.append(table, 3);
+    assertThat(kekOfCurrent(table)).isNotEqualTo(old);
+    assertThat(Kek.all(metadata(table))).hasSize(2);
+    assertWhole(1, 2, 3);
+  }
+
+  /** An empty table, whose KEK was made some days ago. */
+  private Table createWithKekOf(int days) {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TableOperations ops = ((BaseTable) table).operations();
+    EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
+    long made = System.currentTimeMillis() - days * DAY;
+    EncryptedKey older =
+        new BaseEncryptedKey(
+            kek.keyId(),
+            kek.encryptedKeyMetadata(),
+            "k1",
+            Map.of(Kek.TIMESTAMP, String.valueOf(made)));
+    ops.commit(
+        ops.current(),
+        TableMetadata.buildFrom(ops.current())
+            .removeEncryptionKey(kek.keyId())
+            .addEncryptionKey(older)
+            .build());
+    return table;
+  }
+
+  @Test
+  void rotationsAndWritersAtOnceLoseNothing() throws Exception {
+    create(1);
+    ExecutorService threads = Executors.newFixedThreadPool(4);
+    List<Future<?>> all = new ArrayList<>();
+    all.add(
+        threads.submit(
+            () -> {
+              Table table = lake.open(Map.of()).loadTable(T);
+              for (int i = 1; i < 6; i++) {
+                TestLake.append(table, i);
+              }
+              return null;
+            }));
+    AtomicBoolean ended = new AtomicBoolean();
+    Future<Integer> reader =
+        threads.submit(
+            () -> {
+              Table table = lake.open(Map.of()).loadTable(T);
+              int reads = 0;
+              for (; !ended.get(); reads++) {
+                assertThat(TestLake.ids(table)).contains(0L);
+                table.refresh();
+              }
+              return reads;
+            });
+    for (int i = 0; i < 2; i++) {
+      String keyId = backend == Backend.HIVE ? null : "k2";
+      all.add(
+          threads.submit(
+              () -> {
+                EncryptedCatalog own = lake.open(Map.of());
+                KekRotation.run(own, T, true, false);
+                return MasterKeyRotation.run(own, T, keyId, false);
+              }));
+    }
+
+    for (Future<?> each : all) {
+      each.get();
+    }
+
+    ended.set(true);
+    assertThat(reader.get()).isPositive();
+    threads.shutdown();
+    if (backend != Backend.HIVE) {
+      keystore().delete("k1");
+    }
+
+    assertWhole(0, 1, 2, 3, 4, 5);
+  }
+}

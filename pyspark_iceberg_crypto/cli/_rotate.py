@@ -1,0 +1,74 @@
+"""``rotate``: other keys for tables that exist."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.rotation import (
+    KekRotation,
+    MasterKeyRotation,
+    RotationsReport,
+    rotate_catalog,
+    rotate_kek,
+    rotate_master_key,
+)
+
+
+@click.command()
+@click.argument("target")
+@click.option("--new-key-id", metavar="KEY_ID", help="Another master key of the same KMS.")
+@click.option("--kek", is_flag=True, help="Make a new KEK; the master key stays.")
+@click.option("--rewrap", is_flag=True, help="With --kek: have existing snapshots use the new KEK.")
+@click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
+@_shared.catalog_conf_option
+@_shared.conf_option
+@_shared.output_option
+def rotate(
+    target: str,
+    new_key_id: str | None,
+    kek: bool,
+    rewrap: bool,
+    dry_run: bool,
+    catalog_conf: tuple[str, ...],
+    conf: tuple[str, ...],
+    output: str,
+) -> None:
+    """Change a key of a table, or of many, without rewriting a file.
+
+    TARGET is a table (lake.db.t), or all tables of a namespace (lake.db.*) or of a catalog (lake).
+
+    Without options, the newest version of its master key wraps the table's KEKs from now on; make one before, with
+    `iceberg-crypto kms rotate-key`. With --new-key-id, another master key does. With --kek, the table gets a new KEK.
+
+    Exit code: 0 it is done, 1 some of the tables are left, 2 it could not be done, and nothing was changed unless
+    the error says so.
+    """
+    if kek and new_key_id is not None:
+        raise click.UsageError("--kek and --new-key-id are two rotations: one after the other.")
+    if rewrap and not kek:
+        raise click.UsageError("--rewrap is for --kek.")
+    parts = _shared.parts(target)
+    is_whole = len(parts) == 1 or parts[-1] == "*"
+    catalog = parts[0] if is_whole else _shared.catalog_of(target)
+    done: MasterKeyRotation | KekRotation | RotationsReport
+    with (
+        _shared.errors_told(),
+        _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark,
+    ):
+        if is_whole:
+            done = rotate_catalog(
+                spark, target, new_key_id, kek=kek, rewrap=rewrap, dry_run=dry_run
+            )
+        elif kek:
+            done = rotate_kek(spark, target, rewrap=rewrap, dry_run=dry_run)
+        else:
+            done = rotate_master_key(spark, target, new_key_id, dry_run=dry_run)
+        if output == "json":
+            _shared.show_json(done.to_dict())
+        else:
+            _shared.show(done)
+    if isinstance(done, RotationsReport) and not done.ok:
+        sys.exit(_shared.PROBLEM)
