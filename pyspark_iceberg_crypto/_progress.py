@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._text import size
+from pyspark_iceberg_crypto.reports._text import size
 
 _EVERY_SECONDS = 0.5
 _LINE_EVERY_SECONDS = 10.0

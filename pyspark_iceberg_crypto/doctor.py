@@ -12,8 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 
-from pyspark_iceberg_crypto import _jvm, _render
-from pyspark_iceberg_crypto._report import KeyReport, Status, Step
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -26,6 +25,8 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
 )
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsMetrics, kms_metrics
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
 
 KMS_TYPE = "encryption.kms-type"
 CACHE_TTL = "encryption.kms.cache.ttl-ms"
@@ -55,7 +56,7 @@ ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or
 
 
 @dataclass(frozen=True)
-class Diagnosis(_render.Shown, KeyReport):
+class Diagnosis(_terminal.Shown, KeyReport):
     """A `KeyReport`, which has the other attributes, that prints as text.
 
     Attributes:
@@ -80,10 +81,10 @@ class Diagnosis(_render.Shown, KeyReport):
         return told if self.tables is None else {**told, "tables": self.tables.to_dict()}
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: Diagnosis) -> RenderableType:
-    steps = _render.diagnosis(found)
-    return steps if found.tables is None else Group(steps, "", _render.layout(found.tables))
+    steps = _terminal.diagnosis(found)
+    return steps if found.tables is None else Group(steps, "", _terminal.layout(found.tables))
 
 
 def diagnose(

@@ -16,9 +16,10 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _progress, _render
-from pyspark_iceberg_crypto._text import plural, visible
+from pyspark_iceberg_crypto import _jvm, _progress
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import plural, visible
 
 AT_ONCE = 64  # tables a call: what is held in memory, and how often progress is shown
 KEPT = 1000  # findings of each harm
@@ -57,7 +58,7 @@ class TableFinding:
 
 
 @dataclass(frozen=True)
-class TablesDiagnosis(_render.Shown):
+class TablesDiagnosis(_terminal.Shown):
     """What was found on examining tables. It prints as text.
 
     Attributes:
@@ -223,7 +224,7 @@ class _shown:  # noqa: N801 (a context manager)
             self._bars.stop()
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: TablesDiagnosis) -> RenderableType:
     parts: list[RenderableType] = []
     if found.counts:

@@ -12,16 +12,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _local, _render
-from pyspark_iceberg_crypto._report import FileReport
-from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.local import _files
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import FileReport
+from pyspark_iceberg_crypto.reports._text import visible
 
 __all__ = ["FileInspection", "FileKey", "inspect_file"]
 
 
 @dataclass(frozen=True)
-class FileInspection(_render.Shown, FileReport):
+class FileInspection(_terminal.Shown, FileReport):
     """A `FileReport`, which has the other attributes, that prints as text.
 
     Attributes:
@@ -86,8 +88,8 @@ def inspect_file(
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
-        if spark is None and _local.local_path(str(path)) is not None:
-            return of(_local.inspect(str(path)))
+        if spark is None and _files.local_path(str(path)) is not None:
+            return of(_files.inspect(str(path)))
         return of(json.loads(_call(spark, "inspectFile", path)))
     target = _new(decrypt_to)
     if key is None:
@@ -101,7 +103,7 @@ def _call(spark: SparkSession | None, method: str, path: str, *more: str | None)
 
 
 def of(found: dict[str, Any]) -> FileInspection:
-    """Make an inspection of what the JVM, or `_local`, tells."""
+    """Make an inspection of what the JVM, or `local`, tells."""
     known = FileInspection.__dataclass_fields__
     return FileInspection(**{name: value for name, value in found.items() if name in known})
 
@@ -116,7 +118,7 @@ def _new(decrypt_to: str | None) -> str | None:
     return str(target)
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: FileInspection) -> RenderableType:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in found.to_dict().items():

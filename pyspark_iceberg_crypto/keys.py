@@ -9,8 +9,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import RenderableType
 
-from pyspark_iceberg_crypto import _jvm, _render, _render_keys
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.reports import _keys, _terminal
 
 __all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]
 
@@ -53,7 +54,7 @@ class EncryptionKey:
 
 
 @dataclass(frozen=True)
-class KeysReport(_render.Shown):
+class KeysReport(_terminal.Shown):
     """The keys of a table, as its metadata and its KMS tell. It prints as text.
 
     The keys of manifests, data files and delete files are in the manifests, which are not read.
@@ -94,12 +95,12 @@ class KeysReport(_render.Shown):
         return {"ok": self.ok, **asdict(self)}
 
     def _repr_html_(self) -> str:
-        return _render_keys.html(self)
+        return _keys.html(self)
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: KeysReport) -> RenderableType:
-    return _render_keys.text(found)
+    return _keys.text(found)
 
 
 def encryption_keys(spark: SparkSession, table: str) -> KeysReport:

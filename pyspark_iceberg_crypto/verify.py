@@ -11,10 +11,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto import _jvm, _progress
-from pyspark_iceberg_crypto._report import FileCount, Problem, TableReport
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
+from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
 
 __all__ = [
     "FileCount",

@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _local
-from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
@@ -22,6 +20,8 @@ from pyspark_iceberg_crypto.errors import (
     TamperedError,
 )
 from pyspark_iceberg_crypto.inspection import FileKey, inspect_file
+from pyspark_iceberg_crypto.local import _files
+from pyspark_iceberg_crypto.reports._text import visible
 
 FINDINGS = (
     TamperedError,
@@ -139,7 +139,7 @@ def _session(
     catalog_conf: tuple[str, ...],
 ) -> Iterator[SparkSession | None]:
     """Start Spark if it is needed."""
-    if not asked and all(_local.local_path(path) is not None for path in paths):
+    if not asked and all(_files.local_path(path) is not None for path in paths):
         yield None
         return
     table = asked.get("table")
@@ -151,7 +151,7 @@ def _session(
 def _inspected(
     spark: SparkSession | None, path: str, expect_encrypted: bool, asked: dict[str, Any]
 ) -> _Inspected:
-    is_local = not asked and _local.local_path(path) is not None
+    is_local = not asked and _files.local_path(path) is not None
     try:
         found = inspect_file(None if is_local else spark, path, **asked)
     except IcebergCryptoError as error:

@@ -8,11 +8,11 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _render
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.cli._options import KmsCommand, make
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.kms import KeyInfo, Kms
+from pyspark_iceberg_crypto.reports import _terminal
 
 
 @click.group()
@@ -58,7 +58,7 @@ def list_keys(output: str, **options: Any) -> None:
         if output == "json":
             _shared.show_json([key.to_dict() for key in found])
         else:
-            _shared.show(_render.keys(found))
+            _shared.show(_terminal.keys(found))
 
 
 @kms.command("describe-key", cls=KmsCommand)
@@ -105,7 +105,7 @@ def _show_key(found: KeyInfo, output: str) -> None:
     if output == "json":
         _shared.show_json(found.to_dict())
     else:
-        _shared.show(_render.key(found))
+        _shared.show(_terminal.key(found))
 
 
 def _policy_or_why_not(store: Kms, made: KeyInfo) -> str:
@@ -124,7 +124,7 @@ def _created(store: Kms, made: KeyInfo, policy: str) -> RenderableType:
     settings += [f"spark.jars.packages={package}" for package in store.packages]
     return Group(
         Text(f"✓ created {made.key_id}\n", "bold green"),
-        _render.key(made),
+        _terminal.key(made),
         Text("\nSpark's settings, for a catalog called lake:", "bold"),
         Text("\n".join(settings)),
         Text("\nA table with it:", "bold"),

@@ -10,12 +10,12 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _render
-from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import TamperedError
 from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import visible
 from pyspark_iceberg_crypto.verify import VerifyReport
 
 
@@ -90,5 +90,5 @@ def _show(found: VerifyReport | TablesReport, output: str) -> None:
     by = f"signed with master key {signature.get('key_id')!r} at {signature.get('signed_at')}"
     says = Text("It says:", "dim")
     _shared.show(
-        Group(Text(f"✓ genuine: {visible(by)}", "bold green"), says, _render.layout(found))
+        Group(Text(f"✓ genuine: {visible(by)}", "bold green"), says, _terminal.layout(found))
     )

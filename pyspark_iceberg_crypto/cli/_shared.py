@@ -16,13 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 
-from pyspark_iceberg_crypto import _jvm, _quiet, _render, _report
-from pyspark_iceberg_crypto._text import visible
+from pyspark_iceberg_crypto import _jvm, _quiet
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.reports import _data, _terminal
+from pyspark_iceberg_crypto.reports._text import visible
 from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-OK, PROBLEM, UNCHECKED = _report.OK, _report.PROBLEM, _report.UNCHECKED
+OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
 
 conf_option = click.option(
     "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
@@ -52,7 +53,7 @@ def show(shown: RenderableType, wrap: bool = True) -> None:
         wrap: whether a terminal may break lines. Elsewhere they stay whole.
     """
     is_terminal = sys.stdout.isatty()
-    width = None if is_terminal else _render.WIDTH
+    width = None if is_terminal else _terminal.WIDTH
     Console(highlight=False, soft_wrap=not (wrap and is_terminal), width=width).print(shown)
 
 

@@ -11,12 +11,12 @@ from urllib.parse import quote_plus
 import click
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _render
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
 from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
+from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.session import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
 
@@ -85,7 +85,7 @@ def verify(
         if output == "json":
             click.echo(report.to_json())
         else:
-            _shared.show(_render.layout(report))
+            _shared.show(_terminal.layout(report))
     sys.exit(report.exit_code)
 
 

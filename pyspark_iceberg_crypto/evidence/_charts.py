@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark_iceberg_crypto._report import FileCount, SnapshotTotal
-from pyspark_iceberg_crypto._text import plural, size, visible
-from pyspark_iceberg_crypto.evidence import _words
+from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports._data import FileCount, SnapshotTotal
+from pyspark_iceberg_crypto.reports._text import plural, size, visible
 
 LEFT, WIDTH = 150.0, 250.0  # of bars
 ROW = 32

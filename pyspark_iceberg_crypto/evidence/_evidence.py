@@ -14,16 +14,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _render
-from pyspark_iceberg_crypto._report import OK, PROBLEM, UNCHECKED, TableReport
-from pyspark_iceberg_crypto._text import plural, size, visible
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
-from pyspark_iceberg_crypto.evidence import _html, _words
+from pyspark_iceberg_crypto.evidence import _html
+from pyspark_iceberg_crypto.reports import _terminal, _words
+from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
+from pyspark_iceberg_crypto.reports._text import plural, size, visible
 
 Signed = TypeVar("Signed", bound="Evidence")
 
 
-class Evidence(_render.Shown):
+class Evidence(_terminal.Shown):
     """A report that prints as text, shows itself in a notebook, makes a page of itself and can be signed."""
 
     @abstractmethod
@@ -139,7 +140,7 @@ class TablesReport(Evidence):
         return "".join(_html.note(report) for report in self.reports)
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _tables(found: TablesReport) -> RenderableType:
     """Lay out a table a line, the details of those that are not as they should be, and the verdict on all."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -170,7 +171,7 @@ def _details(found: TablesReport) -> Iterator[RenderableType]:
     for report in found.reports:
         if not report.ok:
             yield Text(visible(report.table), "bold underline")
-            yield from _render.findings(report)
+            yield from _terminal.findings(report)
             yield Text()
     for one in found.not_checked:
         line = Text.assemble(("? ", "yellow"), (visible(one["table"]), "bold"), "  not checked\n")

@@ -13,9 +13,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pyspark_iceberg_crypto._report import Problem, TableReport
-from pyspark_iceberg_crypto._text import size, visible
-from pyspark_iceberg_crypto.evidence import _charts, _words
+from pyspark_iceberg_crypto.evidence import _charts
+from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports._data import Problem, TableReport
+from pyspark_iceberg_crypto.reports._text import size, visible
 
 SHOWN_ON_A_PAGE = 200
 SHOWN_IN_A_NOTE = 20

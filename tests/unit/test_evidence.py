@@ -27,9 +27,9 @@ from pyspark_iceberg_crypto import (
     check_report,
     report_schema,
 )
-from pyspark_iceberg_crypto._report import FileCount, Problem, SnapshotTotal, TableReport
-from pyspark_iceberg_crypto._text import visible
 from pyspark_iceberg_crypto.evidence import _charts, _html
+from pyspark_iceberg_crypto.reports._data import FileCount, Problem, SnapshotTotal, TableReport
+from pyspark_iceberg_crypto.reports._text import visible
 
 SCHEMA = report_schema()
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())

@@ -17,11 +17,11 @@ from pyspark_iceberg_crypto import (
     FileKey,
     NoSessionError,
     TamperedError,
-    _local,
     cli,
     inspect_file,
 )
 from pyspark_iceberg_crypto.cli import _inspect, _shared
+from pyspark_iceberg_crypto.local import _files
 
 VECTORS = hostile.VECTORS
 AGS1 = VECTORS / "iceberg-rust-manifest-list.avro"
@@ -166,7 +166,7 @@ def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_local_paths(location: str, path: str | None) -> None:
-    assert _local.local_path(location) == path
+    assert _files.local_path(location) == path
 
 
 def test_hostile_files_give_an_answer_or_a_finding(tmp_path: Path) -> None:

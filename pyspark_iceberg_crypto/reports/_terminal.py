@@ -14,7 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto._report import (
+from pyspark_iceberg_crypto.kms import KeyInfo
+from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports._data import (
     FileCount,
     FileReport,
     KeyReport,
@@ -23,10 +25,7 @@ from pyspark_iceberg_crypto._report import (
     Step,
     TableReport,
 )
-from pyspark_iceberg_crypto._text import size as size  # for who shows progress
-from pyspark_iceberg_crypto._text import visible
-from pyspark_iceberg_crypto.evidence import _words
-from pyspark_iceberg_crypto.kms import KeyInfo
+from pyspark_iceberg_crypto.reports._text import visible
 
 WIDTH = 110
 SHOWN_PROBLEMS = 20

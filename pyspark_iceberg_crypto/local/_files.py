@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyspark_iceberg_crypto import _thrift
 from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
+from pyspark_iceberg_crypto.local import _thrift
 
 HEAD = 64
 MAGICS = {

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto._text import plural, visible
+from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport

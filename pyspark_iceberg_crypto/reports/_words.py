@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark_iceberg_crypto._report import OK, UNCHECKED, FileCount, TableReport
-from pyspark_iceberg_crypto._text import plural, size
+from pyspark_iceberg_crypto.reports._data import OK, UNCHECKED, FileCount, TableReport
+from pyspark_iceberg_crypto.reports._text import plural, size
 
 METADATA = "metadata file"
 STATES = {

@@ -1,0 +1,1 @@
+"""What local files are, without a JVM."""
