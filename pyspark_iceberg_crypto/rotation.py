@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _render
-from pyspark_iceberg_crypto._text import plural, visible
+from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
     NotSupportedError,
 )
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import plural, visible
 
 __all__ = [
     "KekRotation",
@@ -33,7 +34,7 @@ _NOT_ENCRYPTED = "it is not encrypted"  # MasterKeyRotation, KekRotation
 
 
 @dataclass(frozen=True)
-class _Rotation(_render.Shown):
+class _Rotation(_terminal.Shown):
     """What a rotation did; it prints as text."""
 
     table: str
@@ -96,7 +97,7 @@ class KekRotation(_Rotation):
     kms_calls: int
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: _Rotation) -> RenderableType:
     mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
     return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
@@ -164,7 +165,7 @@ def _named(table: str) -> str:
 
 
 @dataclass(frozen=True)
-class RotationsReport(_render.Shown):
+class RotationsReport(_terminal.Shown):
     """What a rotation of many tables did, and what is left. It prints as text.
 
     Attributes:
@@ -189,9 +190,9 @@ class RotationsReport(_render.Shown):
         return {"ok": self.ok, **asdict(self)}
 
 
-@_render.layout.register
+@_terminal.layout.register
 def _(found: RotationsReport) -> RenderableType:
-    parts: list[RenderableType] = [_render.layout(one) for one in found.done]
+    parts: list[RenderableType] = [_terminal.layout(one) for one in found.done]
     for one in found.left:
         hint = f"\n  {visible(one['hint'])}" if one["hint"] else ""
         parts.append(Text(f"✗ {visible(one['table'])}: {visible(one['problem'])}{hint}", "red"))
