@@ -23,9 +23,7 @@ from pyspark_iceberg_crypto.rotation import (
 @click.option("--kek", is_flag=True, help="Make a new KEK; the master key stays.")
 @click.option("--rewrap", is_flag=True, help="With --kek: have existing snapshots use the new KEK.")
 @click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
-@_shared.catalog_conf_option
-@_shared.conf_option
-@_shared.output_option
+@_shared.session_options
 def rotate(
     target: str,
     new_key_id: str | None,
