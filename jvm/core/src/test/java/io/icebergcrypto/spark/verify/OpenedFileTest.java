@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.CloseableIterable;
@@ -41,8 +42,11 @@ class OpenedFileTest {
     FAILURES.forEach(
         (failure, code) -> {
           Iterator<Row> failing = failing(List.of(manifest).iterator(), failure);
-          List<Row> rows = rows(FINE, () -> CloseableIterable.withNoopClose(() -> failing));
+          AtomicBoolean closed = new AtomicBoolean();
+          List<Row> rows =
+              rows(FINE, () -> CloseableIterable.combine(() -> failing, () -> closed.set(true)));
           assertThat(rows).hasSize(2).startsWith(manifest);
+          assertThat(closed).isTrue();
           assertThat(found(rows)).isEqualTo(code.label());
           assertThat(rows(FINE, () -> raise(failure))).hasSize(1);
           assertThat(found(rows(FINE, () -> raise(failure)))).isEqualTo(code.label());

@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.verify;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
@@ -58,15 +57,17 @@ final class OpenedFile implements Iterator<Row>, Closeable {
       if (failure == null && below.hasNext()) {
         return below.next();
       }
-
-      opened.close();
-    } catch (IOException e) {
-      this.failure = new UncheckedIOException(e);
     } catch (RuntimeException e) {
       this.failure = e;
     }
 
     this.ended = true;
+    try {
+      close();
+    } catch (IOException | RuntimeException e) {
+      this.failure = failure == null ? e : failure;
+    }
+
     return FileRow.checked(file, failure == null ? found : FailedCheck.below(found, failure));
   }
 
