@@ -11,6 +11,7 @@ workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB
 """
 
 import argparse
+import importlib
 import os
 import shutil
 import statistics
@@ -51,6 +52,7 @@ class Cost:
 
 
 def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None) -> None:
+    pyplot = importlib.import_module("matplotlib.pyplot") if plot else None
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
         folder = Path(name)
@@ -67,7 +69,7 @@ def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None) -> No
     for depth in depths:
         tell(depth, [cost for cost in costs if cost.depth == depth])
     if plot:
-        draw(costs, plot)
+        draw(pyplot, costs, plot)
 
 
 def tell(depth: str, costs: list[Cost]) -> None:
@@ -87,10 +89,8 @@ def tell(depth: str, costs: list[Cost]) -> None:
         print(f"{times:.0f} times the files took {longer:.1f} times as long")
 
 
-def draw(costs: list[Cost], plot: Path) -> None:
-    import matplotlib.pyplot as plt  # the only part that needs it
-
-    figure, axes = plt.subplots(figsize=(7, 4))
+def draw(pyplot: Any, costs: list[Cost], plot: Path) -> None:
+    figure, axes = pyplot.subplots(figsize=(7, 4))
     for depth in dict.fromkeys(cost.depth for cost in costs):
         some = [cost for cost in costs if cost.depth == depth]
         files = [cost.files for cost in some]

@@ -13,10 +13,13 @@ import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.avro.Avro;
 import org.apache.iceberg.data.GenericRecord;
@@ -27,6 +30,7 @@ import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.inmemory.InMemoryOutputFile;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileAppender;
@@ -36,6 +40,7 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -92,6 +97,23 @@ class TamperedFilesTest {
     byte[] cut = Arrays.copyOf(file.bytes, 100);
     InputFile input = open(manager, new ObjectStoreFile(cut, false), file.keyMetadata);
     try (SeekableInputStream in = input.newStream()) {
+      in.seek(2 * BLOCK);
+      assertThatThrownBy(in::read)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("cut off");
+    }
+  }
+
+  @Test
+  void nothingIsSoughtBehindTheEndOfALocalFile(@TempDir Path folder) throws IOException {
+    Written file = write(plaintext(2 * BLOCK + 77));
+    Path cut = Files.write(folder.resolve("cut"), Arrays.copyOf(file.bytes, 100));
+    InputFile stored = HadoopInputFile.fromLocation(cut.toString(), new Configuration());
+    try (SeekableInputStream in = stored.newStream()) {
+      assertThatThrownBy(() -> in.seek(BLOCK)).isInstanceOf(EOFException.class);
+    }
+
+    try (SeekableInputStream in = open(manager, stored, file.keyMetadata).newStream()) {
       in.seek(2 * BLOCK);
       assertThatThrownBy(in::read)
           .isInstanceOf(TamperedException.class)

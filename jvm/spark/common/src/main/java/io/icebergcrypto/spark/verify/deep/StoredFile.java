@@ -112,14 +112,14 @@ public final class StoredFile implements InputFile, AutoCloseable {
     if (position + count > windowEnd) {
       int kept = (int) (windowEnd - position);
       int from = (int) (position - windowStart);
-      long most = Math.min(getLength(), endStart) - position;
-      int size = (int) Math.min(Math.max(count, WINDOW), Math.max(most, count));
+      long most = Math.max(count, Math.min(getLength(), endStart) - position);
+      int size = (int) Math.min(Math.max(count, WINDOW), most);
       byte[] target = size > window.length ? new byte[size] : window;
       System.arraycopy(window, from, target, 0, kept);
       this.window = target;
       this.windowStart = position;
       this.windowEnd = position + kept;
-      fill((int) Math.min(target.length, Math.max(most, count)) - kept);
+      fill(size - kept);
     }
 
     return (int) (position - windowStart);
