@@ -31,6 +31,7 @@ import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.hadoop.HadoopInputFile;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.inmemory.InMemoryOutputFile;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileAppender;
@@ -119,6 +120,72 @@ class TamperedFilesTest {
           .isInstanceOf(TamperedException.class)
           .hasMessageContaining("cut off");
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 8, 100, 8 + STORED_BLOCK})
+  void anEndThatTheStorageThrowsIsNoEndOfData(int length) throws IOException {
+    Written file = write(plaintext(2 * BLOCK + 77));
+    InputFile stored = new ThrowingFile(Arrays.copyOf(file.bytes, length));
+    try (SeekableInputStream in = open(manager, stored, file.keyMetadata).newStream()) {
+      assertThatThrownBy(in::readAllBytes)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("cut off");
+    }
+  }
+
+  /** Its streams throw EOFException at the end. */
+  private static final class ThrowingFile extends InMemoryInputFile {
+    private ThrowingFile(byte[] bytes) {
+      super("s3://bucket/db/t/file", bytes);
+    }
+
+    @Override
+    public SeekableInputStream newStream() {
+      SeekableInputStream stored = super.newStream();
+      return new SeekableInputStream() {
+        @Override
+        public int read() throws IOException {
+          return checked(stored.read());
+        }
+
+        @Override
+        public int read(byte[] bytes, int offset, int count) throws IOException {
+          return checked(stored.read(bytes, offset, count));
+        }
+
+        private static int checked(int got) throws IOException {
+          if (got < 0) {
+            throw new EOFException("Attempted to read past the end");
+          }
+
+          return got;
+        }
+
+        @Override
+        public void seek(long newPosition) throws IOException {
+          stored.seek(newPosition);
+        }
+
+        @Override
+        public long getPos() throws IOException {
+          return stored.getPos();
+        }
+      };
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {-1, 1})
+  void parquetOpensALocalFileOfItsLengthOnly(int more, @TempDir Path folder) throws IOException {
+    Written file = write(plaintext(1000));
+    Path changed = folder.resolve("file");
+    Files.write(changed, Arrays.copyOf(file.bytes, file.bytes.length + more));
+    InputFile stored = HadoopInputFile.fromLocation(changed.toString(), new Configuration());
+    NativeEncryptionInputFile input = open(manager, stored, file.keyMetadata);
+    assertThatThrownBy(() -> input.encryptedInputFile().newStream().close())
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining(more < 0 ? "cut off" : "appended");
   }
 
   @ParameterizedTest

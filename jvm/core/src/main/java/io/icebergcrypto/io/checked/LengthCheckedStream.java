@@ -24,8 +24,6 @@ class LengthCheckedStream extends SeekableInputStream {
   private final long length;
 
   private long position = 0;
-  // the stored stream is not at position: some count the byte that was not there
-  private boolean displaced = false;
   private boolean endChecked = false;
 
   LengthCheckedStream(SeekableInputStream stored, ExpectedFile file) {
@@ -54,7 +52,6 @@ class LengthCheckedStream extends SeekableInputStream {
     int wanted = (int) Math.min(count, length - position);
     int got;
     try {
-      comeBack();
       got = stored.read(bytes, offset, wanted);
     } catch (EOFException e) {
       throw file.endsBefore(position, e);
@@ -90,7 +87,6 @@ class LengthCheckedStream extends SeekableInputStream {
     }
 
     this.position = newPosition;
-    this.displaced = false;
   }
 
   @Override
@@ -103,20 +99,15 @@ class LengthCheckedStream extends SeekableInputStream {
     stored.close();
   }
 
-  private void comeBack() throws IOException {
-    if (displaced) {
-      stored.seek(position);
-      this.displaced = false;
-    }
-  }
-
-  /** At the end, the storage must have no more bytes. Checked once, while its stream is there. */
+  /**
+   * At the end, the storage must have no more bytes. Checked once, while its stream is there. Where
+   * that stream is then does not matter: it is read again after a seek only.
+   */
   private void checkEnd() throws IOException {
     if (endChecked) {
       return;
     }
 
-    this.displaced = true;
     int more;
     try {
       more = stored.read();
