@@ -127,14 +127,23 @@ class TamperedFilesTest {
   void anEndThatTheStorageThrowsIsNoEndOfData(int length) throws IOException {
     Written file = write(plaintext(2 * BLOCK + 77));
     InputFile stored = new ThrowingFile(Arrays.copyOf(file.bytes, length));
-    try (SeekableInputStream in = open(manager, stored, file.keyMetadata).newStream()) {
-      assertThatThrownBy(in::readAllBytes)
+    NativeEncryptionInputFile input = open(manager, stored, file.keyMetadata);
+    for (InputFile each : List.of(input, input.encryptedInputFile())) { // the latter is Parquet's
+      try (SeekableInputStream in = each.newStream()) {
+        assertThatThrownBy(in::readAllBytes)
+            .isInstanceOf(TamperedException.class)
+            .hasMessageContaining("cut off");
+      }
+    }
+
+    try (SeekableInputStream in = input.encryptedInputFile().newStream()) {
+      assertThatThrownBy(() -> in.seek(file.bytes.length))
           .isInstanceOf(TamperedException.class)
           .hasMessageContaining("cut off");
     }
   }
 
-  /** Its streams throw EOFException at the end. */
+  /** Its streams throw EOFException at the end, and behind it. */
   private static final class ThrowingFile extends InMemoryInputFile {
     private ThrowingFile(byte[] bytes) {
       super("s3://bucket/db/t/file", bytes);
@@ -164,7 +173,7 @@ class TamperedFilesTest {
 
         @Override
         public void seek(long newPosition) throws IOException {
-          stored.seek(newPosition);
+          stored.seek(checked(newPosition > getLength() ? -1 : (int) newPosition));
         }
 
         @Override
