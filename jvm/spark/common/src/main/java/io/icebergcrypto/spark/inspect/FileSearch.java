@@ -26,9 +26,7 @@ import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
@@ -60,7 +58,7 @@ final class FileSearch {
   private final List<ReachableFile> lists;
   private final FileJobs jobs;
   private final TableTree tree;
-  private Broadcast<TableTree> broadcast;
+  private final TableTree.Shared shared;
 
   private FileSearch(
       SparkSession spark, BaseTable table, String wanted, List<ReachableFile> lists) {
@@ -70,6 +68,7 @@ final class FileSearch {
     this.lists = lists;
     this.jobs = new FileJobs(spark);
     this.tree = new TableTree(table, lists);
+    this.shared = new TableTree.Shared(spark, tree);
   }
 
   /**
@@ -105,12 +104,8 @@ final class FileSearch {
   }
 
   private KnownFile find() {
-    try {
+    try (shared) {
       return findBelowLists();
-    } finally {
-      if (broadcast != null) {
-        broadcast.destroy();
-      }
     }
   }
 
@@ -156,17 +151,13 @@ final class FileSearch {
   }
 
   private FileSet search(FileSet places, Size read, Step step) {
-    Search here = new Search(() -> tree, wanted);
+    Search here = new Search(shared.here(), wanted);
     return jobs.check(
         places, read, rows -> step.apply(here, rows), () -> byJobs(places.rows(), step), PLACE);
   }
 
   private Dataset<Row> byJobs(Dataset<Row> places, Step step) {
-    if (broadcast == null) {
-      this.broadcast = JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(tree);
-    }
-
-    Search there = new Search(broadcast::value, wanted);
+    Search there = new Search(shared.there(), wanted);
     MapPartitionsFunction<Row, Row> search = rows -> step.apply(there, rows);
     return places.sortWithinPartitions("list").mapPartitions(search, Encoders.row(PLACE));
   }
@@ -225,18 +216,13 @@ final class FileSearch {
         .inTable(table.name());
   }
 
-  /** Where a search has the tree from. */
-  private interface Shared extends Serializable {
-    TableTree value();
-  }
-
   /** One of the methods of {@link Search}. */
   private interface Step extends Serializable {
     Iterator<Row> apply(Search search, Iterator<Row> places);
   }
 
   /** What tasks do. Where they cannot read, they hand on the place without a file. */
-  private record Search(Shared tree, String wanted) implements Serializable {
+  private record Search(TableTree.Source tree, String wanted) implements Serializable {
     /** The manifests of manifest lists. */
     Iterator<Row> manifests(Iterator<Row> lists) {
       return Grouped.each(

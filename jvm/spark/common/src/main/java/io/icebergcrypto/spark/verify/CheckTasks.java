@@ -25,12 +25,8 @@ import org.apache.spark.sql.Row;
  *
  * @param shared the tree, broadcast when the tasks are Spark's
  */
-record CheckTasks(Shared shared, Depth depth, Progress.Counter counter) implements Serializable {
-
-  /** Where a task has the tree from. */
-  interface Shared extends Serializable {
-    TableTree value();
-  }
+record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter)
+    implements Serializable {
 
   /** One of the methods below that turn files into outcomes. */
   interface Check extends Serializable {

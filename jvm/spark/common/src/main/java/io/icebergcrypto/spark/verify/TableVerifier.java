@@ -63,14 +63,13 @@ public final class TableVerifier {
   private final Progress progress;
   private final FileJobs jobs;
   private final MetadataFiles metadataFiles;
-  private final TableTree tree;
+  private final TableTree.Shared tree;
   private final RecordedFiles recorded;
   private final List<ReachableFile> lists;
   private final List<FileSet> cached = new ArrayList<>();
   private final List<FileSet> checked = new ArrayList<>();
   private final Map<String, Object> notes = new LinkedHashMap<>();
   private final Tally tally = new Tally();
-  private Broadcast<TableTree> broadcast;
 
   private TableVerifier(
       SparkSession spark, String name, BaseTable loaded, VerifyOptions options, Progress progress) {
@@ -92,7 +91,7 @@ public final class TableVerifier {
                 spark, options.resume(), name, table, options.depth().label(), FileRow.CHECKED);
     this.lists =
         metadataFiles.named().stream().filter(f -> f.kind() == FileKind.MANIFEST_LIST).toList();
-    this.tree = new TableTree(table, lists);
+    this.tree = new TableTree.Shared(spark, new TableTree(table, lists));
   }
 
   /**
@@ -276,7 +275,7 @@ public final class TableVerifier {
   /** Runs a check, and adds up what it found. */
   private FileSet check(
       FileSet files, Size read, CheckTasks.Check check, UnaryOperator<Dataset<Row>> divided) {
-    CheckTasks here = tasks(() -> tree);
+    CheckTasks here = tasks(tree.here());
     return found(
         jobs.check(
             files,
@@ -287,16 +286,12 @@ public final class TableVerifier {
   }
 
   private Dataset<Row> byJobs(Dataset<Row> files, CheckTasks.Check check) {
-    if (broadcast == null) {
-      this.broadcast = JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(tree);
-    }
-
-    CheckTasks tasks = tasks(broadcast::value);
+    CheckTasks tasks = tasks(tree.there());
     MapPartitionsFunction<Row, Row> checked = rows -> check.apply(tasks, rows);
     return files.mapPartitions(checked, Encoders.row(FileRow.CHECKED));
   }
 
-  private CheckTasks tasks(CheckTasks.Shared shared) {
+  private CheckTasks tasks(TableTree.Source shared) {
     return new CheckTasks(shared, options.depth(), progress.counter());
   }
 
@@ -330,8 +325,6 @@ public final class TableVerifier {
   private void release() {
     cached.forEach(FileSet::release);
     cached.clear();
-    if (broadcast != null) {
-      broadcast.destroy();
-    }
+    tree.close();
   }
 }

@@ -29,6 +29,9 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.SparkSession;
 
 /**
  * A table's tree of files as executors read it: manifest lists, which are named by their place in a
@@ -155,6 +158,48 @@ public final class TableTree implements Serializable {
     @Override
     public ByteBuffer decryptKeyMetadata(EncryptionManager manager) {
       return EncryptionUtil.decryptManifestListKeyMetadata(this, manager);
+    }
+  }
+
+  /** Where a task has the tree from. */
+  public interface Source extends Serializable {
+    /** The tree, on the machine that asks. */
+    TableTree value();
+  }
+
+  /**
+   * A tree for checks on the driver and in Spark's tasks: it is broadcast for the first of these.
+   */
+  public static final class Shared implements AutoCloseable {
+    private final SparkSession spark;
+    private final TableTree tree;
+    private Broadcast<TableTree> broadcast;
+
+    /** Broadcasts nothing yet. */
+    public Shared(SparkSession spark, TableTree tree) {
+      this.spark = spark;
+      this.tree = tree;
+    }
+
+    /** The tree for the driver. */
+    public Source here() {
+      return () -> tree;
+    }
+
+    /** The tree for Spark's tasks. */
+    public Source there() {
+      if (broadcast == null) {
+        this.broadcast = JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(tree);
+      }
+
+      return broadcast::value;
+    }
+
+    @Override
+    public void close() {
+      if (broadcast != null) {
+        broadcast.destroy();
+      }
     }
   }
 }
