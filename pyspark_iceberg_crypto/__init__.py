@@ -14,6 +14,12 @@
 from importlib.metadata import version
 
 from pyspark_iceberg_crypto._jvm import typed_errors
+from pyspark_iceberg_crypto.encryption import (
+    EncryptedTable,
+    PurgedPlaintext,
+    encrypt_table,
+    purge_plaintext,
+)
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
@@ -76,6 +82,7 @@ __all__ = [
     "AzureKeyVault",
     "BadWrappedKeyError",
     "ConfigurationError",
+    "EncryptedTable",
     "EncryptionKey",
     "FileCount",
     "FileInspection",
@@ -99,6 +106,7 @@ __all__ = [
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "PurgedPlaintext",
     "RotationsReport",
     "SparkConnectError",
     "TablesReport",
@@ -110,9 +118,11 @@ __all__ = [
     "__version__",
     "check_report",
     "configure_spark",
+    "encrypt_table",
     "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "purge_plaintext",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

@@ -59,6 +59,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
               AuthenticateMetadata::new,
               EncryptTable.NAME,
               EncryptTable::new,
+              PurgePlaintext.NAME,
+              PurgePlaintext::new,
               PurgeWithoutKey.NAME,
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
