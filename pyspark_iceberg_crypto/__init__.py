@@ -48,6 +48,7 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
+from pyspark_iceberg_crypto.maintenance import KeyPruning, prune_encryption_keys
 from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
@@ -87,6 +88,7 @@ __all__ = [
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeyPruning",
     "KeysReport",
     "Keystore",
     "Kms",
@@ -113,6 +115,7 @@ __all__ = [
     "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "prune_encryption_keys",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

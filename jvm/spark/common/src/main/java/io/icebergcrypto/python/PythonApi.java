@@ -9,6 +9,7 @@ import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
@@ -204,6 +205,15 @@ public final class PythonApi {
   public static String rotateKek(SparkSession spark, String table, boolean rewrap, boolean dryRun) {
     return changed(
         spark, table, (catalog, name) -> KekRotation.run(catalog, name, rewrap, dryRun).toMap());
+  }
+
+  /**
+   * Removes the keys that nothing needs from the metadata of a table of a catalog of ours.
+   *
+   * @return {@link KeyPruning#toMap()} as JSON
+   */
+  public static String pruneEncryptionKeys(SparkSession spark, String table, boolean dryRun) {
+    return changed(spark, table, (catalog, name) -> KeyPruning.run(catalog, name, dryRun).toMap());
   }
 
   /** Changes a table of a catalog of ours, which Spark then loads again. */
