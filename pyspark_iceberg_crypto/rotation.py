@@ -96,13 +96,12 @@ def rotate_master_key(
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        new_key_id: another master key of the same KMS. Not on Hive, where Iceberg refuses it. None: the same.
+        new_key_id: another master key of the same KMS. None: the same.
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:
         ConfigurationError: there is no such table, or the key id is empty.
-        NotSupportedError: the table is not encrypted, its catalog does not let the key id be changed, or the
-            catalog is not one of this project.
+        NotSupportedError: the table is not encrypted, or its catalog is not one of this project.
         AccessDeniedError: the catalog or the KMS does not allow the key. Nothing was changed.
         KeyNotFoundError: the KMS does not have the key, or no longer has the old one. Nothing was changed.
         KmsUnavailableError: the KMS does not answer. Nothing was changed.

@@ -109,6 +109,7 @@ record CatalogContext(
         new TableKeys(table, managers, this::kms),
         authenticator(table, ops, this::kms),
         settings,
+        behind,
         this::kms);
   }
 

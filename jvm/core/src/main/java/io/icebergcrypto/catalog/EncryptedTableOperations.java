@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
 import io.icebergcrypto.commit.CommitSteps;
@@ -15,6 +16,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Collection;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
@@ -40,6 +42,7 @@ import org.apache.iceberg.util.Tasks;
  */
 final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
+  private final BiConsumer<TableMetadata, TableMetadata> committer;
   private final TableKeys keys;
   private final CommitSteps steps;
   private final TableStorage storage;
@@ -51,6 +54,7 @@ final class EncryptedTableOperations implements TableOperations {
    * Decorates the operations of a table.
    *
    * @param delegate the table's operations in the catalog behind
+   * @param behind that catalog
    * @param kms the catalog's KMS client
    */
   EncryptedTableOperations(
@@ -58,9 +62,11 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       MetadataAuthenticator authenticator,
       CatalogSettings settings,
+      CatalogBehind behind,
       Supplier<? extends KeyManagementClient> kms) {
     this(
         delegate,
+        (base, metadata) -> behind.commit(delegate, base, metadata, kms),
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
         new TableStorage(settings, null),
@@ -71,6 +77,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   private EncryptedTableOperations(
       TableOperations delegate,
+      BiConsumer<TableMetadata, TableMetadata> committer,
       TableKeys keys,
       CommitSteps steps,
       TableStorage storage,
@@ -78,6 +85,7 @@ final class EncryptedTableOperations implements TableOperations {
       CatalogSettings settings,
       LoadedMetadata loaded) {
     this.delegate = delegate;
+    this.committer = committer;
     this.keys = keys;
     this.steps = steps;
     this.storage = storage;
@@ -100,7 +108,7 @@ final class EncryptedTableOperations implements TableOperations {
   EncryptedTableOperations forAudit(Collection<EncryptedKey> olderKeys) {
     TableStorage forAudit = new TableStorage(settings, olderKeys);
     return new EncryptedTableOperations(
-        delegate, keys, steps, forAudit, authenticator, settings, loaded);
+        delegate, committer, keys, steps, forAudit, authenticator, settings, loaded);
   }
 
   @Override
@@ -124,7 +132,7 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
     try {
-      delegate.commit(base, prepared);
+      committer.accept(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
       checkDataKeyLength(base); // Hive uses it itself, in every commit
       throw keyRefused(base, prepared, e);

@@ -47,8 +47,7 @@ public record MasterKeyRotation(
    * @param newKeyId the id of another master key of the same KMS; null: the same key, whose newest
    *     version wraps
    * @param dryRun true: everything but the commit, the calls of the KMS included
-   * @throws NotSupportedException when the table is not encrypted, or its catalog does not let the
-   *     key id be changed
+   * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when the new key id is empty, or cannot vouch for
    *     metadata that is authenticated
    * @throws IcebergCryptoException the KMS's own error, or that of the commit; nothing was changed
@@ -58,7 +57,7 @@ public record MasterKeyRotation(
     RotatedTable table = RotatedTable.load(catalog, identifier);
     String oldKeyId = EncryptionProperties.keyId(table.current().properties());
     if (newKeyId != null && !newKeyId.equals(oldKeyId)) {
-      checkNew(catalog, table.name(), oldKeyId, newKeyId);
+      checkNew(catalog, table.name(), newKeyId);
     }
 
     String wanted = newKeyId == null ? oldKeyId : newKeyId;
@@ -80,8 +79,7 @@ public record MasterKeyRotation(
         !dryRun);
   }
 
-  private static void checkNew(
-      EncryptedCatalog catalog, String table, String oldKeyId, String newKeyId) {
+  private static void checkNew(EncryptedCatalog catalog, String table, String newKeyId) {
     if (newKeyId.isBlank()) {
       throw new InvalidConfigurationException(
               "the new key id is empty", "Give the id of a master key in the KMS.")
@@ -89,18 +87,6 @@ public record MasterKeyRotation(
     }
 
     catalog.checkMasterKey(table, newKeyId);
-    if (catalog.behind().isHive()) {
-      throw new NotSupportedException(
-              String.format(
-                  "%s is '%s', and Iceberg's Hive catalog refuses every commit that changes it",
-                  EncryptionProperties.KEY_ID, oldKeyId),
-              String.format(
-                  "Make a new version of '%1$s' in the KMS, and call rotate_master_key without a"
-                      + " new key id; or copy the table: CREATE TABLE <new> USING iceberg"
-                      + " TBLPROPERTIES ('%2$s'='%3$s') AS SELECT * FROM %4$s.",
-                  oldKeyId, EncryptionProperties.KEY_ID, newKeyId, table))
-          .inTable(table);
-    }
   }
 
   private static void commit(

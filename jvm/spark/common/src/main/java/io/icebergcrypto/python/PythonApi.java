@@ -81,10 +81,9 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return Json.of(KeyedInspection.ofTable(spark, catalog, name, path).check(decryptTo));
+          Named named = Named.of(spark, table);
+          return Json.of(
+              KeyedInspection.ofTable(spark, named.catalog, named.table, path).check(decryptTo));
         });
   }
 
@@ -176,9 +175,8 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
+          Named named = Named.of(spark, table);
+          return EncryptionKeys.of(named.catalog, named.table).toJson();
         });
   }
 
@@ -224,11 +222,9 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          Map<String, Object> result = change.apply(catalog, name);
-          ((TableCatalog) found.catalog()).invalidateTable(found.identifier());
+          Named named = Named.of(spark, table);
+          Map<String, Object> result = change.apply(named.catalog, named.table);
+          ((TableCatalog) named.found.catalog()).invalidateTable(named.found.identifier());
           return Json.of(result);
         });
   }
@@ -301,6 +297,18 @@ public final class PythonApi {
       } else {
         SparkSession.clearActiveSession();
       }
+    }
+  }
+
+  /** A table of a catalog of ours, as Spark and as Iceberg name it. */
+  private record Named(
+      CatalogAndIdentifier found, EncryptedCatalog catalog, TableIdentifier table) {
+    static Named of(SparkSession spark, String name) {
+      CatalogAndIdentifier found = TableNames.find(spark, name);
+      return new Named(
+          found,
+          PythonApi.catalog(spark, found.catalog().name()),
+          Spark3Util.identifierToTableIdentifier(found.identifier()));
     }
   }
 
