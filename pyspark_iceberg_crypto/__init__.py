@@ -48,7 +48,12 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
-from pyspark_iceberg_crypto.maintenance import KeyPruning, prune_encryption_keys
+from pyspark_iceberg_crypto.maintenance import (
+    KeyPruning,
+    TableReencryption,
+    prune_encryption_keys,
+    reencrypt_table,
+)
 from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
@@ -103,6 +108,7 @@ __all__ = [
     "Problem",
     "RotationsReport",
     "SparkConnectError",
+    "TableReencryption",
     "TablesReport",
     "TamperedError",
     "Vault",
@@ -116,6 +122,7 @@ __all__ = [
     "inspect_file",
     "kms_metrics",
     "prune_encryption_keys",
+    "reencrypt_table",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

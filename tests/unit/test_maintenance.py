@@ -1,4 +1,4 @@
-"""The command `prune`."""
+"""The commands `prune` and `reencrypt`."""
 
 import json
 from collections.abc import Callable
@@ -33,3 +33,34 @@ def test_prune(command: Command) -> None:
     result, _ = command("prune", "lake.db.t", answer=NotSupportedError("it is not encrypted", "x"))
     assert result.exit_code == 2
     assert result.stderr == "error: it is not encrypted\nhint: x\n"
+
+
+REENCRYPTED = {
+    "table": "lake.db.t",
+    "data_files": 3,
+    "delete_files": 1,
+    "bytes": 12345,
+    "left": 0,
+    "snapshots": 1,
+    "refs": "audit",
+    "expire_statement": "CALL ...",
+    "committed": True,
+    "message": "3 data files written anew",
+}
+
+
+def test_reencrypt(command: Command) -> None:
+    option = ("--option", "target-file-size-bytes=1000")
+    result, asked = command("reencrypt", "lake.db.t", *option, answer=REENCRYPTED)
+    assert asked == ["reencryptTable", "lake.db.t", '{"target-file-size-bytes": "1000"}', False]
+    assert result.exit_code == 0
+    assert result.stdout.strip() == "✓ lake.db.t: 3 data files written anew"
+    left = {**REENCRYPTED, "left": 2}
+    result, asked = command("reencrypt", "lake.db.t", "--output", "json", answer=left)
+    assert asked == ["reencryptTable", "lake.db.t", "{}", False]
+    assert (result.exit_code, json.loads(result.stdout)) == (1, left)
+    result, asked = command("reencrypt", "lake.db.t", "--option", "x")
+    assert result.exit_code == 2 and not asked
+    assert "target-file-size-bytes=536870912" in result.stderr
+    result, asked = command("reencrypt", "lake.db.t", "--dry-run", answer=REENCRYPTED)
+    assert asked[-1] is True

@@ -15,6 +15,7 @@ import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -212,6 +213,21 @@ public final class PythonApi {
    */
   public static String pruneEncryptionKeys(SparkSession spark, String table, boolean dryRun) {
     return changed(spark, table, (catalog, name) -> KeyPruning.run(catalog, name, dryRun).toMap());
+  }
+
+  /**
+   * Writes all files of the main branch of a table of a catalog of ours anew, under new keys.
+   *
+   * @param options of Iceberg's rewrite_data_files, as a JSON object
+   * @return {@link TableReencryption#toMap()} as JSON
+   */
+  public static String reencryptTable(
+      SparkSession spark, String table, String options, boolean dryRun) {
+    return changed(
+        spark,
+        table,
+        (catalog, name) ->
+            TableReencryption.run(spark, catalog, name, Json.texts(options), dryRun).toMap());
   }
 
   /** Changes a table of a catalog of ours, which Spark then loads again. */
