@@ -30,6 +30,7 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
@@ -278,6 +279,17 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   /** The same with this catalog's own client, if a key is needed. */
   public MetadataAuthentication checkMetadata(BaseTable table) {
     return context.checkMetadata(table, context::kms);
+  }
+
+  /**
+   * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
+   * table which is to be encrypted, before it is committed.
+   *
+   * @param ops operations that keep the metadata, and read and write plain files
+   * @param name the table's full name
+   */
+  public BaseTable uncommitted(TableOperations ops, String name) {
+    return context.uncommitted(ops, name);
   }
 
   // ---- tables

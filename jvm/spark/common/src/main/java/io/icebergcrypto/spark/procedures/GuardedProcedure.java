@@ -54,6 +54,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           Map.of(
               AuthenticateMetadata.NAME,
               AuthenticateMetadata::new,
+              EncryptTable.NAME,
+              EncryptTable::new,
               PurgeWithoutKey.NAME,
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
