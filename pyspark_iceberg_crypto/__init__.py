@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NoSessionError,
+    NotEncryptedError,
     NotSupportedError,
     PlaintextFoundError,
     SparkConnectError,
@@ -52,6 +53,7 @@ from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_table
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
@@ -95,10 +97,13 @@ __all__ = [
     "LoginFailedError",
     "MasterKeyRotation",
     "NoSessionError",
+    "NotEncryptedError",
     "NotSupportedError",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "RepairFinding",
+    "RepairReport",
     "RotationsReport",
     "SparkConnectError",
     "TablesReport",
@@ -113,6 +118,7 @@ __all__ = [
     "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "repair_table",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

@@ -10,6 +10,7 @@ import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -204,6 +205,16 @@ public final class PythonApi {
   public static String rotateKek(SparkSession spark, String table, boolean rewrap, boolean dryRun) {
     return changed(
         spark, table, (catalog, name) -> KekRotation.run(catalog, name, rewrap, dryRun).toMap());
+  }
+
+  /**
+   * Says what is wrong with a table of a catalog of ours.
+   *
+   * @param yes whether what can be mended is mended
+   * @return {@link TableRepair#toMap()} as JSON
+   */
+  public static String repairTable(SparkSession spark, String table, boolean yes) {
+    return changed(spark, table, (catalog, name) -> TableRepair.run(catalog, name, yes).toMap());
   }
 
   /** Changes a table of a catalog of ours, which Spark then loads again. */

@@ -61,6 +61,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
               ListEncryptionKeys::new,
+              RepairTable.NAME,
+              RepairTable::new,
               RotateKek.NAME,
               RotateKek::new,
               RotateMasterKey.NAME,
