@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NoSessionError,
+    NotEncryptedError,
     NotSupportedError,
     PlaintextFoundError,
     SparkConnectError,
@@ -58,6 +59,7 @@ from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_table
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
@@ -102,10 +104,13 @@ __all__ = [
     "LoginFailedError",
     "MasterKeyRotation",
     "NoSessionError",
+    "NotEncryptedError",
     "NotSupportedError",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "RepairFinding",
+    "RepairReport",
     "RotationsReport",
     "SparkConnectError",
     "TableReencryption",
@@ -123,6 +128,7 @@ __all__ = [
     "kms_metrics",
     "prune_encryption_keys",
     "reencrypt_table",
+    "repair_table",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

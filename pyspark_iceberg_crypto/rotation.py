@@ -17,7 +17,7 @@ from pyspark_iceberg_crypto._changes import Changed, table_name
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
-    NotSupportedError,
+    NotEncryptedError,
 )
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
@@ -30,8 +30,6 @@ __all__ = [
     "rotate_kek",
     "rotate_master_key",
 ]
-
-_NOT_ENCRYPTED = "it is not encrypted"  # MasterKeyRotation, KekRotation
 
 
 @dataclass(frozen=True)
@@ -246,9 +244,9 @@ def _one(
     """Rotate a table, or say why that was not done; None: it is not encrypted."""
     try:
         done: MasterKeyRotation | KekRotation = rotate(spark, table)
+    except NotEncryptedError:
+        return None
     except IcebergCryptoError as error:
-        if isinstance(error, NotSupportedError) and _NOT_ENCRYPTED in error.message:
-            return None
         return _left(table, error.message, error.hint)
     except _jvm.UNTYPED as error:
         return _left(table, _jvm.first_line(error), "")

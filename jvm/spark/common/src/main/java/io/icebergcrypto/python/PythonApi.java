@@ -11,6 +11,7 @@ import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -228,6 +229,16 @@ public final class PythonApi {
         table,
         (catalog, name) ->
             TableReencryption.run(spark, catalog, name, Json.texts(options), dryRun).toMap());
+  }
+
+  /**
+   * Says what is wrong with a table of a catalog of ours.
+   *
+   * @param yes whether what can be mended is mended
+   * @return {@link TableRepair#toMap()} as JSON
+   */
+  public static String repairTable(SparkSession spark, String table, boolean yes) {
+    return changed(spark, table, (catalog, name) -> TableRepair.run(catalog, name, yes).toMap());
   }
 
   /** Changes a table of a catalog of ours, which Spark then loads again. */

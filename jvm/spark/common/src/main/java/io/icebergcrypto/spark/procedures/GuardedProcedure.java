@@ -64,6 +64,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
               PruneEncryptionKeys::new,
               ReencryptTable.NAME,
               ReencryptTable::new,
+              RepairTable.NAME,
+              RepairTable::new,
               RotateKek.NAME,
               RotateKek::new,
               RotateMasterKey.NAME,
