@@ -31,6 +31,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NoSessionError,
+    NotEncryptedError,
     NotSupportedError,
     PlaintextFoundError,
     SparkConnectError,
@@ -54,10 +55,17 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
+from pyspark_iceberg_crypto.maintenance import (
+    KeyPruning,
+    TableReencryption,
+    prune_encryption_keys,
+    reencrypt_table,
+)
 from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_table
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
@@ -94,6 +102,7 @@ __all__ = [
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeyPruning",
     "KeysReport",
     "Keystore",
     "Kms",
@@ -102,13 +111,17 @@ __all__ = [
     "LoginFailedError",
     "MasterKeyRotation",
     "NoSessionError",
+    "NotEncryptedError",
     "NotSupportedError",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
     "PurgedPlaintext",
+    "RepairFinding",
+    "RepairReport",
     "RotationsReport",
     "SparkConnectError",
+    "TableReencryption",
     "TablesReport",
     "TamperedError",
     "Vault",
@@ -122,7 +135,10 @@ __all__ = [
     "encryption_keys",
     "inspect_file",
     "kms_metrics",
+    "prune_encryption_keys",
     "purge_plaintext",
+    "reencrypt_table",
+    "repair_table",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

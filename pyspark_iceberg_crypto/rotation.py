@@ -13,10 +13,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto._changes import Changed, table_name
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
-    NotSupportedError,
+    NotEncryptedError,
 )
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
@@ -30,24 +31,9 @@ __all__ = [
     "rotate_master_key",
 ]
 
-_NOT_ENCRYPTED = "it is not encrypted"  # MasterKeyRotation, KekRotation
-
 
 @dataclass(frozen=True)
-class _Rotation(_terminal.Shown):
-    """What a rotation did; it prints as text."""
-
-    table: str
-    message: str
-    committed: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class MasterKeyRotation(_Rotation):
+class MasterKeyRotation(Changed):
     """What it took to have a table's KEKs wrapped anew. It prints as text.
 
     Attributes:
@@ -72,7 +58,7 @@ class MasterKeyRotation(_Rotation):
 
 
 @dataclass(frozen=True)
-class KekRotation(_Rotation):
+class KekRotation(Changed):
     """A new KEK of a table. It prints as text.
 
     Attributes:
@@ -95,12 +81,6 @@ class KekRotation(_Rotation):
     removed_keks: int
     kept_keks: int
     kms_calls: int
-
-
-@_terminal.layout.register
-def _(found: _Rotation) -> RenderableType:
-    mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
-    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
 
 
 def rotate_master_key(
@@ -127,7 +107,7 @@ def rotate_master_key(
     if new_key_id is not None and not isinstance(new_key_id, str):
         raise ConfigurationError(f"{new_key_id!r} cannot be a key id", "for example 'sales-2'")
     found = json.loads(
-        _jvm.call(spark, "rotateMasterKey", _named(table), new_key_id, bool(dry_run))
+        _jvm.call(spark, "rotateMasterKey", table_name(table), new_key_id, bool(dry_run))
     )
     return MasterKeyRotation(**found)
 
@@ -153,14 +133,10 @@ def rotate_kek(
         KmsUnavailableError: the KMS does not answer. Nothing was changed.
         IcebergCryptoError: any other error of the KMS. Nothing was changed.
     """
-    found = json.loads(_jvm.call(spark, "rotateKek", _named(table), bool(rewrap), bool(dry_run)))
+    found = json.loads(
+        _jvm.call(spark, "rotateKek", table_name(table), bool(rewrap), bool(dry_run))
+    )
     return KekRotation(**found)
-
-
-def _named(table: str) -> str:
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    return table
 
 
 @dataclass(frozen=True)
@@ -268,9 +244,9 @@ def _one(
     """Rotate a table, or say why that was not done; None: it is not encrypted."""
     try:
         done: MasterKeyRotation | KekRotation = rotate(spark, table)
+    except NotEncryptedError:
+        return None
     except IcebergCryptoError as error:
-        if isinstance(error, NotSupportedError) and _NOT_ENCRYPTED in error.message:
-            return None
         return _left(table, error.message, error.hint)
     except _jvm.UNTYPED as error:
         return _left(table, _jvm.first_line(error), "")

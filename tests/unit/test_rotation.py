@@ -1,23 +1,22 @@
 """What the rotations make of the JVM's answer, and the command `rotate`."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
-    NotSupportedError,
-    _jvm,
-    cli,
+    NotEncryptedError,
     rotate_catalog,
     rotate_kek,
 )
-from pyspark_iceberg_crypto.cli import _shared
+
+Command = Callable[..., tuple[Result, list[Any]]]
 
 MASTER = {
     "table": "lake.db.t",
@@ -45,32 +44,12 @@ KEK = {
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+def run(command: Command) -> Command:
     """Run the command; gives its result, and what the JVM was asked."""
-
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
-    def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
-        asked: list[Any] = []
-
-        def call(*given: Any) -> str:
-            asked.extend(given[1:])
-            if isinstance(answer, Exception):
-                raise answer
-            if callable(answer):
-                return json.dumps(answer(*given[1:]))
-            return json.dumps(answer)
-
-        monkeypatch.setattr(_jvm, "call", call)
-        monkeypatch.setattr(_shared, "session", session)
-        return CliRunner().invoke(cli.main, ["rotate", *arguments]), asked
-
-    return invoke
+    return partial(command, "rotate")
 
 
-def test_the_master_key(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_the_master_key(run: Command) -> None:
     result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
     assert asked == ["rotateMasterKey", "lake.db.t", "k2", False]
     assert result.exit_code == 0
@@ -80,7 +59,7 @@ def test_the_master_key(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     assert json.loads(result.stdout) == MASTER
 
 
-def test_the_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_the_kek(run: Command) -> None:
     result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
     assert asked == ["rotateKek", "lake.db.t", True, True]
     assert result.exit_code == 0
@@ -88,14 +67,12 @@ def test_the_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
 
 
 @pytest.mark.parametrize("options", [("--kek", "--new-key-id", "k2"), ("--rewrap",)])
-def test_options_that_contradict(
-    run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
-) -> None:
+def test_options_that_contradict(run: Command, options: tuple[str, ...]) -> None:
     result, asked = run("lake.db.t", *options)
     assert result.exit_code == 2 and not asked
 
 
-def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_what_could_not_be_done_is_2(run: Command) -> None:
     result, _ = run("lake.db.t", answer=KeyNotFoundError("no key 'k1'", "make one"))
     assert result.exit_code == 2
     assert result.stderr == "error: no key 'k1'\nhint: make one\n"
@@ -105,16 +82,14 @@ def listed(name: str, view: bool = False, failure: str | None = None) -> dict[st
     return {"name": name, "view": view, "failure": failure, "hint": None}
 
 
-def test_all_tables_of_a_namespace(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_all_tables_of_a_namespace(run: Command) -> None:
     def answer(method: str, name: str, *_: Any) -> Any:
         if method == "listTables":
             names = ("lake.db.t", "lake.db.plain", "lake.db.gone")
             denied = listed("lake.db.u", failure="denied")
             return [*map(listed, names), listed("lake.db.v", view=True), denied]
         if name == "lake.db.plain":
-            raise NotSupportedError(
-                "Table lake.db.plain: it has no encryption.key-id: it is not encrypted, and has no keys"
-            )
+            raise NotEncryptedError("Table lake.db.plain: whatever the JVM says")
         if name == "lake.db.gone":
             raise KeyNotFoundError("no key 'k1'", "make one")
         return MASTER

@@ -25,6 +25,7 @@ import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
@@ -181,7 +182,7 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   }
 
   /** Whether the metadata of encrypted tables is authenticated. */
-  boolean authenticatesMetadata() {
+  public boolean authenticatesMetadata() {
     return context.authenticatesMetadata();
   }
 
@@ -217,7 +218,26 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     }
   }
 
+  /**
+   * Commits a change to a table that may be in a state in which loads refuse it: without its key
+   * id, for one. Metadata that is authenticated has to be genuine, and all steps of a commit apply.
+   *
+   * @param change makes the metadata to be of that in force; what the steps of a commit add is
+   *     committed even if that is the same
+   * @throws IcebergCryptoException a refusal; nothing was committed
+   */
+  public void mend(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
+    BaseTable table = unchecked(identifier);
+    context.operations(table.operations(), table.name()).mend(change);
+    delegate.invalidateTable(identifier);
+  }
+
   // ---- audits
+
+  /** A table's name with that of this catalog. */
+  public String fullName(TableIdentifier identifier) {
+    return context.fullName(identifier);
+  }
 
   /** The age in days from which on a KEK is overdue. */
   public int kekMaxAgeDays() {

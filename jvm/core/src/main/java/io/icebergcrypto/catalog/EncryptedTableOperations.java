@@ -18,6 +18,7 @@ import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Collection;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -131,6 +132,10 @@ final class EncryptedTableOperations implements TableOperations {
     authenticator.check(base);
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
+    commitPrepared(base, prepared);
+  }
+
+  private void commitPrepared(TableMetadata base, TableMetadata prepared) {
     try {
       committer.accept(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
@@ -138,6 +143,20 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     } catch (RESTException | UnsupportedOperationException e) {
       throw keyRefused(base, prepared, e);
+    }
+  }
+
+  /**
+   * Commits a change to a table that may be in a state in which it is refused otherwise.
+   *
+   * @param change makes the metadata to be of that in force
+   */
+  void mend(UnaryOperator<TableMetadata> change) {
+    TableMetadata base = loaded.refresh();
+    authenticator.check(base);
+    TableMetadata prepared = prepared(base, change.apply(base));
+    if (prepared != base) {
+      commitPrepared(base, prepared);
     }
   }
 

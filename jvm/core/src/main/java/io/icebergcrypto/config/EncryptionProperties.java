@@ -167,10 +167,11 @@ public final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16'). On"
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %1$s SET TBLPROPERTIES ('%2$s'='16'),"
+                          + " or CALL %3$s.system.repair_table(table => '%1$s', yes => true). On"
                           + " Hive, first set the parameter in the Hive metastore, with Hive's own"
                           + " ALTER TABLE.",
-                      tableName, DATA_KEY_LENGTH))
+                      tableName, DATA_KEY_LENGTH, tableName.replaceFirst("\\..*", "")))
               .inTable(tableName);
     };
   }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
@@ -44,10 +45,7 @@ final class RotatedTable {
     TableMetadata metadata = table.operations().current();
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
       KeyIdRule.refuseLost(table.name(), metadata, null);
-      throw new NotSupportedException(
-              String.format(
-                  "it has no %s: it is not encrypted, and has no keys",
-                  EncryptionProperties.KEY_ID),
+      throw new NotEncryptedException(
               "An encrypted copy is made by CREATE TABLE <new> USING iceberg TBLPROPERTIES"
                   + " ('encryption.key-id'='<master key id>') AS SELECT.")
           .inTable(table.name());

@@ -9,7 +9,9 @@ import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -17,6 +19,7 @@ import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.migrate.EncryptedInPlace;
 import io.icebergcrypto.spark.migrate.PlaintextPurge;
 import io.icebergcrypto.spark.migrate.TableEncryption;
+import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -83,10 +86,9 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return Json.of(KeyedInspection.ofTable(spark, catalog, name, path).check(decryptTo));
+          Named named = Named.of(spark, table);
+          return Json.of(
+              KeyedInspection.ofTable(spark, named.catalog, named.table, path).check(decryptTo));
         });
   }
 
@@ -178,9 +180,8 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          return EncryptionKeys.of(catalog(spark, found.catalog().name()), name).toJson();
+          Named named = Named.of(spark, table);
+          return EncryptionKeys.of(named.catalog, named.table).toJson();
         });
   }
 
@@ -239,6 +240,40 @@ public final class PythonApi {
         (catalog, name) -> PlaintextPurge.run(spark, catalog, name, dryRun, told).toMap());
   }
 
+  /**
+   * Removes the keys that nothing needs from the metadata of a table of a catalog of ours.
+   *
+   * @return {@link KeyPruning#toMap()} as JSON
+   */
+  public static String pruneEncryptionKeys(SparkSession spark, String table, boolean dryRun) {
+    return changed(spark, table, (catalog, name) -> KeyPruning.run(catalog, name, dryRun).toMap());
+  }
+
+  /**
+   * Writes all files of the main branch of a table of a catalog of ours anew, under new keys.
+   *
+   * @param options of Iceberg's rewrite_data_files, as a JSON object
+   * @return {@link TableReencryption#toMap()} as JSON
+   */
+  public static String reencryptTable(
+      SparkSession spark, String table, String options, boolean dryRun) {
+    return changed(
+        spark,
+        table,
+        (catalog, name) ->
+            TableReencryption.run(spark, catalog, name, Json.texts(options), dryRun).toMap());
+  }
+
+  /**
+   * Says what is wrong with a table of a catalog of ours.
+   *
+   * @param yes whether what can be mended is mended
+   * @return {@link TableRepair#toMap()} as JSON
+   */
+  public static String repairTable(SparkSession spark, String table, boolean yes) {
+    return changed(spark, table, (catalog, name) -> TableRepair.run(catalog, name, yes).toMap());
+  }
+
   /** Changes a table of a catalog of ours, which Spark then loads again. */
   private static String changed(
       SparkSession spark,
@@ -247,11 +282,9 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          CatalogAndIdentifier found = TableNames.find(spark, table);
-          EncryptedCatalog catalog = catalog(spark, found.catalog().name());
-          TableIdentifier name = Spark3Util.identifierToTableIdentifier(found.identifier());
-          Map<String, Object> result = change.apply(catalog, name);
-          ((TableCatalog) found.catalog()).invalidateTable(found.identifier());
+          Named named = Named.of(spark, table);
+          Map<String, Object> result = change.apply(named.catalog, named.table);
+          ((TableCatalog) named.found.catalog()).invalidateTable(named.found.identifier());
           return Json.of(result);
         });
   }
@@ -324,6 +357,18 @@ public final class PythonApi {
       } else {
         SparkSession.clearActiveSession();
       }
+    }
+  }
+
+  /** A table of a catalog of ours, as Spark and as Iceberg name it. */
+  private record Named(
+      CatalogAndIdentifier found, EncryptedCatalog catalog, TableIdentifier table) {
+    static Named of(SparkSession spark, String name) {
+      CatalogAndIdentifier found = TableNames.find(spark, name);
+      return new Named(
+          found,
+          PythonApi.catalog(spark, found.catalog().name()),
+          Spark3Util.identifierToTableIdentifier(found.identifier()));
     }
   }
 

@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.StatisticsPolicy;
-import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
@@ -18,14 +17,12 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -54,26 +51,27 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   /** This project's own procedures. */
   private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
       OURS =
-          Map.of(
-              AuthenticateMetadata.NAME,
-              AuthenticateMetadata::new,
-              EncryptTable.NAME,
-              EncryptTable::new,
-              PurgePlaintext.NAME,
-              PurgePlaintext::new,
-              PurgeWithoutKey.NAME,
-              PurgeWithoutKey::new,
-              ListEncryptionKeys.NAME,
-              ListEncryptionKeys::new,
-              RotateKek.NAME,
-              RotateKek::new,
-              RotateMasterKey.NAME,
-              RotateMasterKey::new,
-              VerifyEncryption.NAME,
-              VerifyEncryption::new);
+          Map.ofEntries(
+              procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+              procedure(EncryptTable.NAME, EncryptTable::new),
+              procedure(PurgePlaintext.NAME, PurgePlaintext::new),
+              procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
+              procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
+              procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
+              procedure(ReencryptTable.NAME, ReencryptTable::new),
+              procedure(RepairTable.NAME, RepairTable::new),
+              procedure(RotateKek.NAME, RotateKek::new),
+              procedure(RotateMasterKey.NAME, RotateMasterKey::new),
+              procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
+
+  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
+      procedure(
+          String name, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure> constructor) {
+    return Map.entry(name, constructor);
+  }
 
   private final String name;
   private final UnboundProcedure procedure;
@@ -167,19 +165,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   private void refuseEncryptedImport(InternalRow input) {
-    Map<String, String> properties = new HashMap<>();
-    int index = indexOf("properties");
-    if (!input.isNullAt(index)) {
-      MapData map = input.getMap(index);
-      map.foreach(
-          DataTypes.StringType,
-          DataTypes.StringType,
-          (key, value) -> {
-            properties.put(String.valueOf(key), String.valueOf(value));
-            return null;
-          });
-    }
-
+    Map<String, String> properties = TableProcedure.map(input, indexOf("properties"));
     String table = input.getUTF8String(indexOf("table")).toString();
     if (encrypted.encryptsNewTable(namespace(table), properties)) {
       throw new NotSupportedException(
