@@ -45,10 +45,7 @@ final class RotatedTable {
     TableMetadata metadata = table.operations().current();
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
       KeyIdRule.refuseLost(table.name(), metadata, null);
-      throw new NotEncryptedException(
-              "An encrypted copy is made by CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                  + " ('encryption.key-id'='<master key id>') AS SELECT.")
-          .inTable(table.name());
+      throw new NotEncryptedException("encrypt_table encrypts it in place.").inTable(table.name());
     }
 
     return new RotatedTable(table.name(), table.operations(), catalog.kms());

@@ -17,10 +17,13 @@ import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
@@ -35,6 +38,7 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -56,6 +60,7 @@ public final class TableEncryption {
   private final Progress progress;
   private final CopyLog log;
   private EncryptedKey kek;
+  private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
   private boolean checked = false;
   private int copiedFiles = 0;
 
@@ -107,7 +112,7 @@ public final class TableEncryption {
         if (done != null) {
           return done;
         }
-      } catch (IcebergCryptoException e) {
+      } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
       } catch (RuntimeException e) {
         // files of a snapshot that was expired meanwhile are gone
@@ -149,23 +154,24 @@ public final class TableEncryption {
             base,
             withCopy,
             plan.groups());
-    boolean committed = false;
+    boolean keep = false;
     try {
-      checkOnce(base, next);
+      checkOnce(base, next, plan.used());
       if (!isInForce(base)) {
         return null;
       }
 
       begin("commit", 0, 0);
+      keep = true; // it may get through without an answer
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true;
       log.delete();
       return EncryptedInPlace.done(plaintext, base, plan, rowsOf(next), copiedFiles, keptMetadata);
     } catch (CommitFailedException e) {
+      keep = false;
       return null;
     } finally {
-      if (!committed && isInForceOrUnknown(base)) {
+      if (!keep) {
         discard(next, keptMetadata);
       }
     }
@@ -202,6 +208,7 @@ public final class TableEncryption {
             List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
     if (checked) { // else all is checked when all is copied
       check(source, target, group, files);
+      proven.add(group);
     }
 
     log.add(target, group);
@@ -222,8 +229,8 @@ public final class TableEncryption {
    * Checks that every file is encrypted and every version has its rows: all of it once; what is
    * copied in later rounds, when it is copied.
    */
-  private void checkOnce(TableMetadata base, BaseTable next) {
-    if (checked) {
+  private void checkOnce(TableMetadata base, BaseTable next, List<CopiedGroup> used) {
+    if (checked && proven.containsAll(used)) {
       return;
     }
 
@@ -235,6 +242,7 @@ public final class TableEncryption {
             (ref, version) ->
                 sums.computeIfAbsent(
                     version, v -> compare(base, next.operations().current(), ref, v)));
+    proven.addAll(used);
     this.checked = true;
   }
 
@@ -338,16 +346,6 @@ public final class TableEncryption {
     TableMetadata now = plaintext.refreshed();
     return Objects.equals(now.metadataFileLocation(), base.metadataFileLocation())
         && now.lastUpdatedMillis() == base.lastUpdatedMillis();
-  }
-
-  /** Whether the table is plaintext still: a commit may have got through without an answer. */
-  private boolean isInForceOrUnknown(TableMetadata base) {
-    try {
-      plaintext.refreshed();
-      return true;
-    } catch (RuntimeException e) {
-      return false;
-    }
   }
 
   private void discard(BaseTable next, String keptMetadata) {
