@@ -57,10 +57,15 @@ from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_ta
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
-    RotationsReport,
-    rotate_catalog,
     rotate_kek,
     rotate_master_key,
+)
+from pyspark_iceberg_crypto.rotation_many import (
+    KeyVersionsReport,
+    MasterKeyVersions,
+    RotationsReport,
+    key_versions_in_use,
+    rotate_catalog,
 )
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
@@ -89,6 +94,7 @@ __all__ = [
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeyVersionsReport",
     "KeysReport",
     "Keystore",
     "Kms",
@@ -96,6 +102,7 @@ __all__ = [
     "KmsUnavailableError",
     "LoginFailedError",
     "MasterKeyRotation",
+    "MasterKeyVersions",
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
@@ -117,6 +124,7 @@ __all__ = [
     "configure_spark",
     "encryption_keys",
     "inspect_file",
+    "key_versions_in_use",
     "kms_metrics",
     "repair_table",
     "report_schema",

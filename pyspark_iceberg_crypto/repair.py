@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
@@ -78,7 +77,7 @@ def _(found: RepairReport) -> RenderableType:
         lines.append(f"\nmeans: {visible(one.consequence)}")
         lines.append("\nmended: " if one.mended else "\nremedy: ", "yellow")
         lines.append(visible(one.remedy))
-        parts.append(Padding(lines, (0, 0, 1, 0)))
+        parts.append(lines.append("\n"))
     parts.append(_verdict(found))
     return Group(*parts)
 

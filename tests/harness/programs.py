@@ -57,6 +57,24 @@ def run(
     return done.stdout
 
 
+def start_spark(program: str, arguments: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
+    """Starts one of Spark's programs (of its bin folder) in the folder of its log, which it writes."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [str(SPARK_JARS.parent / "bin" / program), *arguments],
+            cwd=log.parent,
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": sys.executable,
+                "SPARK_HOME": str(SPARK_JARS.parent),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
 def wait_for_end(process: "subprocess.Popen[Any]") -> None:
     """Waits for a server that was told to end, and ends it by force after ten seconds."""
     try:

@@ -1,8 +1,6 @@
 """Spark as a cluster: a driver and two executors, each a JVM of its own."""
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.jars import SPARK_JARS, build_jars, our_jar
-from harness.programs import START_SECONDS, free_port, wait_for_end, wait_until_it_listens
+from harness.programs import (
+    START_SECONDS,
+    free_port,
+    start_spark,
+    wait_for_end,
+    wait_until_it_listens,
+)
 
 
 def spark_home(folder: Path) -> Path:
@@ -53,22 +57,8 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
 
     def start(role: str, *arguments: str) -> Path:
         log = folder / f"{len(started)}.log"
-        program = str(SPARK_JARS.parent / "bin" / "spark-class")
-        with log.open("wb") as output:
-            started.append(
-                subprocess.Popen(
-                    [program, f"org.apache.spark.deploy.{role}", *at, *arguments],
-                    env={
-                        **os.environ,
-                        "PYSPARK_PYTHON": sys.executable,
-                        "SPARK_HOME": str(SPARK_JARS.parent),
-                        "SPARK_LOCAL_IP": "127.0.0.1",
-                    },
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-            )
+        command = [f"org.apache.spark.deploy.{role}", *at, *arguments]
+        started.append(start_spark("spark-class", command, log))
         return log
 
     master = f"spark://127.0.0.1:{port}"

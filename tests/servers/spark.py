@@ -2,14 +2,12 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.jars import SPARK_JARS
-from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_spark, wait_for_end, wait_until_it_listens
 
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
@@ -64,20 +62,7 @@ def _start(
     settings = folder / "spark.properties"
     settings.write_text("".join(f"{key}={value}\n" for key, value in conf.items()))
     log = folder / "log"
-    command = [str(SPARK_JARS.parent / "bin" / "spark-submit"), "--class", main]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "--properties-file", str(settings), "spark-internal"],
-            cwd=folder,
-            env={
-                **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
-                "SPARK_HOME": str(SPARK_JARS.parent),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    arguments = ["--class", main, "--properties-file", str(settings), "spark-internal"]
+    process = start_spark("spark-submit", arguments, log)
     wait_until_it_listens(process, port, log)
     return process

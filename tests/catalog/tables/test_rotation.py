@@ -61,7 +61,7 @@ def history(lake: Lake, table: str) -> dict[int, list[int]]:
 
 @pytest.mark.catalogs("rest")
 def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
-    """A new version of the master key, and on catalogs other than Hive another key."""
+    """A new version of the master key, and another key."""
     lake = lake.with_options(keys.options())
     table = lake.create(partition="part")
     lake.insert(table, [1, 2], "p")
@@ -82,19 +82,11 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         "committed": True,
         "message": "1 KEK wrapped by version 2 of 'k1'; no file was rewritten",
     }
-    if lake.kind == "hive":
-        lake.refused(
-            f"CALL {lake.catalog}.system.rotate_master_key('{lake.namespace}.t', 'k2')",
-            "Iceberg's Hive catalog refuses",
-        )
-    else:
-        dry = rotate_master_key(lake.spark, table, "k2", dry_run=True)
-        assert (dry.committed, dry.old_key_id, dry.new_key_id) == (False, "k1", "k2")
-        done = rotate_master_key(lake.spark, table, "k2")
-        assert (
-            str(done) == f"✓ {table}: 1 KEK wrapped by 'k2' instead of 'k1'; no file was rewritten"
-        )
-        keys.delete("k1.v2")
+    dry = rotate_master_key(lake.spark, table, "k2", dry_run=True)
+    assert (dry.committed, dry.old_key_id, dry.new_key_id) == (False, "k1", "k2")
+    done = rotate_master_key(lake.spark, table, "k2")
+    assert str(done) == f"✓ {table}: 1 KEK wrapped by 'k2' instead of 'k1'; no file was rewritten"
+    keys.delete("k1.v2")
     keys.delete("k1")
     assert lake.files() == files
     fresh = lake.with_options(keys.options())  # it knows no key yet
@@ -154,12 +146,13 @@ def test_a_new_kek(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
-def test_stock_iceberg_takes_the_new_kek(hive: Lake) -> None:
+def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     table, stock = hive.create(), hive.table("t", "stock_hive")
     hive.insert(table, [1])
     hive.insert(stock, [2])
     done = rotate_kek(hive.spark, table)
     rotate_master_key(hive.spark, table)
+    rotate_master_key(hive.spark, table, "k2")
     assert hive.ids(stock) == [1, 2]
     hive.insert(stock, [3])
     hive.sql(f"REFRESH TABLE {table}")
@@ -167,6 +160,7 @@ def test_stock_iceberg_takes_the_new_kek(hive: Lake) -> None:
     keys = encryption_keys(hive.spark, table).rows
     assert [(key.kind, key.key_id) for key in keys][1] == ("kek", done.new_kek_id)
     assert [key.kind for key in keys] == ["master", "kek", *["manifest list"] * 3]
+    assert keys[0].key_id == "k2"
     assert all(hive.ids(stock, f"VERSION AS OF {i}") for i in history(hive, table))
 
 

@@ -109,7 +109,14 @@ record CatalogContext(
         new TableKeys(table, managers, this::kms),
         authenticator(table, ops, this::kms),
         settings,
+        behind,
         this::kms);
+  }
+
+  /** The same, with metadata checked by another client. */
+  EncryptedTableOperations operations(
+      TableOperations ops, String table, KeyManagementClient checks) {
+    return operations(ops, table).checkedBy(authenticator(table, ops, () -> checks));
   }
 
   private MetadataAuthenticator authenticator(

@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
 import io.icebergcrypto.commit.CommitSteps;
@@ -15,6 +16,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Collection;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.MetadataUpdate;
@@ -41,6 +43,7 @@ import org.apache.iceberg.util.Tasks;
  */
 final class EncryptedTableOperations implements TableOperations {
   private final TableOperations delegate;
+  private final BiConsumer<TableMetadata, TableMetadata> committer;
   private final TableKeys keys;
   private final CommitSteps steps;
   private final TableStorage storage;
@@ -52,6 +55,7 @@ final class EncryptedTableOperations implements TableOperations {
    * Decorates the operations of a table.
    *
    * @param delegate the table's operations in the catalog behind
+   * @param behind that catalog
    * @param kms the catalog's KMS client
    */
   EncryptedTableOperations(
@@ -59,9 +63,11 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       MetadataAuthenticator authenticator,
       CatalogSettings settings,
+      CatalogBehind behind,
       Supplier<? extends KeyManagementClient> kms) {
     this(
         delegate,
+        (base, metadata) -> behind.commit(delegate, base, metadata, kms),
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
         new TableStorage(settings, null),
@@ -72,6 +78,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   private EncryptedTableOperations(
       TableOperations delegate,
+      BiConsumer<TableMetadata, TableMetadata> committer,
       TableKeys keys,
       CommitSteps steps,
       TableStorage storage,
@@ -79,6 +86,7 @@ final class EncryptedTableOperations implements TableOperations {
       CatalogSettings settings,
       LoadedMetadata loaded) {
     this.delegate = delegate;
+    this.committer = committer;
     this.keys = keys;
     this.steps = steps;
     this.storage = storage;
@@ -101,7 +109,13 @@ final class EncryptedTableOperations implements TableOperations {
   EncryptedTableOperations forAudit(Collection<EncryptedKey> olderKeys) {
     TableStorage forAudit = new TableStorage(settings, olderKeys);
     return new EncryptedTableOperations(
-        delegate, keys, steps, forAudit, authenticator, settings, loaded);
+        delegate, committer, keys, steps, forAudit, authenticator, settings, loaded);
+  }
+
+  /** The same operations, with metadata checked by another authenticator than signs it. */
+  EncryptedTableOperations checkedBy(MetadataAuthenticator other) {
+    return new EncryptedTableOperations(
+        delegate, committer, keys, steps, storage, other, settings, loaded);
   }
 
   @Override
@@ -124,12 +138,8 @@ final class EncryptedTableOperations implements TableOperations {
     authenticator.check(base);
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
-    commitPrepared(base, prepared);
-  }
-
-  private void commitPrepared(TableMetadata base, TableMetadata prepared) {
     try {
-      delegate.commit(base, prepared);
+      committer.accept(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
       checkDataKeyLength(base); // Hive uses it itself, in every commit
       throw keyRefused(base, prepared, e);
@@ -142,13 +152,14 @@ final class EncryptedTableOperations implements TableOperations {
    * Commits a change to a table that may be in a state in which it is refused otherwise.
    *
    * @param change makes the metadata to be of that in force
+   * @param commit has the catalog behind commit, from the base to what the steps of a commit made
    */
-  void mend(UnaryOperator<TableMetadata> change) {
+  void mend(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
     TableMetadata base = loaded.refresh();
     authenticator.check(base);
     TableMetadata prepared = prepared(base, change.apply(base));
     if (prepared != base) {
-      commitPrepared(base, prepared);
+      commit.accept(base, prepared);
     }
   }
 

@@ -46,7 +46,9 @@ final class CommitGuard {
   void checkProperties(Commit commit, TableMetadata metadata) {
     TableMetadata base = commit.base();
     Map<String, String> before = base == null ? Map.of() : base.properties();
-    if (!KeyIdRule.isRestored(base, metadata) && !KeyIdRule.isRotated(base, metadata)) {
+    if (!KeyIdRule.isRestored(base, metadata)
+        && !KeyIdRule.isRotated(base, metadata)
+        && !KeyIdRule.isEncrypted(base, metadata)) {
       KeyIdRule.check(commit.tableName(), base != null, before, metadata.properties());
     }
 
@@ -87,17 +89,23 @@ final class CommitGuard {
       throw plaintext(commit, "manifest list", snapshot.manifestListLocation());
     }
 
+    boolean first = isFirst(commit.base());
     for (ManifestFile manifest : snapshot.allManifests(io)) {
-      if (Objects.equals(manifest.snapshotId(), snapshot.snapshotId())) {
+      if (first || Objects.equals(manifest.snapshotId(), snapshot.snapshotId())) {
         if (manifest.keyMetadata() == null) {
           throw plaintext(commit, "manifest", manifest.path());
         }
 
-        if (!plaintextFiles && manifest.hasAddedFiles()) {
+        if (!plaintextFiles && (first || manifest.hasAddedFiles())) {
           checkAddedFiles(commit, manifest, specs, io);
         }
       }
     }
+  }
+
+  /** Whether no commit of an encrypted table came before, whose files would have been checked. */
+  private static boolean isFirst(TableMetadata base) {
+    return base != null && EncryptionProperties.keyId(base.properties()) == null;
   }
 
   private static void checkAddedFiles(

@@ -11,7 +11,10 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 
-/** A table's key id stays as it is, unless its KEKs are wrapped anew in the same commit. */
+/**
+ * A table's key id stays as it is, unless its KEKs are wrapped anew in the same commit, or all that
+ * it reaches is encrypted by it.
+ */
 public final class KeyIdRule {
   private KeyIdRule() {}
 
@@ -71,6 +74,29 @@ public final class KeyIdRule {
         && !before.equals(after)
         && !keks.isEmpty()
         && keks.stream().allMatch(kek -> after.equals(kek.encryptedById()));
+  }
+
+  /**
+   * Whether a commit encrypts a table that never was: it has a KEK of its own, and no snapshot or
+   * statistics file stays of those that it had.
+   */
+  static boolean isEncrypted(TableMetadata base, TableMetadata metadata) {
+    if (base == null || EncryptionProperties.wasEncrypted(base)) {
+      return false;
+    }
+
+    String after = EncryptionProperties.keyId(metadata.properties());
+    List<EncryptedKey> keks = Kek.all(metadata);
+    return after != null
+        && !keks.isEmpty()
+        && keks.stream().allMatch(kek -> after.equals(kek.encryptedById()))
+        && metadata.snapshots().stream().allMatch(snapshot -> isNew(base, snapshot))
+        && metadata.statisticsFiles().isEmpty()
+        && metadata.partitionStatisticsFiles().isEmpty();
+  }
+
+  private static boolean isNew(TableMetadata base, Snapshot snapshot) {
+    return snapshot.keyId() != null && base.snapshot(snapshot.snapshotId()) == null;
   }
 
   /** Whether a commit puts back the key id that somebody removed: one that wrapped the KEKs. */

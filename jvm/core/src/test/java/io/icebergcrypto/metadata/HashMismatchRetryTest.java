@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.MetastoreServer;
 import io.icebergcrypto.testing.TestKeystore;
@@ -180,7 +181,10 @@ class HashMismatchRetryTest {
     catalog.close();
   }
 
-  /** Sessions that commit, one that loads all the time, and both cores busy. */
+  /**
+   * Sessions that commit, one of them other master keys too, one that loads all the time, and both
+   * cores busy.
+   */
   private void checkUnderLoad(Configuration conf) throws Exception {
     EncryptedCatalog catalog = open(conf);
     Table created = TestLake.createTable(catalog, "t", Map.of());
@@ -232,15 +236,21 @@ class HashMismatchRetryTest {
     assertThat(TestLake.ids(table))
         .containsExactlyElementsOf(LongStream.range(0, WRITERS * COMMITS).boxed().toList());
     assertThat(table.snapshots()).hasSize(WRITERS * COMMITS);
+    assertThat(table.properties())
+        .containsEntry("encryption.key-id", COMMITS % 2 == 0 ? "k1" : "k2");
     catalog.dropTable(T, true);
     catalog.close();
   }
 
   private Callable<Void> writer(Configuration conf, long first) {
     return () -> {
-      Table table = open(conf).loadTable(T); // a catalog and a KMS client of its own
+      EncryptedCatalog own = open(conf); // with a KMS client of its own
+      Table table = own.loadTable(T);
       for (long id = first; id < first + COMMITS; id++) {
         TestLake.append(table, id);
+        if (first == 0) {
+          MasterKeyRotation.run(own, T, id % 2 == 0 ? "k2" : "k1", false);
+        }
       }
       return null;
     };
@@ -265,7 +275,7 @@ class HashMismatchRetryTest {
     all.putAll(
         Files.exists(folder.resolve("keys.p12"))
             ? TestKeystore.existing(folder).properties()
-            : TestKeystore.create(folder, "k1").properties());
+            : TestKeystore.create(folder, "k1", "k2").properties());
     return (EncryptedCatalog) CatalogUtil.buildIcebergCatalog("lake", all, conf);
   }
 

@@ -1,17 +1,23 @@
 package io.icebergcrypto.catalog.behind;
 
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.hive.HiveCatalog;
+import org.apache.iceberg.hive.HiveTableOperations;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.jdbc.JdbcCatalog;
@@ -43,6 +49,50 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   /** The properties in force: those that were configured, with those that a REST server adds. */
   public Map<String, String> properties() {
     return catalog instanceof RESTCatalog rest ? rest.properties() : configured;
+  }
+
+  /**
+   * Commits metadata, which may have another key id than its base.
+   *
+   * @param table the table's operations in this catalog
+   */
+  public void commit(
+      TableOperations table,
+      TableMetadata base,
+      TableMetadata metadata,
+      Supplier<? extends KeyManagementClient> kms) {
+    if (isHive() && base != null && !Objects.equals(keyId(base), keyId(metadata))) {
+      HiveTableOperations ops = (HiveTableOperations) table;
+      HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);
+      ops.refresh();
+    } else {
+      table.commit(base, metadata);
+    }
+  }
+
+  /**
+   * The same, where the base may have a data key length that no key can have. Iceberg's operations
+   * of a Hive table can commit nothing then.
+   *
+   * @param table the table's operations in this catalog, which are not to be used any more
+   */
+  public void mend(
+      TableOperations table,
+      TableMetadata base,
+      TableMetadata metadata,
+      Supplier<? extends KeyManagementClient> kms) {
+    if (isHive() && !EncryptionProperties.hasDataKeyLength(base.properties())) {
+      HiveTableOperations ops = (HiveTableOperations) table;
+      try (FileIO io = newFileIO()) { // with that length, the table has none
+        HiveKeyIdChange.commit((HiveCatalog) catalog, ops, io, kms.get(), base, metadata);
+      }
+    } else {
+      commit(table, base, metadata, kms);
+    }
+  }
+
+  private static String keyId(TableMetadata metadata) {
+    return EncryptionProperties.keyId(metadata.properties());
   }
 
   /** A FileIO of the class that the catalog behind would take; the caller closes it. */

@@ -1,0 +1,82 @@
+package io.icebergcrypto.catalog.behind;
+
+import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Map;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.hive.HiveCatalog;
+import org.apache.iceberg.hive.HiveTableOperations;
+import org.apache.iceberg.io.FileIO;
+
+/**
+ * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as
+ * nothing of Iceberg wraps a table's KEKs anew. The commit itself is theirs: the lock, the check
+ * that no other commit came first, the table's parameters, the hash of its metadata. They are told
+ * that the base has the new key id already, which they compare; the metastore still has the old.
+ *
+ * <p>These operations take the data key length from the metadata to be. The table's have it from
+ * the metastore, and can commit nothing if a client has set one there that no key can have.
+ */
+final class HiveKeyIdChange extends HiveTableOperations {
+  private final HiveTableOperations table;
+
+  private HiveKeyIdChange(
+      HiveCatalog catalog, HiveTableOperations table, FileIO io, KeyManagementClient kms) {
+    super(
+        catalog.getConf(),
+        table.metaClients(),
+        io,
+        kms,
+        catalog.name(),
+        table.database(),
+        table.table());
+    this.table = table;
+  }
+
+  /**
+   * Commits metadata with another key id, or another data key length, than its base.
+   *
+   * @param table the table's operations
+   * @param io reads and writes the table's metadata files
+   * @param kms not asked: all KEKs are in the metadata
+   * @throws CommitFailedException when the base is not in force any more
+   */
+  static void commit(
+      HiveCatalog catalog,
+      HiveTableOperations table,
+      FileIO io,
+      KeyManagementClient kms,
+      TableMetadata base,
+      TableMetadata metadata) {
+    if (base != table.current()) {
+      throw new CommitFailedException("Cannot commit: stale table metadata");
+    }
+
+    HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, io, kms);
+    change.doCommit(withKeyIdOf(metadata, base), metadata);
+    CatalogUtil.deleteRemovedMetadataFiles(io, base, metadata);
+  }
+
+  private static TableMetadata withKeyIdOf(TableMetadata metadata, TableMetadata base) {
+    return TableMetadata.buildFrom(base)
+        .upgradeFormatVersion(metadata.formatVersion())
+        .setProperties(
+            Map.of(EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
+        .discardChanges()
+        .withMetadataLocation(base.metadataFileLocation())
+        .build();
+  }
+
+  /** Of the table: these operations have not loaded it. */
+  @Override
+  public String currentMetadataLocation() {
+    return table.currentMetadataLocation();
+  }
+
+  @Override
+  public int currentVersion() {
+    return table.currentVersion();
+  }
+}

@@ -1,0 +1,79 @@
+package io.icebergcrypto.lifecycle;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Objects;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+
+/**
+ * The one commit that gives a plaintext table a key id, and encrypted files in place of its own.
+ */
+public final class KeyIdChange {
+  private KeyIdChange() {}
+
+  /**
+   * Replaces the metadata of a plaintext table.
+   *
+   * @param base the metadata in force
+   * @param next made of the base, with its changes: a key id, a KEK that it wraps, and none of the
+   *     snapshots and statistics files of the base
+   * @throws CommitFailedException when another commit came first; nothing was changed
+   * @throws NotSupportedException when the next metadata keeps something of the plaintext; nothing
+   *     was changed
+   * @throws PlaintextException when it names a file without a key, and nothing was changed; or when
+   *     another client has added plaintext at the same time, on a REST catalog, whose commits do
+   *     not conflict when they change other branches
+   * @throws IcebergCryptoException any other refusal of a commit; nothing was changed
+   */
+  public static void commit(
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      TableMetadata base,
+      TableMetadata next) {
+    Table table = catalog.loadTable(identifier);
+    TableOperations ops = ((HasTableOperations) table).operations();
+    TableMetadata current = ops.current();
+    if (!isSame(current, base)) {
+      throw new CommitFailedException(
+          "Cannot commit: the metadata of %s is %s now, not %s",
+          table.name(), current.metadataFileLocation(), base.metadataFileLocation());
+    }
+
+    ops.commit(current, next);
+    requireEncrypted(table.name(), ops.refresh());
+  }
+
+  /** A REST server may not tell where the file is; its metadata has a time then. */
+  private static boolean isSame(TableMetadata current, TableMetadata base) {
+    return Objects.equals(current.uuid(), base.uuid())
+        && Objects.equals(current.metadataFileLocation(), base.metadataFileLocation())
+        && current.lastUpdatedMillis() == base.lastUpdatedMillis();
+  }
+
+  static void requireEncrypted(String table, TableMetadata metadata) {
+    for (Snapshot snapshot : metadata.snapshots()) {
+      if (snapshot.keyId() == null) {
+        throw new PlaintextException(
+                String.format(
+                    "snapshot %d is plaintext: another client committed it while the table was"
+                        + " encrypted",
+                    snapshot.snapshotId()),
+                String.format(
+                    "Everything else is encrypted (%s is '%s'). Look at the table's refs: write"
+                        + " the rows of that snapshot again, then drop its branch or tag and expire"
+                        + " it.",
+                    EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
+            .inTable(table);
+      }
+    }
+  }
+}

@@ -1,0 +1,221 @@
+package io.icebergcrypto.lifecycle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TableProcess;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.LocationProviders;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.encryption.EncryptingFileIO;
+import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.LocationProvider;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** A plaintext table becomes an encrypted one in one commit, or stays as it is. */
+@ParameterizedClass
+@EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
+class KeyIdChangeTest extends LakeFixture {
+  /** The table to be: its commits stay in memory. */
+  private static final class Staged implements TableOperations {
+    private final TableOperations table;
+    private final TableEncryptionManager manager;
+    private TableMetadata metadata;
+
+    private Staged(EncryptedCatalog catalog, TableOperations table, TableMetadata metadata) {
+      this.table = table;
+      this.metadata = metadata;
+      this.manager =
+          new TableEncryptionManager(
+              "lake.db.t",
+              metadata.encryptionKeys(),
+              "k1",
+              16,
+              new BoundKmsClient(metadata.uuid(), catalog.kms()));
+    }
+
+    @Override
+    public TableMetadata current() {
+      return metadata;
+    }
+
+    @Override
+    public TableMetadata refresh() {
+      return metadata;
+    }
+
+    @Override
+    public void commit(TableMetadata base, TableMetadata next) {
+      this.metadata = next;
+    }
+
+    @Override
+    public FileIO io() {
+      return EncryptingFileIO.combine(table.io(), manager);
+    }
+
+    @Override
+    public EncryptionManager encryption() {
+      return manager;
+    }
+
+    @Override
+    public String metadataFileLocation(String fileName) {
+      return table.metadataFileLocation(fileName);
+    }
+
+    @Override
+    public LocationProvider locationProvider() {
+      return LocationProviders.locationsFor(metadata.location(), metadata.properties());
+    }
+  }
+
+  private Table plain;
+
+  private TableMetadata create() {
+    this.plain =
+        catalog
+            .buildTable(T, TestLake.SCHEMA)
+            .withProperty("format-version", "2")
+            .withProperty("owner-team", "sales")
+            .create();
+    TestLake.append(plain, 0);
+    TestLake.append(plain, 1);
+    return base();
+  }
+
+  private TableMetadata base() {
+    plain.refresh();
+    return TestLake.metadata(plain);
+  }
+
+  /** The metadata of an empty encrypted table in place of the plaintext one. */
+  private Staged staged(TableMetadata base) {
+    List<Long> old = base.snapshots().stream().map(Snapshot::snapshotId).toList();
+    TableMetadata next =
+        TableMetadata.buildFrom(base)
+            .upgradeFormatVersion(3)
+            .setProperties(Map.of("encryption.key-id", "k1"))
+            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.kms()))
+            .removeSnapshots(old)
+            .build();
+    return new Staged(catalog, ((BaseTable) plain).operations(), next);
+  }
+
+  private TableMetadata encrypted(TableMetadata base, long... ids) {
+    Staged staged = staged(base);
+    TestLake.append(new BaseTable(staged, "lake.db.t"), ids);
+    return staged.current();
+  }
+
+  private void assertUnchanged(TableMetadata base) {
+    assertThat(base().metadataFileLocation()).isEqualTo(base.metadataFileLocation());
+    assertThat(TestLake.ids(plain)).containsExactly(0L, 1L);
+  }
+
+  @Test
+  void allIsEncryptedFromOneCommitOn() throws IOException {
+    TableMetadata base = create();
+    Table running = lake.open(Map.of()).loadTable(T);
+    KeyIdChange.commit(catalog, T, base, encrypted(base, 0, 1));
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      Table table = fresh.loadTable(T);
+      assertThat(TestLake.ids(table)).containsExactly(0L, 1L);
+      assertThat(table.uuid()).isEqualTo(plain.uuid());
+      assertThat(table.properties())
+          .containsEntry("encryption.key-id", "k1")
+          .containsEntry("owner-team", "sales");
+      TestLake.append(table, 2);
+      assertThatThrownBy(() -> TestLake.append(running, 3)) // its file was written before
+          .isInstanceOf(PlaintextException.class);
+      TestLake.append(running, 3);
+      TableProcess.checkReachable(table);
+      assertThat(TestLake.ids(fresh.loadTable(T))).containsExactly(0L, 1L, 2L, 3L);
+    }
+
+    if (backend == Backend.HIVE) { // and stock Iceberg reads and writes it
+      try (EncryptedCatalog fresh = lake.open(Map.of())) {
+        Table behind = fresh.delegate().loadTable(T);
+        TestLake.append(behind, 4);
+        assertThat(TestLake.ids(behind)).containsExactly(0L, 1L, 2L, 3L, 4L);
+        TableProcess.checkReachable(fresh.loadTable(T));
+      }
+    }
+  }
+
+  @Test
+  void anotherCommitComesFirst() throws IOException {
+    TableMetadata base = create();
+    TableMetadata next = encrypted(base, 0, 1);
+    TestLake.append(catalog.loadTable(T), 2);
+    assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
+        .isInstanceOf(CommitFailedException.class);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(0L, 1L, 2L);
+    assertThat(base().properties()).doesNotContainKey("encryption.key-id");
+  }
+
+  @Test
+  void plaintextThatWouldStayIsRefused() {
+    TableMetadata base = create();
+    TableMetadata keeps =
+        TableMetadata.buildFrom(base)
+            .upgradeFormatVersion(3)
+            .setProperties(Map.of("encryption.key-id", "k1"))
+            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.kms()))
+            .build();
+    assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, keeps))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("lake.db.t")
+        .hasMessageContaining("its files would stay plaintext");
+    assertUnchanged(base);
+
+    Staged staged = staged(base);
+    BaseTable table = new BaseTable(staged, "lake.db.t");
+    table.newAppend().appendFile(TestLake.write(plain, 5)).commit();
+    assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, staged.current()))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining("adds a file without encryption");
+    assertUnchanged(base);
+  }
+
+  @Test
+  void plaintextOfAnotherClientIsTold() throws IOException {
+    TableMetadata base = create();
+    TableMetadata next = encrypted(base, 0, 1);
+    TableOperations ops = ((BaseTable) catalog.loadTable(T)).operations();
+    Table other = lake.open(Map.of()).loadTable(T);
+    long first = base.currentSnapshot().snapshotId();
+    other.manageSnapshots().createBranch("other", first).commit();
+    other.newAppend().toBranch("other").appendFile(TestLake.write(other, 7)).commit();
+    if (backend != Backend.REST) {
+      assertThatThrownBy(() -> ops.commit(ops.current(), next))
+          .isInstanceOf(CommitFailedException.class);
+      return;
+    }
+
+    ops.commit(ops.current(), next); // there, commits to other branches do not conflict
+    assertThatThrownBy(() -> KeyIdChange.requireEncrypted("lake.db.t", ops.refresh()))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining("lake.db.t")
+        .hasMessageContaining("another client committed it");
+  }
+}
