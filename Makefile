@@ -91,9 +91,9 @@ nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
-	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest)"
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper

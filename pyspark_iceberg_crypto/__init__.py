@@ -49,6 +49,12 @@ from pyspark_iceberg_crypto.kms import (
     Vault,
     kms_metrics,
 )
+from pyspark_iceberg_crypto.maintenance import (
+    KeyPruning,
+    TableReencryption,
+    prune_encryption_keys,
+    reencrypt_table,
+)
 from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
@@ -94,6 +100,7 @@ __all__ = [
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
+    "KeyPruning",
     "KeyVersionsReport",
     "KeysReport",
     "Keystore",
@@ -113,6 +120,7 @@ __all__ = [
     "RepairReport",
     "RotationsReport",
     "SparkConnectError",
+    "TableReencryption",
     "TablesReport",
     "TamperedError",
     "Vault",
@@ -126,6 +134,8 @@ __all__ = [
     "inspect_file",
     "key_versions_in_use",
     "kms_metrics",
+    "prune_encryption_keys",
+    "reencrypt_table",
     "repair_table",
     "report_schema",
     "rotate_catalog",

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto._changes import table_name
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
@@ -119,8 +119,6 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    found = json.loads(_jvm.call(spark, "repairTable", table, bool(yes)))
+    found = json.loads(_jvm.call(spark, "repairTable", table_name(table), bool(yes)))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
     return RepairReport(**found, findings=findings)

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
-from rich.console import RenderableType
-from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto._changes import Changed, table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._text import visible
 
 __all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]
 
 
 @dataclass(frozen=True)
-class _Rotation(_terminal.Shown):
-    """What a rotation did; it prints as text."""
-
-    table: str
-    message: str
-    committed: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class MasterKeyRotation(_Rotation):
+class MasterKeyRotation(Changed):
     """What it took to have a table's KEKs wrapped anew. It prints as text.
 
     Attributes:
@@ -57,7 +40,7 @@ class MasterKeyRotation(_Rotation):
 
 
 @dataclass(frozen=True)
-class KekRotation(_Rotation):
+class KekRotation(Changed):
     """A new KEK of a table. It prints as text.
 
     Attributes:
@@ -80,12 +63,6 @@ class KekRotation(_Rotation):
     removed_keks: int
     kept_keks: int
     kms_calls: int
-
-
-@_terminal.layout.register
-def _(found: _Rotation) -> RenderableType:
-    mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
-    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
 
 
 def rotate_master_key(
@@ -123,7 +100,9 @@ def rotate_master_key(
             f"{from_catalog!r} cannot be a catalog's name", "for example 'lake'"
         )
     found = json.loads(
-        _jvm.call(spark, "rotateMasterKey", _named(table), new_key_id, from_catalog, bool(dry_run))
+        _jvm.call(
+            spark, "rotateMasterKey", table_name(table), new_key_id, from_catalog, bool(dry_run)
+        )
     )
     return MasterKeyRotation(**found)
 
@@ -149,11 +128,7 @@ def rotate_kek(
         KmsUnavailableError: the KMS does not answer. Nothing was changed.
         IcebergCryptoError: any other error of the KMS. Nothing was changed.
     """
-    found = json.loads(_jvm.call(spark, "rotateKek", _named(table), bool(rewrap), bool(dry_run)))
+    found = json.loads(
+        _jvm.call(spark, "rotateKek", table_name(table), bool(rewrap), bool(dry_run))
+    )
     return KekRotation(**found)
-
-
-def _named(table: str) -> str:
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    return table

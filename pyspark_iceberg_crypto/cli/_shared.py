@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 
 from pyspark_iceberg_crypto import _jvm, _quiet
+from pyspark_iceberg_crypto._changes import Changed
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._text import visible
@@ -60,6 +61,14 @@ def show(shown: RenderableType, wrap: bool = True) -> None:
 def show_json(found: Any) -> None:
     """Print as JSON, which is then all of standard output."""
     click.echo(json.dumps(found, indent=2))
+
+
+def show_done(done: Changed, output: str) -> None:
+    """Print what was done to a table, as text or as JSON."""
+    if output == "json":
+        show_json(done.to_dict())
+    else:
+        show(done)
 
 
 def write(file: Path, text: str) -> None:

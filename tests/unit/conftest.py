@@ -1,10 +1,17 @@
 """No test in this folder starts a JVM for Spark."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import _jvm, cli
+from pyspark_iceberg_crypto.cli import _shared
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +31,28 @@ def no_jvm() -> Iterator[None]:
             patch.delenv(name, raising=False)
         yield
         assert SparkContext._gateway is None, "a unit test has started a JVM"
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+    """Run a command with an answer of the JVM; gives the command's result, and what the JVM was asked."""
+
+    @contextmanager
+    def session(*_: Any) -> Iterator[str]:
+        yield "spark"
+
+    def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
+        asked: list[Any] = []
+
+        def call(*given: Any) -> Any:
+            asked.extend(given[1:])
+            if isinstance(answer, Exception):
+                raise answer
+            told = answer(*given[1:]) if callable(answer) else answer
+            return told if told is None or isinstance(told, int) else json.dumps(told)
+
+        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_shared, "session", session)
+        return CliRunner().invoke(cli.main, arguments), asked
+
+    return invoke

@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -15,12 +15,12 @@ from pyspark_iceberg_crypto import (
     NotEncryptedError,
     NotSupportedError,
     _jvm,
-    cli,
     key_versions_in_use,
     rotate_catalog,
     rotate_kek,
 )
-from pyspark_iceberg_crypto.cli import _shared
+
+Command = Callable[..., tuple[Result, list[Any]]]
 
 MASTER = {
     "table": "lake.db.t",
@@ -48,31 +48,12 @@ KEK = {
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+def run(command: Command) -> Command:
     """Run the command; gives its result, and what the JVM was asked."""
-
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
-    def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
-        asked: list[Any] = []
-
-        def call(*given: Any) -> Any:
-            asked.extend(given[1:])
-            if isinstance(answer, Exception):
-                raise answer
-            told = answer(*given[1:]) if callable(answer) else answer
-            return told if told is None or isinstance(told, int) else json.dumps(told)
-
-        monkeypatch.setattr(_jvm, "call", call)
-        monkeypatch.setattr(_shared, "session", session)
-        return CliRunner().invoke(cli.main, ["rotate", *arguments]), asked
-
-    return invoke
+    return partial(command, "rotate")
 
 
-def test_the_master_key(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_the_master_key(run: Command) -> None:
     result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
     assert asked == ["rotateMasterKey", "lake.db.t", "k2", None, False]
     assert result.exit_code == 0
@@ -85,7 +66,7 @@ def test_the_master_key(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     assert json.loads(result.stdout) == MASTER
 
 
-def test_the_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_the_kek(run: Command) -> None:
     result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
     assert asked == ["rotateKek", "lake.db.t", True, True]
     assert result.exit_code == 0
@@ -102,14 +83,12 @@ def test_the_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         ("--kek", "--older-than-days", "3"),
     ],
 )
-def test_options_that_contradict(
-    run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
-) -> None:
+def test_options_that_contradict(run: Command, options: tuple[str, ...]) -> None:
     result, asked = run("lake.db.t", *options)
     assert result.exit_code == 2 and not asked
 
 
-def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_what_could_not_be_done_is_2(run: Command) -> None:
     result, _ = run("lake.db.t", answer=KeyNotFoundError("no key 'k1'", "make one"))
     assert result.exit_code == 2
     assert result.stderr == "error: no key 'k1'\nhint: make one\n"
@@ -119,7 +98,7 @@ def listed(name: str, view: bool = False, failure: str | None = None) -> dict[st
     return {"name": name, "view": view, "failure": failure, "hint": None}
 
 
-def test_all_tables_of_a_namespace(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_all_tables_of_a_namespace(run: Command) -> None:
     def answer(method: str, name: str, *_: Any) -> Any:
         if method == "listTables":
             names = ("lake.db.t", "lake.db.plain", "lake.db.gone")
@@ -161,7 +140,7 @@ def use(table: str, *versions: int | None, key_id: str = "k1", made: float = 0) 
     return {"table": table, "key_id": key_id, "keks": keks}
 
 
-def test_tables_that_have_the_key_already(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_tables_that_have_the_key_already(run: Command) -> None:
     rotated: list[tuple[Any, ...]] = []
 
     def answer(method: str, name: str, *more: Any) -> Any:
@@ -199,7 +178,7 @@ def test_tables_that_have_the_key_already(run: Callable[..., tuple[Result, list[
     assert "lake: 3 tables, 0 left, 2 current before, 0 skipped" in result.stdout
 
 
-def test_tables_with_a_young_kek(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+def test_tables_with_a_young_kek(run: Command) -> None:
     now = time.time() * 1000
 
     def answer(method: str, name: str, *_: Any) -> Any:

@@ -315,6 +315,17 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     return context.checkMetadata(table, context::kms);
   }
 
+  /**
+   * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
+   * table which is to be encrypted, before it is committed.
+   *
+   * @param ops operations that keep the metadata, and read and write plain files
+   * @param name the table's full name
+   */
+  public BaseTable uncommitted(TableOperations ops, String name) {
+    return context.uncommitted(ops, name);
+  }
+
   // ---- tables
 
   @Override

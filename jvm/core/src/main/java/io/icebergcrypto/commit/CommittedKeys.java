@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -137,7 +138,7 @@ public final class CommittedKeys {
   }
 
   /**
-   * The ids of the keys that nothing needs: those that the next commit removes.
+   * The ids of the keys that nothing needs: those that the next commit removes, in their order.
    *
    * @param now the time in milliseconds since the epoch, which tells how old a KEK is
    */
@@ -148,7 +149,7 @@ public final class CommittedKeys {
       statistics.put(TableEncryptionManager.statisticsPath(key), key);
     }
 
-    Set<String> unneeded = new HashSet<>(all.keys.keySet());
+    Set<String> unneeded = new LinkedHashSet<>(all.keys.keySet());
     unneeded.removeAll(all.needed(metadata, statistics::get, now));
     return unneeded;
   }

@@ -66,6 +66,18 @@ public final class EncryptionProperties {
   /** Table property of this catalog's own making: the MAC that authenticates the metadata. */
   public static final String METADATA_MAC = "encryption.metadata-mac";
 
+  /**
+   * Table property of this catalog's own making: a copy of the metadata that the table had before
+   * it was encrypted, whose files stay until they are purged.
+   */
+  public static final String PLAINTEXT_METADATA = "encryption.plaintext-metadata";
+
+  /** Table property of this catalog's own making: gc.enabled as it was before, if it was set. */
+  public static final String PLAINTEXT_GC = "encryption.plaintext-gc-enabled";
+
+  /** The table properties that this catalog sets by itself. */
+  static final List<String> OWN = List.of(METADATA_MAC, PLAINTEXT_METADATA, PLAINTEXT_GC);
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}

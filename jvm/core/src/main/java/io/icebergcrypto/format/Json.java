@@ -4,7 +4,9 @@ import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /** The JSON that callers outside Java give and get; written on one line, nulls included. */
 public final class Json {
@@ -39,5 +41,16 @@ public final class Json {
    */
   public static List<String> strings(String text) {
     return List.of(GSON.fromJson(text, String[].class));
+  }
+
+  /**
+   * Reads an object whose values are strings.
+   *
+   * @throws RuntimeException Gson's, when it is none
+   */
+  public static Map<String, String> texts(String text) {
+    Map<String, String> texts = new HashMap<>();
+    object(text).entrySet().forEach(e -> texts.put(e.getKey(), e.getValue().getAsString()));
+    return texts;
   }
 }

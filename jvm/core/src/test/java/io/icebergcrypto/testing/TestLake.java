@@ -3,6 +3,7 @@ package io.icebergcrypto.testing;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.kms.KeystoreKmsClient;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -76,6 +77,15 @@ public final class TestLake {
   public Catalog openStock() throws IOException {
     return CatalogUtil.buildIcebergCatalog(
         "lake", backend.properties(folder), backend.conf(folder));
+  }
+
+  /** Opens the catalog behind with the same keystore: stock Iceberg, which encrypts on Hive. */
+  public Catalog openStockWithKeys() throws IOException {
+    Map<String, String> all = new HashMap<>(backend.properties(folder));
+    all.putAll(properties);
+    all.remove("encryption.kms-type");
+    all.put("encryption.kms-impl", KeystoreKmsClient.class.getName());
+    return CatalogUtil.buildIcebergCatalog("lake", all, backend.conf(folder));
   }
 
   /**

@@ -10,12 +10,14 @@ import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -244,6 +246,30 @@ public final class PythonApi {
   public static String rotateKek(SparkSession spark, String table, boolean rewrap, boolean dryRun) {
     return changed(
         spark, table, (catalog, name) -> KekRotation.run(catalog, name, rewrap, dryRun).toMap());
+  }
+
+  /**
+   * Removes the keys that nothing needs from the metadata of a table of a catalog of ours.
+   *
+   * @return {@link KeyPruning#toMap()} as JSON
+   */
+  public static String pruneEncryptionKeys(SparkSession spark, String table, boolean dryRun) {
+    return changed(spark, table, (catalog, name) -> KeyPruning.run(catalog, name, dryRun).toMap());
+  }
+
+  /**
+   * Writes all files of the main branch of a table of a catalog of ours anew, under new keys.
+   *
+   * @param options of Iceberg's rewrite_data_files, as a JSON object
+   * @return {@link TableReencryption#toMap()} as JSON
+   */
+  public static String reencryptTable(
+      SparkSession spark, String table, String options, boolean dryRun) {
+    return changed(
+        spark,
+        table,
+        (catalog, name) ->
+            TableReencryption.run(spark, catalog, name, Json.texts(options), dryRun).toMap());
   }
 
   /**

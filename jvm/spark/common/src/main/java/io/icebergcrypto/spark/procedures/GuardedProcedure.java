@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.StatisticsPolicy;
-import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
@@ -18,14 +17,12 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -57,10 +54,16 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           Map.of(
               AuthenticateMetadata.NAME,
               AuthenticateMetadata::new,
+              EncryptTable.NAME,
+              EncryptTable::new,
               PurgeWithoutKey.NAME,
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
               ListEncryptionKeys::new,
+              PruneEncryptionKeys.NAME,
+              PruneEncryptionKeys::new,
+              ReencryptTable.NAME,
+              ReencryptTable::new,
               RepairTable.NAME,
               RepairTable::new,
               RotateKek.NAME,
@@ -165,19 +168,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   private void refuseEncryptedImport(InternalRow input) {
-    Map<String, String> properties = new HashMap<>();
-    int index = indexOf("properties");
-    if (!input.isNullAt(index)) {
-      MapData map = input.getMap(index);
-      map.foreach(
-          DataTypes.StringType,
-          DataTypes.StringType,
-          (key, value) -> {
-            properties.put(String.valueOf(key), String.valueOf(value));
-            return null;
-          });
-    }
-
+    Map<String, String> properties = TableProcedure.map(input, indexOf("properties"));
     String table = input.getUTF8String(indexOf("table")).toString();
     if (encrypted.encryptsNewTable(namespace(table), properties)) {
       throw new NotSupportedException(

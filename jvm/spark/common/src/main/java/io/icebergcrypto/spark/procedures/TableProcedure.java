@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.spark.verify.scan.TableNames;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -84,6 +86,30 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   /** A parameter that is false when it is not given. */
   static ProcedureParameter flag(String name) {
     return ProcedureParameter.in(name, DataTypes.BooleanType).defaultValue("false").build();
+  }
+
+  /** A parameter of names and values that is NULL when it is not given. */
+  static ProcedureParameter optionalMap(String name) {
+    DataType type = DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType);
+    return ProcedureParameter.in(name, type).defaultValue("NULL").build();
+  }
+
+  /** Names and values; NULL is none. */
+  static Map<String, String> map(InternalRow input, int index) {
+    Map<String, String> values = new HashMap<>();
+    if (!input.isNullAt(index)) {
+      input
+          .getMap(index)
+          .foreach(
+              DataTypes.StringType,
+              DataTypes.StringType,
+              (key, value) -> {
+                values.put(String.valueOf(key), String.valueOf(value));
+                return null;
+              });
+    }
+
+    return values;
   }
 
   /** Whether a flag was given; NULL is false. */

@@ -1,0 +1,248 @@
+package io.icebergcrypto.spark.rewrite;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
+import org.apache.iceberg.RewriteFiles;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.actions.RewriteDataFiles;
+import org.apache.iceberg.actions.SizeBasedFileRewritePlanner;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
+import org.apache.iceberg.spark.actions.SparkActions;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+/**
+ * All files of a table's main branch written anew, under new keys: for when the key of a file
+ * leaked. Files of before stay, readable in other snapshots, branches and tags, until these are
+ * expired or dropped.
+ *
+ * @param table the table's full name
+ * @param dataFiles how many data files the main branch had
+ * @param deleteFiles how many delete files, which were applied
+ * @param bytes the bytes of both
+ * @param left how many files and manifests of before the main branch still has
+ * @param snapshots how many other snapshots there are, which may reach files of before
+ * @param refs the other branches and the tags, which keep such snapshots from expiry
+ * @param expireStatement the SQL that expires the other snapshots; null when there are none
+ * @param committed whether the table was changed: not by a dry run, nor when it has no files
+ */
+public record TableReencryption(
+    String table,
+    long dataFiles,
+    long deleteFiles,
+    long bytes,
+    long left,
+    int snapshots,
+    List<String> refs,
+    String expireStatement,
+    boolean committed) {
+  /** Not the caller's to choose; the last one would have Spark shuffle keys of delete files. */
+  private static final Set<String> FIXED =
+      Set.of(
+          SizeBasedFileRewritePlanner.REWRITE_ALL,
+          RewriteDataFiles.USE_STARTING_SEQUENCE_NUMBER,
+          RewriteDataFiles.REMOVE_DANGLING_DELETES);
+
+  private static final DateTimeFormatter TIME =
+      DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSS");
+
+  /**
+   * Has Iceberg rewrite all data files of the main branch, with their deletes applied, and removes
+   * the delete files. Manifests and manifest lists of commits are new anyway.
+   *
+   * @param options of Iceberg's {@code rewrite_data_files}
+   * @param dryRun true: nothing is written; files and bytes are counted
+   * @throws NotSupportedException when the table is not encrypted
+   * @throws InvalidConfigurationException when an option is one that this call sets itself
+   * @throws IcebergCryptoException the commit's own error; nothing was changed
+   */
+  public static TableReencryption run(
+      SparkSession spark,
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      Map<String, String> options,
+      boolean dryRun) {
+    Table table = catalog.loadTable(identifier);
+    check(table, options);
+    Snapshot start = table.currentSnapshot();
+    LiveFiles before =
+        start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
+    boolean commits = !dryRun && before.data() + before.deletes() > 0;
+    long left = commits ? rewrite(spark, table, start.sequenceNumber(), options) : 0;
+    String name = table.name();
+    table.refresh();
+    int snapshots = Math.max(0, Iterables.size(table.snapshots()) - 1);
+    return new TableReencryption(
+        name,
+        before.data(),
+        before.deletes(),
+        before.bytes(),
+        left,
+        snapshots,
+        refs(table),
+        snapshots == 0 ? null : expireStatement(spark, catalog.name(), identifier, table),
+        commits);
+  }
+
+  private static void check(Table table, Map<String, String> options) {
+    if (!table.properties().containsKey(EncryptionProperties.KEY_ID)) {
+      throw new NotSupportedException(
+              String.format("it has no %s: it is not encrypted", EncryptionProperties.KEY_ID),
+              "There are no keys to replace.")
+          .inTable(table.name());
+    }
+
+    for (String option : options.keySet()) {
+      if (FIXED.contains(option)) {
+        throw new InvalidConfigurationException(
+                String.format("reencrypt_table does not take the option %s", option),
+                "Leave it out: all files are rewritten, and their deletes applied.")
+            .inTable(table.name());
+      }
+    }
+  }
+
+  /** How many files and manifests of up to a sequence number are left. */
+  private static long rewrite(
+      SparkSession spark, Table table, long sequenceNumber, Map<String, String> options) {
+    SparkActions.get(spark)
+        .rewriteDataFiles(table)
+        .options(options)
+        .option(SizeBasedFileRewritePlanner.REWRITE_ALL, "true")
+        .execute();
+    table.refresh();
+    LiveFiles files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
+    if (files.data() == 0 && files.deletes() > 0) {
+      removeDeletes(table, sequenceNumber);
+      table.refresh();
+      files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
+    }
+
+    long manifests =
+        table.currentSnapshot().allManifests(table.io()).stream()
+            .filter(manifest -> manifest.sequenceNumber() <= sequenceNumber)
+            .count();
+    return files.data() + files.deletes() + manifests;
+  }
+
+  /**
+   * Removes delete files that apply to no data file any more: the commit before removed those of
+   * single data files, and leaves those of partitions.
+   */
+  private static void removeDeletes(Table table, long sequenceNumber) {
+    RewriteFiles removal = table.newRewrite();
+    for (ManifestFile manifest : table.currentSnapshot().deleteManifests(table.io())) {
+      try (ManifestReader<DeleteFile> files =
+          ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
+        for (DeleteFile file : files) {
+          Long added = file.fileSequenceNumber();
+          if (added == null || added <= sequenceNumber) {
+            removal.deleteFile(file.copy());
+          }
+        }
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+
+    removal.commit();
+  }
+
+  private static List<String> refs(Table table) {
+    return table.refs().entrySet().stream()
+        .filter(ref -> !ref.getKey().equals(SnapshotRef.MAIN_BRANCH))
+        .filter(ref -> ref.getValue().snapshotId() != table.currentSnapshot().snapshotId())
+        .map(Map.Entry::getKey)
+        .sorted()
+        .toList();
+  }
+
+  private static String expireStatement(
+      SparkSession spark, String catalog, TableIdentifier identifier, Table table) {
+    ZoneId zone = ZoneId.of(spark.conf().get("spark.sql.session.timeZone"));
+    Instant now = Instant.ofEpochMilli(table.currentSnapshot().timestampMillis() + 1);
+    Identifier name = Identifier.of(identifier.namespace().levels(), identifier.name());
+    return String.format(
+        "CALL %s.system.expire_snapshots(table => '%s', older_than => TIMESTAMP '%s',"
+            + " retain_last => 1)",
+        catalog, CatalogTables.fullName(catalog, name), TIME.format(now.atZone(zone)));
+  }
+
+  /** One sentence for people, or some. */
+  public String message() {
+    if (dataFiles + deleteFiles == 0) {
+      return "it has no files; nothing was changed";
+    }
+
+    String files =
+        String.format(
+            "%s and %s (%,d bytes)",
+            counted(dataFiles, "data file"), counted(deleteFiles, "delete file"), bytes);
+    if (!committed) {
+      return files + " would be written anew; nothing was changed";
+    }
+
+    if (left > 0) {
+      return String.format(
+          "%s were to be written anew, and main still has %s of before: call reencrypt_table again",
+          files, counted(left, "file or manifest", "files and manifests"));
+    }
+
+    StringBuilder text = new StringBuilder(files);
+    text.append(" written anew: main has no file or manifest of before.");
+    if (snapshots > 0) {
+      text.append(
+          String.format(
+              " Old files stay until %s expired%s: %s",
+              counted(snapshots, "other snapshot is", "other snapshots are"),
+              refs.isEmpty() ? "" : ", and these refs dropped: " + String.join(", ", refs),
+              expireStatement));
+    }
+
+    return text.toString();
+  }
+
+  private static String counted(long number, String one) {
+    return counted(number, one, one + "s");
+  }
+
+  private static String counted(long number, String one, String many) {
+    return String.format("%,d %s", number, number == 1 ? one : many);
+  }
+
+  /** The names and values for JSON and rows; lists as text. */
+  public Map<String, Object> toMap() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table);
+    values.put("data_files", dataFiles);
+    values.put("delete_files", deleteFiles);
+    values.put("bytes", bytes);
+    values.put("left", left);
+    values.put("snapshots", snapshots);
+    values.put("refs", String.join(", ", refs));
+    values.put("expire_statement", expireStatement);
+    values.put("committed", committed);
+    values.put("message", message());
+    return values;
+  }
+}

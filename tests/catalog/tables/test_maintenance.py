@@ -1,0 +1,202 @@
+"""prune_encryption_keys and reencrypt_table: SQL and Python."""
+
+import hashlib
+import re
+from typing import Any
+
+import pytest
+from harness.jars import ROOT
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    NotSupportedError,
+    encryption_keys,
+    prune_encryption_keys,
+    reencrypt_table,
+    verify_table,
+)
+
+ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
+
+
+def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
+    table = hive.create()
+    hive.insert(table, [1])
+    for i in (2, 3):
+        hive.insert(hive.table(catalog="stock_hive"), [i])
+    hive.sql(f"CALL stock_hive.system.expire_snapshots(table => '{hive.namespace}.t', {ALL})")
+    hive.sql(f"REFRESH TABLE {table}")
+    assert len(encryption_keys(hive.spark, table).rows) == 5  # with the master key
+    dry = prune_encryption_keys(hive.spark, table, dry_run=True)
+    assert (dry.committed, dry.removed, dry.kept) == (False, 2, 2)
+    [row] = hive.call("prune_encryption_keys", arguments="dry_run => true")
+    assert row.asDict() == dry.to_dict()
+    [row] = hive.call("prune_encryption_keys")
+    assert row.committed and row.bytes_after < row.bytes_before
+    assert row.message.startswith("2 of 4 keys removed: the metadata has ")
+    assert [key.kind for key in encryption_keys(hive.spark, table).rows] == [
+        "master",
+        "kek",
+        "manifest list",
+    ]
+    assert hive.ids(table) == hive.ids(hive.table(catalog="stock_hive")) == [1, 2, 3]
+    again = prune_encryption_keys(hive.spark, table)
+    assert str(again) == f"· {table}: nothing to remove: 2 keys are needed"
+
+
+def test_what_has_no_keys_to_prune(hadoop: Lake) -> None:
+    plain = hadoop.create("plain", key=None)
+    with pytest.raises(NotSupportedError, match="is not encrypted"):
+        prune_encryption_keys(hadoop.spark, plain)
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        prune_encryption_keys(hadoop.spark, hadoop.table("none"))
+
+
+def loaded(lake: Lake) -> Any:
+    """The table as Java has it, fresh from the catalog."""
+    jvm = lake.spark._jvm
+    assert jvm is not None
+    lake.sql(f"REFRESH TABLE {lake.table()}")
+    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        lake.spark._jsparkSession, lake.table()
+    )
+
+
+def keys_in_main(lake: Lake) -> set[str]:
+    """The id of the key of main's manifest list, and a hash of each DEK of its manifests, data and delete files."""
+    table, hashes = loaded(lake), set()
+    jvm = lake.spark._jvm
+    assert jvm is not None
+
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.encryptedInput
+    no_file = jvm.org.apache.iceberg.inmemory.InMemoryInputFile(b"")
+
+    def add(key_metadata: Any) -> None:
+        dek = table.encryption().decrypt(encrypted(no_file, key_metadata)).keyMetadata()
+        hashes.add(hashlib.sha256(bytes(dek.encryptionKey().array())).hexdigest())
+
+    for manifest in table.currentSnapshot().allManifests(table.io()):
+        add(manifest.keyMetadata())
+    scan = table.newScan().planFiles()
+    tasks = scan.iterator()
+    while tasks.hasNext():
+        task = tasks.next()
+        add(task.file().keyMetadata())
+        for delete in task.deletes():
+            add(delete.keyMetadata())
+    scan.close()
+    return hashes | {table.currentSnapshot().keyId()}
+
+
+@pytest.mark.catalogs("jdbc")
+def test_no_key_of_before_is_in_use_in_main(lake: Lake) -> None:
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    for part in ("p", "q"):
+        lake.insert(table, [1, 2, 3], part)
+    lake.run(f"ALTER TABLE {table} CREATE TAG before")
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    before = keys_in_main(lake)
+    files = {path for path in lake.files() if path.suffix in (".parquet", ".puffin")}
+    dry = reencrypt_table(lake.spark, table, dry_run=True)
+    assert (dry.data_files, dry.delete_files, dry.committed) == (2, 2, False)
+    sizes = {path: path.stat().st_size for path in files}
+    data = sum(size for path, size in sizes.items() if path.suffix == ".parquet")
+    assert data < dry.bytes < sum(sizes.values())
+    assert keys_in_main(lake) == before
+
+    [row] = lake.call("reencrypt_table", arguments="options => map('max-files-to-rewrite', '100')")
+    assert (row.data_files, row.delete_files, row.left, row.committed) == (2, 2, 0, True)
+    assert (row.snapshots, row.refs) == (3, "before")
+    assert "main has no file or manifest of before" in row.message
+    assert not keys_in_main(lake) & before
+    assert lake.ids(table) == [2, 2, 3, 3]
+    assert lake.ids(table, "VERSION AS OF 'before'") == [1, 1, 2, 2, 3, 3]
+    assert files <= set(lake.files())
+
+    lake.run(f"ALTER TABLE {table} DROP TAG before")
+    lake.run(row.expire_statement)
+    assert not files & set(lake.files())
+    assert lake.ids(table) == [2, 2, 3, 3]
+    with verify_table(lake.spark, table, all_snapshots=True, strays=True) as report:
+        assert report.ok, str(report)
+
+
+def delete_by_equality(lake: Lake, i: int) -> None:
+    """As Flink does."""
+    table, jvm, gateway = loaded(lake), lake.spark._jvm, lake.spark.sparkContext._gateway
+    assert jvm is not None and gateway is not None
+    of_id, ids = table.schema().select(["id"]), gateway.new_array(jvm.int, 1)
+    ids[0] = table.schema().findField("id").fieldId()
+    factory = jvm.org.apache.iceberg.data.GenericFileWriterFactory.Builder(table)
+    files = jvm.org.apache.iceberg.io.OutputFileFactory.builderFor(table, 1, 1).build()
+    writer = (
+        factory.equalityFieldIds(ids)
+        .equalityDeleteRowSchema(of_id)
+        .build()
+        .newEqualityDeleteWriter(files.newOutputFile(), table.spec(), None)
+    )
+    row = jvm.org.apache.iceberg.data.GenericRecord.create(of_id)
+    row.setField("id", i)
+    writer.write(row)
+    writer.close()
+    table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+    lake.sql(f"REFRESH TABLE {lake.table()}")
+
+
+def test_equality_deletes_are_applied(hadoop: Lake) -> None:
+    table = hadoop.create(columns="id INT, note STRING, part STRING")
+    hadoop.insert(table, [1, 2, 3])
+    delete_by_equality(hadoop, 2)
+    before = keys_in_main(hadoop)
+    done = reencrypt_table(hadoop.spark, table)
+    assert (done.data_files, done.delete_files, done.left) == (1, 1, 0)
+    assert not keys_in_main(hadoop) & before
+    assert hadoop.value(f"SELECT count(*) FROM {table}.delete_files") == 0
+    assert hadoop.ids(table) == [1, 3]
+
+
+def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
+    table = hadoop.create()
+    assert reencrypt_table(hadoop.spark, table).message == "it has no files; nothing was changed"
+    hadoop.insert(table, [1])
+    hadoop.refused(
+        f"CALL {hadoop.catalog}.system.reencrypt_table(table => '{hadoop.namespace}.t',"
+        " options => map('rewrite-all', 'false'))",
+        table,
+        "rewrite-all",
+    )
+    plain = hadoop.create("plain", key=None)
+    with pytest.raises(NotSupportedError, match="is not encrypted"):
+        reencrypt_table(hadoop.spark, plain)
+
+
+@pytest.mark.catalogs("jdbc")
+def test_the_runbook(lake: Lake) -> None:
+    """The Python and the SQL of docs/compromise.md, in order."""
+    table = lake.create()
+    lake.insert(table, [1, 2])
+    lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
+    lake.run(f"ALTER TABLE {table} CREATE TAG first")
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    files, before = set(lake.files()), keys_in_main(lake)
+    names: dict[str, Any] = {"spark": lake.spark}
+    text = (ROOT / "docs" / "compromise.md").read_text()
+    for language, code in re.findall(r"```(python|sql)\n(.*?)```", text, re.DOTALL):
+        for old, new in (
+            ("CALL lake.", f"CALL {lake.catalog}."),
+            ("lake.db", f"{lake.catalog}.{lake.namespace}"),
+            ("'db.", f"'{lake.namespace}."),
+            ("sales-2", "k1" if lake.kind == "hive" else "k2"),
+        ):
+            code = code.replace(old, new)
+        if language == "python":
+            exec(code, names)
+            continue
+        for statement in filter(None, map(str.strip, code.split(";"))):
+            lake.run(statement)
+    assert names["report"].ok and not names["report"].left
+    assert not set(names["done"].refs.split(", ")) & {"", "main"}
+    assert not files & set(lake.files())
+    assert not keys_in_main(lake) & before
+    assert lake.ids(table) == [2]
