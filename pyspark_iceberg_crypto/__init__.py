@@ -69,10 +69,15 @@ from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_ta
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
-    RotationsReport,
-    rotate_catalog,
     rotate_kek,
     rotate_master_key,
+)
+from pyspark_iceberg_crypto.rotation_many import (
+    KeyVersionsReport,
+    MasterKeyVersions,
+    RotationsReport,
+    key_versions_in_use,
+    rotate_catalog,
 )
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
@@ -103,6 +108,7 @@ __all__ = [
     "KeyInfo",
     "KeyNotFoundError",
     "KeyPruning",
+    "KeyVersionsReport",
     "KeysReport",
     "Keystore",
     "Kms",
@@ -110,6 +116,7 @@ __all__ = [
     "KmsUnavailableError",
     "LoginFailedError",
     "MasterKeyRotation",
+    "MasterKeyVersions",
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
@@ -134,6 +141,7 @@ __all__ = [
     "encrypt_table",
     "encryption_keys",
     "inspect_file",
+    "key_versions_in_use",
     "kms_metrics",
     "prune_encryption_keys",
     "purge_plaintext",

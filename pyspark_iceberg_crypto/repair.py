@@ -8,11 +8,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto._changes import table_name
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
@@ -78,7 +77,7 @@ def _(found: RepairReport) -> RenderableType:
         lines.append(f"\nmeans: {visible(one.consequence)}")
         lines.append("\nmended: " if one.mended else "\nremedy: ", "yellow")
         lines.append(visible(one.remedy))
-        parts.append(Padding(lines, (0, 0, 1, 0)))
+        parts.append(lines.append("\n"))
     parts.append(_verdict(found))
     return Group(*parts)
 
@@ -120,8 +119,6 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    found = json.loads(_jvm.call(spark, "repairTable", table, bool(yes)))
+    found = json.loads(_jvm.call(spark, "repairTable", table_name(table), bool(yes)))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
     return RepairReport(**found, findings=findings)

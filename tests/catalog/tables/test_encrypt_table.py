@@ -440,7 +440,9 @@ def test_the_documents_statements(lake: Lake) -> None:
     insert(lake, table, [1, 2])
     text = (Path(__file__).parents[3] / "docs" / "encrypting-tables.md").read_text()
     statements = [
-        statement.strip().replace("lake.", f"{lake.catalog}.").replace("shop.", f"{lake.namespace}.")
+        statement.strip()
+        .replace("lake.", f"{lake.catalog}.")
+        .replace("shop.", f"{lake.namespace}.")
         for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
         for statement in block.split(";\n")
         if statement.strip()

@@ -113,6 +113,12 @@ record CatalogContext(
         this::kms);
   }
 
+  /** The same, with metadata checked by another client. */
+  EncryptedTableOperations operations(
+      TableOperations ops, String table, KeyManagementClient checks) {
+    return operations(ops, table).checkedBy(authenticator(table, ops, () -> checks));
+  }
+
   /** A table of metadata that no catalog has: see {@link EncryptedCatalog#uncommitted}. */
   EncryptedTable uncommitted(TableOperations ops, String table) {
     EncryptedTableOperations operations =

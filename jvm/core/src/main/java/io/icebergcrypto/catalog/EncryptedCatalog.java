@@ -228,8 +228,22 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
    */
   public void mend(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
     BaseTable table = unchecked(identifier);
-    context.operations(table.operations(), table.name()).mend(change);
+    TableOperations ops = table.operations();
+    context
+        .operations(ops, table.name())
+        .mend(change, (base, mended) -> context.behind().mend(ops, base, mended, context::kms));
     delegate.invalidateTable(identifier);
+  }
+
+  /**
+   * The operations of a table whose metadata another KMS may vouch for than this catalog's: that of
+   * before a move to this one. Commits are signed with this catalog's.
+   *
+   * @param table one of {@link #unchecked}
+   * @param kms unwraps the KEKs of metadata that is checked
+   */
+  public TableOperations operations(BaseTable table, KeyManagementClient kms) {
+    return context.operations(table.operations(), table.name(), kms);
   }
 
   // ---- audits

@@ -112,6 +112,12 @@ final class EncryptedTableOperations implements TableOperations {
         delegate, committer, keys, steps, forAudit, authenticator, settings, loaded);
   }
 
+  /** The same operations, with metadata checked by another authenticator than signs it. */
+  EncryptedTableOperations checkedBy(MetadataAuthenticator other) {
+    return new EncryptedTableOperations(
+        delegate, committer, keys, steps, storage, other, settings, loaded);
+  }
+
   @Override
   public TableMetadata current() {
     return learned(loaded.current());
@@ -132,10 +138,6 @@ final class EncryptedTableOperations implements TableOperations {
     authenticator.check(base);
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
-    commitPrepared(base, prepared);
-  }
-
-  private void commitPrepared(TableMetadata base, TableMetadata prepared) {
     try {
       committer.accept(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
@@ -150,13 +152,14 @@ final class EncryptedTableOperations implements TableOperations {
    * Commits a change to a table that may be in a state in which it is refused otherwise.
    *
    * @param change makes the metadata to be of that in force
+   * @param commit has the catalog behind commit, from the base to what the steps of a commit made
    */
-  void mend(UnaryOperator<TableMetadata> change) {
+  void mend(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
     TableMetadata base = loaded.refresh();
     authenticator.check(base);
     TableMetadata prepared = prepared(base, change.apply(base));
     if (prepared != base) {
-      commitPrepared(base, prepared);
+      commit.accept(base, prepared);
     }
   }
 

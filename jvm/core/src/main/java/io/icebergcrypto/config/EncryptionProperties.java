@@ -164,13 +164,18 @@ public final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %1$s SET TBLPROPERTIES ('%2$s'='16'),"
-                          + " or CALL %3$s.system.repair_table(table => '%1$s', yes => true). On"
-                          + " Hive, first set the parameter in the Hive metastore, with Hive's own"
-                          + " ALTER TABLE.",
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %1$s SET TBLPROPERTIES ('%2$s'='16');"
+                          + " or, and on Hive, CALL %3$s.system.repair_table(table => '%1$s', yes"
+                          + " => true).",
                       tableName, DATA_KEY_LENGTH, tableName.replaceFirst("\\..*", "")))
               .inTable(tableName);
     };
+  }
+
+  /** Whether the length of a table's DEKs is one that they can have. */
+  public static boolean hasDataKeyLength(Map<String, String> tableProperties) {
+    String value = tableProperties.get(DATA_KEY_LENGTH);
+    return value == null || List.of("16", "24", "32").contains(value.trim());
   }
 
   /**

@@ -23,6 +23,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.FileIO;
 
 /** Looks for what is wrong with one table, as the catalog behind has it. It changes nothing. */
 final class DefectSearch {
@@ -71,7 +72,7 @@ final class DefectSearch {
     EncryptionKeys keys = refused == null ? keys() : null;
     new KeyIdDefects(catalog, table, keys).addTo(found);
     properties(metadata.properties(), keys);
-    new PlaintextSnapshots(table).addTo(found);
+    plaintextSnapshots(table);
     // the state that an interrupted operation has left is looked for here
     if (refused == null) {
       return found;
@@ -81,6 +82,18 @@ final class DefectSearch {
         defect ->
             defect.mendable() ? defect.afterwards("First see to what is above; then:") : defect);
     return found;
+  }
+
+  private void plaintextSnapshots(BaseTable table) {
+    boolean usable =
+        !catalog.behind().isHive() || EncryptionProperties.hasDataKeyLength(table.properties());
+    if (usable) {
+      new PlaintextSnapshots(table, table.io()).addTo(found);
+    } else { // Iceberg's operations of a Hive table have no FileIO then
+      try (FileIO io = catalog.behind().newFileIO()) {
+        new PlaintextSnapshots(table, io).addTo(found);
+      }
+    }
   }
 
   /** The table of the catalog behind; null: there is one, and it cannot be loaded. */
@@ -108,18 +121,13 @@ final class DefectSearch {
           String.format(
               "%s is no number, and Iceberg's Hive catalog cannot load the table: %s",
               EncryptionProperties.DATA_KEY_LENGTH, e.getMessage()),
-          inMetastore("16, 24 or 32 (bytes)"));
+          String.format(
+              "In the Hive metastore, with Hive's own ALTER TABLE ... SET TBLPROPERTIES, set '%s'"
+                  + " to 16, 24 or 32 (bytes); then call repair_table again.",
+              EncryptionProperties.DATA_KEY_LENGTH));
     }
 
     return null;
-  }
-
-  private static String inMetastore(String value) {
-    return String.format(
-        "Iceberg's Hive catalog needs a right length to commit one. In the Hive metastore, with"
-            + " Hive's own ALTER TABLE ... SET TBLPROPERTIES, set '%s' to %s; then call"
-            + " repair_table again.",
-        EncryptionProperties.DATA_KEY_LENGTH, value);
   }
 
   private void add(Kind kind, IcebergCryptoException e) {
@@ -231,9 +239,7 @@ final class DefectSearch {
                 .filter(Set.of(16, 24, 32)::contains)
                 .findFirst() // the newest
                 .orElse(null);
-    if (catalog.behind().isHive()) {
-      add(Kind.DATA_KEY_LENGTH, problem, inMetastore(length == null ? "16" : "" + length));
-    } else if (length == null) {
+    if (length == null) {
       add(
           Kind.DATA_KEY_LENGTH,
           problem,

@@ -28,10 +28,12 @@ final class PlaintextSnapshots {
   private static final int NAMED = 10; // files and snapshots; verification names them all
 
   private final BaseTable table;
+  private final FileIO io;
   private final TableMetadata metadata;
 
-  PlaintextSnapshots(BaseTable table) {
+  PlaintextSnapshots(BaseTable table, FileIO io) {
     this.table = table;
+    this.io = io;
     this.metadata = table.operations().current();
   }
 
@@ -77,10 +79,9 @@ final class PlaintextSnapshots {
     List<String> files = new ArrayList<>();
     boolean more = false;
     try {
-      FileIO io = table.io();
       for (ManifestFile manifest : snapshot.allManifests(io)) {
         if (manifest.keyMetadata() == null && manifest.snapshotId() == snapshot.snapshotId()) {
-          more |= !add(manifest, io, files);
+          more |= !add(manifest, files);
         }
       }
     } catch (RuntimeException e) {
@@ -93,7 +94,7 @@ final class PlaintextSnapshots {
   }
 
   /** Whether all files of a manifest were added. */
-  private boolean add(ManifestFile manifest, FileIO io, List<String> files) {
+  private boolean add(ManifestFile manifest, List<String> files) {
     try (ManifestReader<? extends ContentFile<?>> reader =
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, metadata.specsById())
@@ -141,7 +142,7 @@ final class PlaintextSnapshots {
   /** The current manifest list, of which the metadata says that it is encrypted. */
   private void checkList(String list, List<Defect> found) {
     try {
-      FileMagic magic = FileInspector.magic(table.io().newInputFile(list));
+      FileMagic magic = FileInspector.magic(io.newInputFile(list));
       if (!magic.encrypted()) {
         found.add(
             Defect.of(

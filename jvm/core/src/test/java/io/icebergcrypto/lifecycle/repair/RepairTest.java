@@ -28,7 +28,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -46,10 +45,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Tables that a stock client has left in a state in which they cannot be used: each state is made
- * by one. JDBC and Hadoop catalogs do not authenticate the metadata here, but in the last tests.
+ * by one. Hadoop catalogs do not authenticate the metadata here, but in the last tests.
  */
 @ParameterizedClass
-@EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
+@EnumSource(names = {"REST", "HADOOP"}) // the others: RepairOnHiveTest, test_repair.py
 class RepairTest extends LakeFixture {
   /** A KMS that does not answer. */
   public static final class SilentKms extends FailingKms {
@@ -61,29 +60,31 @@ class RepairTest extends LakeFixture {
     }
   }
 
+  private EncryptedCatalog usual;
+
+  private EncryptedCatalog open() throws IOException {
+    if (usual == null) {
+      this.usual = open(Map.of());
+    }
+
+    return usual;
+  }
+
   private EncryptedCatalog open(Map<String, String> more) throws IOException {
     Map<String, String> all = new HashMap<>(more);
-    if (backend == Backend.JDBC || backend == Backend.HADOOP) {
-      all.putIfAbsent("encryption.metadata-authentication", "off");
+    if (backend == Backend.HADOOP) {
+      all.put("encryption.metadata-authentication", "off");
     }
 
     return lake.open(all);
   }
 
   private Table create(Map<String, String> properties) throws IOException {
-    return TestLake.createTable(open(Map.of()), "t", properties);
+    return TestLake.createTable(open(), "t", properties);
   }
 
-  /** On Hive, where stock Iceberg encrypts, with a KMS. */
   private Catalog openStock() throws IOException {
-    Map<String, String> properties = new HashMap<>(backend.properties(folder));
-    if (isHive()) {
-      properties.putAll(TestKeystore.existing(folder).properties());
-      properties.remove("encryption.kms-type");
-      properties.put("encryption.kms-impl", "io.icebergcrypto.kms.KeystoreKmsClient");
-    }
-
-    return CatalogUtil.buildIcebergCatalog("lake", properties, backend.conf(folder));
+    return lake.openStock();
   }
 
   private void stock(Consumer<UpdateProperties> change) throws IOException {
@@ -99,7 +100,7 @@ class RepairTest extends LakeFixture {
   }
 
   private TableRepair repair(boolean yes) throws IOException {
-    return repair(open(Map.of()), yes);
+    return repair(open(), yes);
   }
 
   private static TableRepair repair(EncryptedCatalog catalog, boolean yes) {
@@ -124,7 +125,7 @@ class RepairTest extends LakeFixture {
   }
 
   private Defect found(Kind kind) throws IOException {
-    return found(open(Map.of()), kind);
+    return found(open(), kind);
   }
 
   private void assertMended(EncryptedCatalog catalog, Kind... kinds) throws IOException {
@@ -135,7 +136,7 @@ class RepairTest extends LakeFixture {
   }
 
   private void assertMended(Kind... kinds) throws IOException {
-    assertMended(open(Map.of()), kinds);
+    assertMended(open(), kinds);
   }
 
   private void assertNotMended(EncryptedCatalog catalog, Kind kind) throws IOException {
@@ -155,10 +156,6 @@ class RepairTest extends LakeFixture {
     assertThat(EncryptionKeys.of(fresh, T).keys()).allMatch(key -> key.problem() == null);
   }
 
-  private boolean isHive() {
-    return backend == Backend.HIVE;
-  }
-
   @Test
   void nothingIsWrong() throws IOException {
     Table table = create(Map.of());
@@ -175,19 +172,13 @@ class RepairTest extends LakeFixture {
   void aDataKeyLengthThatNoKeyCanHave() throws IOException {
     TestLake.append(create(Map.of("encryption.data-key-length", "32")), 1);
     stock(update -> set(update, "encryption.data-key-length", "17"));
-    assertThatThrownBy(() -> TestLake.ids(open(Map.of()).loadTable(T)))
+    assertThatThrownBy(() -> TestLake.ids(open().loadTable(T)))
         .as("control")
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
     Defect defect = found(Kind.DATA_KEY_LENGTH);
     assertThat(defect.detail()).contains("'17'");
     assertThat(defect.remedy()).contains("32");
-    if (isHive()) {
-      assertThat(defect.remedy()).contains("In the Hive metastore");
-      assertNotMended(open(Map.of()), Kind.DATA_KEY_LENGTH);
-      return;
-    }
-
     assertMended(Kind.DATA_KEY_LENGTH);
     assertThat(metadata().properties()).containsEntry("encryption.data-key-length", "32");
     assertWhole(1);
@@ -197,29 +188,16 @@ class RepairTest extends LakeFixture {
   void aDataKeyLengthThatIsNoNumber() throws IOException {
     TestLake.append(create(Map.of()), 1);
     stock(update -> set(update, "encryption.data-key-length", "many"));
-    if (!isHive()) {
-      assertMended(Kind.DATA_KEY_LENGTH);
-      assertWhole(1);
-      return;
-    }
-
-    TableRepair found = repair(true); // stock Iceberg cannot even load it
-    assertThat(found.defects()).extracting(Defect::kind).containsExactly(Kind.DATA_KEY_LENGTH);
-    assertThat(found.defects().get(0).mendable()).isFalse();
+    assertMended(Kind.DATA_KEY_LENGTH);
+    assertWhole(1);
   }
 
   @Test
   void aKeyIdThatWasRemoved() throws IOException {
     TestLake.append(create(Map.of()), 1);
-    if (isHive()) {
-      assertThatThrownBy(() -> stock(update -> update.remove("encryption.key-id")))
-          .hasMessageContaining("Cannot remove key ID");
-      return;
-    }
-
     stock(update -> update.remove("encryption.key-id"));
     EncryptedCatalog strict = open(Map.of("encryption.plaintext-tables", "refuse"));
-    assertThatThrownBy(() -> TestLake.append(open(Map.of()).loadTable(T), 2))
+    assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
     Defect defect = found(strict, Kind.KEY_ID_REMOVED);
@@ -232,12 +210,6 @@ class RepairTest extends LakeFixture {
   @Test
   void aKeyIdThatWasChanged() throws IOException {
     TestLake.append(create(Map.of()), 1);
-    if (isHive()) {
-      assertThatThrownBy(() -> stock(update -> set(update, "encryption.key-id", "k2")))
-          .hasMessageContaining("Cannot modify key ID");
-      return;
-    }
-
     for (String keyId : List.of("k2", "stranger", "")) {
       stock(update -> set(update, "encryption.key-id", keyId));
       Kind kind = keyId.isEmpty() ? Kind.KEY_ID_EMPTY : Kind.KEY_ID_CHANGED;
@@ -255,15 +227,11 @@ class RepairTest extends LakeFixture {
 
   @Test
   void aKeyIdIsPutBackOnlyIfItsKeksAreTheTables() throws IOException {
-    if (isHive()) {
-      return; // whose metastore has the key id and a hash of the metadata
-    }
-
     TestLake.append(create(Map.of()), 1);
     TableOperations ops =
         ((BaseTable) openStock().loadTable(T)).operations(); // of somebody with a key k2
     EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
-    EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open(Map.of()).kms());
+    EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open().kms());
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current())
@@ -275,22 +243,18 @@ class RepairTest extends LakeFixture {
             .build());
     assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("do not prove");
     assertThat(found(Kind.KEY_LOST).detail()).contains("snapshot", "does not decrypt");
-    assertNotMended(open(Map.of()), Kind.KEY_ID_REMOVED);
+    assertNotMended(open(), Kind.KEY_ID_REMOVED);
   }
 
   @Test
   void aTableThatAStockClientMade() throws IOException {
-    if (isHive()) {
-      return; // where stock Iceberg encrypts
-    }
-
     openStock().createTable(T, TestLake.SCHEMA);
     stock(update -> set(update, "format-version", "3"));
     assertThatThrownBy(() -> repair(true))
         .isInstanceOf(NotEncryptedException.class)
         .hasMessageContaining("lake.db.t");
     stock(update -> set(update, "encryption.key-id", ""));
-    assertNotMended(open(Map.of()), Kind.KEY_ID_EMPTY);
+    assertNotMended(open(), Kind.KEY_ID_EMPTY);
     stock(update -> set(update, "encryption.key-id", "stranger"));
     assertThat(found(Kind.NO_KEK).mendable()).isFalse();
     assertThat(found(Kind.KEY_UNUSABLE).detail()).contains("stranger");
@@ -305,10 +269,6 @@ class RepairTest extends LakeFixture {
     Table table = create(Map.of());
     TestLake.append(table, 1);
     long encrypted = table.currentSnapshot().snapshotId();
-    if (isHive()) {
-      return; // where stock Iceberg encrypts
-    }
-
     Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
     replaced.newAppend().appendFile(TestLake.write(replaced.table(), 2)).commit();
     replaced.commitTransaction();
@@ -320,8 +280,8 @@ class RepairTest extends LakeFixture {
         .contains(
             "set_current_snapshot(table => 'lake.db.t', snapshot_id => " + encrypted,
             "snapshot_ids => array(" + plaintext.snapshotId());
-    assertNotMended(open(Map.of()), Kind.PLAINTEXT);
-    Table back = open(Map.of()).loadTable(T);
+    assertNotMended(open(), Kind.PLAINTEXT);
+    Table back = open().loadTable(T);
     back.manageSnapshots().setCurrentSnapshot(encrypted).commit();
     open(Map.of("encryption.plaintext-files", "allow"))
         .loadTable(T)
@@ -336,13 +296,9 @@ class RepairTest extends LakeFixture {
   @Test
   void aTableWithNothingButPlaintext() throws IOException {
     create(Map.of());
-    if (isHive()) {
-      return;
-    }
-
     TestLake.append(openStock().loadTable(T), 1);
     assertThat(found(Kind.PLAINTEXT).remedy()).contains("CREATE TABLE <new>", "'k1'");
-    assertNotMended(open(Map.of()), Kind.PLAINTEXT);
+    assertNotMended(open(), Kind.PLAINTEXT);
   }
 
   @Test
@@ -358,7 +314,7 @@ class RepairTest extends LakeFixture {
                 "v2",
                 "write.delete.format.default",
                 "parquet"));
-    assertThatThrownBy(() -> TestLake.append(open(Map.of()).loadTable(T), 2)).as("control");
+    assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2)).as("control");
     assertThat(found(Kind.FILE_FORMAT).mendable()).isTrue();
     assertMended(Kind.FILE_FORMAT, Kind.PAGE_VERSION);
     assertThat(metadata().properties())
@@ -376,16 +332,16 @@ class RepairTest extends LakeFixture {
     Table before = create(Map.of());
     TestLake.append(before, 1);
     stock(update -> set(update, "encryption.key-id", "k2"));
-    TestLake.append(open(Map.of()).loadTable(T), 2); // under a new KEK
+    TestLake.append(open().loadTable(T), 2); // under a new KEK
     Defect defect = found(Kind.OTHER_MASTER_KEY);
     assertThat(defect.mendable()).isFalse();
     assertThat(defect.remedy())
         .contains("rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
     stock(update -> update.remove("encryption.key-id"));
     assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("which of these keys");
-    assertNotMended(open(Map.of()), Kind.KEY_ID_REMOVED);
-    open(Map.of()).loadTable(T).updateProperties().set("encryption.key-id", "k2").commit();
-    MasterKeyRotation.run(open(Map.of()), T, "k1", false);
+    assertNotMended(open(), Kind.KEY_ID_REMOVED);
+    open().loadTable(T).updateProperties().set("encryption.key-id", "k2").commit();
+    MasterKeyRotation.run(open(), T, "k1", false);
     assertThat(repair(false).defects()).isEmpty();
     assertWhole(1, 2);
   }
@@ -394,16 +350,21 @@ class RepairTest extends LakeFixture {
   void aKeyThatTheKmsDoesNotGive() throws IOException {
     TestLake.append(create(Map.of()), 1);
     TestKeystore.existing(folder).delete("k1");
-    assertThat(found(Kind.KEY_UNUSABLE).detail()).contains("k1");
-    assertNotMended(open(Map.of()), Kind.KEY_UNUSABLE);
-    Map<String, String> failing =
+    EncryptedCatalog fresh = open(Map.of());
+    assertThat(found(fresh, Kind.KEY_UNUSABLE).detail()).contains("k1");
+    assertNotMended(fresh, Kind.KEY_UNUSABLE);
+    Map<String, String> silent =
         Map.of(
-            "encryption.kms-impl",
-            SilentKms.class.getName(),
-            "encryption.kms.retry.max-attempts",
-            "1");
-    TableRepair found = repair(new TestLake(backend, folder, failing).open(Map.of()), true);
-    assertThat(found.complete()).isFalse();
+            "encryption.kms-impl", SilentKms.class.getName(),
+            "encryption.kms.retry.max-attempts", "1",
+            "encryption.metadata-authentication", "off");
+    if (backend == Backend.REST) {
+      silent = new HashMap<>(silent);
+      silent.remove("encryption.metadata-authentication");
+    }
+
+    TableRepair found = repair(new TestLake(backend, folder, silent).open(Map.of()), true);
+    assertThat(found.complete()).as("%s", found).isFalse();
     assertThat(found.ok()).isFalse();
   }
 
@@ -413,15 +374,15 @@ class RepairTest extends LakeFixture {
     TestLake.append(table, 1);
     Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
     assertThat(found(Kind.UNREADABLE).detail()).contains("manifest list");
-    assertNotMended(open(Map.of()), Kind.UNREADABLE);
+    assertNotMended(open(), Kind.UNREADABLE);
     TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
-    assertThatThrownBy(() -> TableRepair.run(open(Map.of()), none, true))
+    assertThatThrownBy(() -> TableRepair.run(open(), none, true))
         .isInstanceOf(NoSuchTableException.class);
   }
 
   @Test
   void metadataThatIsNotGenuineIsNotMended() throws IOException {
-    if (isHive() || backend == Backend.REST) {
+    if (backend == Backend.REST) {
       return;
     }
 

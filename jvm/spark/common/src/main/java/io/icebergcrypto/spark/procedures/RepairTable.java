@@ -46,7 +46,17 @@ final class RepairTable extends TableProcedure {
 
   @Override
   List<Object[]> run(TableIdentifier table, InternalRow input) {
-    return TableRepair.run(encrypted, table, isSet(input, 1)).defects().stream()
+    return run(encrypted, table, input);
+  }
+
+  @Override
+  List<Object[]> run(String path, InternalRow input) {
+    return run(encrypted.byPath(), TableIdentifier.of(path), input);
+  }
+
+  private static List<Object[]> run(
+      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+    return TableRepair.run(catalog, table, isSet(input, 1)).defects().stream()
         .map(defect -> row(defect.toMap()))
         .toList();
   }
