@@ -54,6 +54,7 @@ def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
     row = encrypt(lake)
     assert (row.committed, row.files, row.copied_files, row.rows) == (True, 2, 2, 5)
+    assert row.kms_calls == 4
     assert lake.ids(table) == [1, 2, 3, 4, 5]
     assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'q'") == 2
     assert_proved(lake, table)
@@ -197,7 +198,7 @@ def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
     return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
 
 
-@pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     table = plain(lake, format__version="2", gc_enabled="true")
     insert(lake, table, [1, 2])
@@ -329,6 +330,69 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
 
 
 @pytest.mark.catalogs("hadoop")
+def test_a_copy_that_is_not_as_it_should_be(lake: Lake) -> None:
+    """Found before the commit: other rows than the table has, bytes that changed, a log that was exchanged."""
+    table = plain(lake, format__version="2")
+    for i in (1, 2, 3):
+        insert(lake, table, [i])
+    before = set(lake.files())
+    with (
+        lake.configured(*SMALL_GROUPS),
+        pytest.raises(Exception, match="cancelled"),
+        stopped_after(lake, 3),
+    ):
+        encrypt(lake)
+    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
+    [first, second] = [path for path in sorted(before) if path.suffix == ".parquet"][:2]
+    mine, other = first.read_bytes(), second.read_bytes()
+    overwrite(first, other)
+    if len(mine) == len(other):
+        refused(lake, call, table, "has other rows (main): 3 rows", "the table has 3")
+    overwrite(first, mine)
+    copied = next(p for p in sorted(set(lake.files()) - before) if magic(p) == b"PARE")
+    good = copied.read_bytes()
+    overwrite(copied, good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    refused(lake, call, table, "does not verify: problems: 1", copied.name)
+    overwrite(copied, good)
+    header = copy_log(lake)[0]
+    text = header.read_text()
+    overwrite(header, text.replace('"layout":1', '"layout":9').encode())
+    refused(lake, call, "cannot be used", header.name)
+    overwrite(header, text.encode())
+    with lake.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
+        refused(lake, call, "files-per-group is 'none'")
+    assert lake.ids(table) == [1, 2, 3]
+    row = encrypt(lake)
+    assert (row.copied_files, row.committed) == (0, True)
+    assert lake.ids(table) == [1, 2, 3]
+    assert_proved(lake, table)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """With the checksum that Hadoop keeps beside it gone."""
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+@pytest.mark.nightly
+def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: World) -> None:
+    rest = Lake(spark, world, "rest", "enc_rest")
+    table = plain(rest)
+    insert(rest, table, [1])
+    call = "CALL {}.system.encrypt_table('{}.t', '{}')"
+    strict = rest.with_options({"encryption.plaintext-tables": "refuse"})
+    limited = rest.with_options({"encryption.allowed-key-ids": "k2"})
+    with untouched(rest.warehouse):
+        refused(rest, call.format(strict.catalog, rest.namespace, "k1"), "plaintext-tables=refuse")
+        refused(rest, call.format(limited.catalog, rest.namespace, "k1"), "allowed-key-ids")
+    server = rest.with_options({"header.X-Refuse": "add-encryption-key 400 BadRequestException"})
+    refused(server, call.format(server.catalog, rest.namespace, "k1"), "refused a commit that adds")
+    assert rest.ids(table) == [1]
+    row = encrypt(rest)
+    assert (row.copied_files, row.kms_calls) == (0, 3)
+
+
+@pytest.mark.nightly
 def test_two_at_once(lake: Lake) -> None:
     """One commits; the other one says so, or finds it done. Nothing is lost."""
     table = plain(lake, format__version="2")
@@ -355,7 +419,7 @@ def test_two_at_once(lake: Lake) -> None:
     assert_proved(lake, table)
 
 
-@pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_back_to_the_plaintext(lake: Lake) -> None:
     """As docs/encrypting-tables.md says; on Hadoop a table cannot be registered in its place."""
     if lake.kind == "hadoop":

@@ -28,6 +28,7 @@ public record PlaintextTable(
    */
   public static PlaintextTable load(
       EncryptedCatalog catalog, TableIdentifier identifier, String keyId) {
+    catalog.loadTable(identifier).properties(); // refuses what the commit would refuse in the end
     BaseTable table = catalog.unchecked(identifier);
     PlaintextTable plaintext = new PlaintextTable(catalog, identifier, table, keyId);
     TableMetadata metadata = plaintext.refreshed();

@@ -1,8 +1,10 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
@@ -59,6 +61,9 @@ public final class TableEncryption {
   private final PlaintextViews views;
   private final Progress progress;
   private final CopyLog log;
+  private final long bytesPerGroup;
+  private final int filesPerGroup;
+  private final long kmsCallsBefore;
   private EncryptedKey kek;
   private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
   private boolean checked = false;
@@ -69,6 +74,9 @@ public final class TableEncryption {
     this.plaintext = plaintext;
     this.views = new PlaintextViews(plaintext.table());
     this.progress = progress;
+    this.bytesPerGroup = setting(spark, BYTES_PER_GROUP, 16L << 30);
+    this.filesPerGroup = (int) Math.min(setting(spark, FILES_PER_GROUP, 2000), Integer.MAX_VALUE);
+    this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
   }
 
@@ -141,8 +149,8 @@ public final class TableEncryption {
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
     plan.copy(
-        setting(BYTES_PER_GROUP, 16L << 30),
-        (int) setting(FILES_PER_GROUP, 2000),
+        bytesPerGroup,
+        filesPerGroup,
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
     String keptMetadata = keepMetadata(base);
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
@@ -166,7 +174,14 @@ public final class TableEncryption {
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
       log.delete();
-      return EncryptedInPlace.done(plaintext, base, plan, rowsOf(next), copiedFiles, keptMetadata);
+      return EncryptedInPlace.done(
+          plaintext,
+          base,
+          plan,
+          rowsOf(next),
+          copiedFiles,
+          keptMetadata,
+          kmsCalls() - kmsCallsBefore);
     } catch (CommitFailedException e) {
       keep = false;
       return null;
@@ -221,6 +236,11 @@ public final class TableEncryption {
   private BaseTable target(TableMetadata metadata) {
     TableOperations ops = new MetadataInMemory(plaintext.table().operations(), metadata);
     return plaintext.catalog().uncommitted(ops, plaintext.name());
+  }
+
+  private long kmsCalls() {
+    KmsMetrics metrics = plaintext.catalog().kms().metrics();
+    return metrics.wrapCalls() + metrics.unwrapCalls();
   }
 
   // ---- checking
@@ -372,7 +392,19 @@ public final class TableEncryption {
     progress.begin(step, files, bytes);
   }
 
-  private long setting(String name, long usual) {
-    return Long.parseLong(spark.conf().get(name, String.valueOf(usual)));
+  /**
+   * A setting of the session.
+   *
+   * @throws InvalidConfigurationException when it is no number above zero
+   */
+  private static long setting(SparkSession spark, String name, long usual) {
+    String value = spark.conf().get(name, String.valueOf(usual)).trim();
+    if (!value.matches("[1-9]\\d{0,17}")) {
+      throw new InvalidConfigurationException(
+          String.format("%s is '%s'", name, value),
+          "Nothing was changed. Set it to a number above zero, or leave it out.");
+    }
+
+    return Long.parseLong(value);
   }
 }
