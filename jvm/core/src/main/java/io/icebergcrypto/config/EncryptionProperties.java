@@ -75,6 +75,12 @@ public final class EncryptionProperties {
   /** Table property of this catalog's own making: gc.enabled as it was before, if it was set. */
   public static final String PLAINTEXT_GC = "encryption.plaintext-gc-enabled";
 
+  /**
+   * Table property of this catalog's own making, while the plaintext is purged: how many old
+   * metadata files the user wants to be kept, empty for the default.
+   */
+  public static final String PLAINTEXT_VERSIONS = "encryption.plaintext-previous-versions-max";
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}
