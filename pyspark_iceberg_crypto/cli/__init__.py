@@ -7,6 +7,7 @@ import click
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
+from pyspark_iceberg_crypto.cli._encrypt import encrypt
 from pyspark_iceberg_crypto.cli._inspect import inspect
 from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
@@ -34,6 +35,7 @@ def main() -> None:
 for _command in (
     demo,
     doctor,
+    encrypt,
     inspect,
     keys,
     kms,

@@ -22,10 +22,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
+import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
@@ -54,7 +56,7 @@ public final class TableEncryption {
   private final Progress progress;
   private final CopyLog log;
   private EncryptedKey kek;
-  private boolean compared = false;
+  private boolean checked = false;
   private int copiedFiles = 0;
 
   private TableEncryption(SparkSession spark, PlaintextTable plaintext, Progress progress) {
@@ -149,7 +151,7 @@ public final class TableEncryption {
             plan.groups());
     boolean committed = false;
     try {
-      RowSums rows = check(base, next);
+      checkOnce(base, next);
       if (!isInForce(base)) {
         return null;
       }
@@ -159,7 +161,7 @@ public final class TableEncryption {
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
       committed = true;
       log.delete();
-      return EncryptedInPlace.done(plaintext, base, plan, rows.rows(), copiedFiles, keptMetadata);
+      return EncryptedInPlace.done(plaintext, base, plan, rowsOf(next), copiedFiles, keptMetadata);
     } catch (CommitFailedException e) {
       return null;
     } finally {
@@ -176,8 +178,7 @@ public final class TableEncryption {
       List<EncryptedKey> before = log.keks();
       this.kek =
           before.isEmpty()
-              ? Kek.make(
-                  plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
+              ? Kek.make(plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
               : before.get(before.size() - 1);
     }
 
@@ -199,8 +200,8 @@ public final class TableEncryption {
             form.lastColumnId(),
             plan.unitsOf(files),
             List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
-    if (compared) { // else all is compared when all is copied
-      requireSame("the files copied last", RowSums.of(spark, source, files), sumsOf(target, group));
+    if (checked) { // else all is checked when all is copied
+      check(source, target, group, files);
     }
 
     log.add(target, group);
@@ -215,40 +216,48 @@ public final class TableEncryption {
     return plaintext.catalog().uncommitted(ops, plaintext.name());
   }
 
-  private RowSums sumsOf(BaseTable target, CopiedGroup group) {
-    var append = target.newFastAppend();
+  // ---- checking
+
+  /**
+   * Checks that every file is encrypted and every version has its rows: all of it once; what is
+   * copied in later rounds, when it is copied.
+   */
+  private void checkOnce(TableMetadata base, BaseTable next) {
+    if (checked) {
+      return;
+    }
+
+    verify(next);
+    begin("comparing rows", 0, 0);
+    Map<Version, RowSums> sums = new HashMap<>();
+    Version.byRef(plaintext.name(), base)
+        .forEach(
+            (ref, version) ->
+                sums.computeIfAbsent(
+                    version, v -> compare(base, next.operations().current(), ref, v)));
+    this.checked = true;
+  }
+
+  /** The same for one group, as a table of its own. */
+  private void check(
+      BaseTable source, BaseTable target, CopiedGroup group, List<FileScanTask> files) {
+    AppendFiles append = target.newFastAppend();
     group.manifests().forEach(append::appendManifest);
     append.commit();
     Snapshot snapshot = target.currentSnapshot();
     try {
-      return RowSums.of(spark, target, snapshot.snapshotId());
+      verify(target);
+      requireSame(
+          "in what was copied last",
+          RowSums.of(spark, source, files),
+          RowSums.of(spark, target, snapshot.snapshotId()));
     } finally {
       delete(snapshot.manifestListLocation());
     }
   }
 
-  // ---- checking
-
-  /** Every file of every version is encrypted, and has the rows; gives the sums of main. */
-  private RowSums check(TableMetadata base, BaseTable next) {
-    verify(next);
-    Map<String, Version> byRef = Version.byRef(plaintext.name(), base);
-    Map<Version, RowSums> sums = new HashMap<>();
-    if (!compared) {
-      begin("comparing rows", 0, 0);
-      byRef.forEach(
-          (ref, version) ->
-              sums.computeIfAbsent(version, v -> compare(base, next.operations().current(), ref, v)));
-      this.compared = true;
-    }
-
-    RowSums main = sums.get(byRef.get("main"));
-    return main != null ? main : RowSums.NONE;
-  }
-
   private void verify(BaseTable next) {
-    Depth depth = compared ? Depth.MAGIC : Depth.DEEP;
-    VerifyOptions options = new VerifyOptions(depth, true, 1.0, 0, false, null);
+    VerifyOptions options = new VerifyOptions(Depth.DEEP, true, 1.0, 0, false, null);
     try (VerifyResult result =
         TableVerifier.verifyUncommitted(spark, plaintext.name(), next, options, progress)) {
       if (!result.ok()) {
@@ -262,6 +271,14 @@ public final class TableEncryption {
             .inTable(plaintext.name());
       }
     }
+  }
+
+  /** How many rows main has, by its manifests. */
+  private static long rowsOf(BaseTable table) {
+    Snapshot main = table.currentSnapshot();
+    return main == null
+        ? 0
+        : Long.parseLong(main.summary().getOrDefault(SnapshotSummary.TOTAL_RECORDS_PROP, "0"));
   }
 
   private RowSums compare(TableMetadata base, TableMetadata next, String ref, Version version) {
@@ -294,10 +311,11 @@ public final class TableEncryption {
 
   // ---- metadata
 
-  /** Iceberg deletes old metadata files: this copy leads to the plain files until they are purged. */
+  /**
+   * Iceberg deletes old metadata files: this copy leads to the plain files until they are purged.
+   */
   private String keepMetadata(TableMetadata base) {
-    String path =
-        base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
+    String path = base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
     TableMetadataParser.write(base, plaintext.table().operations().io().newOutputFile(path));
     return path;
   }

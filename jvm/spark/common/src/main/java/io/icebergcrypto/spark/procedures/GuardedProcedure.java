@@ -51,30 +51,27 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   /** This project's own procedures. */
   private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
       OURS =
-          Map.of(
-              AuthenticateMetadata.NAME,
-              AuthenticateMetadata::new,
-              EncryptTable.NAME,
-              EncryptTable::new,
-              PurgeWithoutKey.NAME,
-              PurgeWithoutKey::new,
-              ListEncryptionKeys.NAME,
-              ListEncryptionKeys::new,
-              PruneEncryptionKeys.NAME,
-              PruneEncryptionKeys::new,
-              ReencryptTable.NAME,
-              ReencryptTable::new,
-              RepairTable.NAME,
-              RepairTable::new,
-              RotateKek.NAME,
-              RotateKek::new,
-              RotateMasterKey.NAME,
-              RotateMasterKey::new,
-              VerifyEncryption.NAME,
-              VerifyEncryption::new);
+          Map.ofEntries(
+              procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+              procedure(EncryptTable.NAME, EncryptTable::new),
+              procedure(PurgePlaintext.NAME, PurgePlaintext::new),
+              procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
+              procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
+              procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
+              procedure(ReencryptTable.NAME, ReencryptTable::new),
+              procedure(RepairTable.NAME, RepairTable::new),
+              procedure(RotateKek.NAME, RotateKek::new),
+              procedure(RotateMasterKey.NAME, RotateMasterKey::new),
+              procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
+
+  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
+      procedure(
+          String name, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure> constructor) {
+    return Map.entry(name, constructor);
+  }
 
   private final String name;
   private final UnboundProcedure procedure;
