@@ -3,6 +3,7 @@ package io.icebergcrypto.config;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -77,6 +78,14 @@ public final class EncryptionProperties {
 
   /** The table properties that this catalog sets by itself. */
   static final List<String> OWN = List.of(METADATA_MAC, PLAINTEXT_METADATA, PLAINTEXT_GC);
+
+  /** The table properties that make no sense for a plaintext table. */
+  public static Set<String> ofEncryptedTables() {
+    Set<String> names = new HashSet<>(OWN);
+    names.add(KEY_ID);
+    names.add(TableProperties.ENCRYPTION_DEK_LENGTH);
+    return names;
+  }
 
   private static final int MIN_FORMAT_VERSION = 3;
 

@@ -12,6 +12,7 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -20,7 +21,6 @@ import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.UUID;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
@@ -336,8 +336,7 @@ public final class TableEncryption {
 
   private boolean isInForce(TableMetadata base) {
     TableMetadata now = plaintext.refreshed();
-    return Objects.equals(now.metadataFileLocation(), base.metadataFileLocation())
-        && now.lastUpdatedMillis() == base.lastUpdatedMillis();
+    return LoadedMetadata.isSame(now, base);
   }
 
   /** Whether the table is plaintext still: a commit may have got through without an answer. */

@@ -53,6 +53,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       OURS =
           Map.ofEntries(
               procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+              procedure(DecryptTable.NAME, DecryptTable::new),
               procedure(EncryptTable.NAME, EncryptTable::new),
               procedure(PurgePlaintext.NAME, PurgePlaintext::new),
               procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
