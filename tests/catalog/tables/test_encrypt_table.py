@@ -1,15 +1,22 @@
 """encrypt_table: a plaintext table is encrypted in place, with all that it shows."""
 
+import os
+import re
+import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from harness.files import ENCRYPTED_MAGIC, MARKER, magic, untouched
 from harness.lake import Lake
+from harness.sessions import OtherSession, process_id
+from harness.world import World
+from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 
@@ -47,6 +54,7 @@ def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
     row = encrypt(lake)
     assert (row.committed, row.files, row.copied_files, row.rows) == (True, 2, 2, 5)
+    assert row.kms_calls == 4
     assert lake.ids(table) == [1, 2, 3, 4, 5]
     assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'q'") == 2
     assert_proved(lake, table)
@@ -190,7 +198,7 @@ def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
     return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
 
 
-@pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     table = plain(lake, format__version="2", gc_enabled="true")
     insert(lake, table, [1, 2])
@@ -319,3 +327,198 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
     assert hadoop.ids(table, "VERSION AS OF 'all_of_them'") == [0, 1, 2, 3, 4, 5]
     assert not copy_log(hadoop)
     assert_proved(hadoop, table)
+
+
+@pytest.mark.catalogs("hadoop")
+def test_a_copy_that_is_not_as_it_should_be(lake: Lake) -> None:
+    """Found before the commit: other rows than the table has, bytes that changed, a log that was exchanged."""
+    table = plain(lake, format__version="2")
+    for i in (1, 2, 3):
+        insert(lake, table, [i])
+    before = set(lake.files())
+    with (
+        lake.configured(*SMALL_GROUPS),
+        pytest.raises(Exception, match="cancelled"),
+        stopped_after(lake, 3),
+    ):
+        encrypt(lake)
+    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
+    [first, second] = [path for path in sorted(before) if path.suffix == ".parquet"][:2]
+    mine, other = first.read_bytes(), second.read_bytes()
+    overwrite(first, other)
+    if len(mine) == len(other):
+        refused(lake, call, table, "has other rows (main): 3 rows", "the table has 3")
+    overwrite(first, mine)
+    copied = next(p for p in sorted(set(lake.files()) - before) if magic(p) == b"PARE")
+    good = copied.read_bytes()
+    overwrite(copied, good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    refused(lake, call, table, "does not verify: problems: 1", copied.name)
+    overwrite(copied, good)
+    header = copy_log(lake)[0]
+    text = header.read_text()
+    overwrite(header, text.replace('"layout":1', '"layout":9').encode())
+    refused(lake, call, "cannot be used", header.name)
+    overwrite(header, text.encode())
+    with lake.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
+        refused(lake, call, "files-per-group is 'none'")
+    assert lake.ids(table) == [1, 2, 3]
+    row = encrypt(lake)
+    assert (row.copied_files, row.committed) == (0, True)
+    assert lake.ids(table) == [1, 2, 3]
+    assert_proved(lake, table)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """With the checksum that Hadoop keeps beside it gone."""
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+@pytest.mark.nightly
+def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: World) -> None:
+    rest = Lake(spark, world, "rest", "enc_rest")
+    table = plain(rest)
+    insert(rest, table, [1])
+    call = "CALL {}.system.encrypt_table('{}.t', '{}')"
+    strict = rest.with_options({"encryption.plaintext-tables": "refuse"})
+    limited = rest.with_options({"encryption.allowed-key-ids": "k2"})
+    with untouched(rest.warehouse):
+        refused(rest, call.format(strict.catalog, rest.namespace, "k1"), "plaintext-tables=refuse")
+        refused(rest, call.format(limited.catalog, rest.namespace, "k1"), "allowed-key-ids")
+    server = rest.with_options({"header.X-Refuse": "add-encryption-key 400 BadRequestException"})
+    refused(server, call.format(server.catalog, rest.namespace, "k1"), "refused a commit that adds")
+    assert rest.ids(table) == [1]
+    row = encrypt(rest)
+    assert (row.copied_files, row.kms_calls) == (0, 3)
+
+
+@pytest.mark.nightly
+def test_two_at_once(lake: Lake) -> None:
+    """One commits; the other one says so, or finds it done. Nothing is lost."""
+    table = plain(lake, format__version="2")
+    for i in range(3):
+        insert(lake, table, [i])
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(encrypt(lake).committed)
+        except Exception as error:  # noqa: BLE001 (it is looked at below)
+            results.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    with lake.configured(*SMALL_GROUPS):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results.count(True) == 1
+    [problem] = [result for result in results if result is not True]
+    assert "is encrypted already, with key 'k1'" in problem, problem[:2000]
+    assert lake.ids(table) == [0, 1, 2]
+    assert_proved(lake, table)
+
+
+@pytest.mark.nightly
+def test_back_to_the_plaintext(lake: Lake) -> None:
+    """As docs/encrypting-tables.md says; on Hadoop a table cannot be registered in its place."""
+    if lake.kind == "hadoop":
+        pytest.skip("a Hadoop catalog deletes the folder of a table that is dropped")
+    table = plain(lake, partition="part")
+    insert(lake, table, [1, 2])
+    insert(lake, table, [3])
+    kept = encrypt(lake).plaintext_metadata
+    lake.sql(f"DROP TABLE {table}")
+    lake.sql(
+        f"CALL {lake.catalog}.system.register_table("
+        f"table => '{lake.namespace}.t', metadata_file => '{kept}')"
+    )
+    assert lake.ids(table) == [1, 2, 3]
+    assert lake.value(f"SELECT count(*) FROM {table}.snapshots") == 2
+    insert(lake, table, [4])
+    assert encrypt(lake).rows == 4
+    assert lake.ids(table) == [1, 2, 3, 4]
+    assert_proved(lake, table)
+
+
+KILLS = int(os.environ.get("ICEBERG_CRYPTO_KILLS", "3"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["hadoop", "jdbc", "rest"])
+def test_a_run_that_was_killed_goes_on(
+    spark: SparkSession, world: World, kind: str, tmp_path: Path
+) -> None:
+    """kill -9 of the driver at random points, until a run is left alone."""
+    lake = Lake(spark, world, kind, f"enc_{kind}")
+    table = plain(lake, format__version="2", write_delete_mode="merge-on-read")
+    files = 12
+    for i in range(files):
+        insert(lake, table, [i, 100 + i])
+    lake.sql(f"ALTER TABLE {table} CREATE TAG all_of_them")
+    lake.sql(f"DELETE FROM {table} WHERE id IN (3, 104)")
+    random = Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))
+    expected = [i for i in [*range(files), *range(100, 100 + files)] if i not in (3, 104)]
+    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
+    for kill in range(KILLS):
+        conf = {**world.session_conf(tmp_path / f"metastore{kill}"), SMALL_GROUPS[0]: "1"}
+        other = OtherSession(conf)
+        process = other.do(process_id)
+        thread = threading.Thread(target=quietly, args=(other.sql, call))
+        before = len(copy_log(lake))
+        thread.start()
+        if random.random() < 0.7:  # else at any time since it began to load the table
+            wait_until_it_copied(lake, before, thread)
+        time.sleep(random.random() * 4)
+        os.kill(process, signal.SIGKILL)
+        thread.join()
+        with suppress(Exception):
+            other.__exit__(None, None, None)
+        lake.sql(f"REFRESH TABLE {table}")
+        assert lake.ids(table) == expected
+    if lake.sql(f"SHOW TBLPROPERTIES {table} ('encryption.key-id')")[0].value != "k1":
+        encrypt(lake)
+    assert lake.ids(table) == expected
+    assert len(lake.ids(table, "VERSION AS OF 'all_of_them'")) == 2 * files
+    assert_proved(lake, table)
+    lake.sql(f"CALL {lake.catalog}.system.purge_plaintext(table => '{lake.namespace}.t')")
+    assert lake.ids(table) == expected and not copy_log(lake)
+
+
+def quietly(work: Callable[..., Any], *arguments: Any) -> None:
+    with suppress(Exception):
+        work(*arguments)
+
+
+def wait_until_it_copied(lake: Lake, before: int, thread: threading.Thread) -> None:
+    while thread.is_alive() and len(copy_log(lake)) <= before:
+        time.sleep(0.02)
+
+
+@pytest.mark.catalogs("jdbc")
+def test_the_documents_statements(lake: Lake) -> None:
+    """Those of docs/encrypting-tables.md, one after the other."""
+    if lake.kind == "hadoop":
+        pytest.skip("a table cannot be registered in the place of one that was dropped")
+    table = lake.create("orders", key=None)
+    insert(lake, table, [1, 2])
+    text = (Path(__file__).parents[3] / "docs" / "encrypting-tables.md").read_text()
+    statements = [
+        statement.strip()
+        .replace("lake.", f"{lake.catalog}.")
+        .replace("shop.", f"{lake.namespace}.")
+        for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        for statement in block.split(";\n")
+        if statement.strip()
+    ]
+    assert len(statements) == 7
+    kept = ""
+    for statement in statements:
+        run = statement.replace("'sales'", "'k1'").replace("<encryption.plaintext-metadata>", kept)
+        if "purge_plaintext" in run and "true" in run:  # it has gone back before
+            encrypt(lake, "orders")
+        lake.sql(run)
+        rows_now = lake.sql(f"SHOW TBLPROPERTIES {table}") if "DROP" not in run else []
+        kept = next((r.value for r in rows_now if r.key == "encryption.plaintext-metadata"), kept)
+    assert lake.ids(table) == [1, 2]
+    assert plaintext_files(lake, "orders") == []

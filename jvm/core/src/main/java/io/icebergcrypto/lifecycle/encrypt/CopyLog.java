@@ -3,6 +3,7 @@ package io.icebergcrypto.lifecycle.encrypt;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -213,7 +214,7 @@ public final class CopyLog {
           key(json.getAsJsonObject("key")));
     } catch (IllegalStateException | UnsupportedOperationException | NullPointerException e) {
       throw foreign(path, "it is no file of a copy", e);
-    } catch (IllegalArgumentException | com.google.gson.JsonParseException e) {
+    } catch (IllegalArgumentException | JsonParseException e) {
       throw foreign(path, "it is no file of a copy", e);
     }
   }

@@ -1,8 +1,10 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
@@ -18,9 +20,12 @@ import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
@@ -35,6 +40,7 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -55,7 +61,11 @@ public final class TableEncryption {
   private final PlaintextViews views;
   private final Progress progress;
   private final CopyLog log;
+  private final long bytesPerGroup;
+  private final int filesPerGroup;
+  private final long kmsCallsBefore;
   private EncryptedKey kek;
+  private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
   private boolean checked = false;
   private int copiedFiles = 0;
 
@@ -64,6 +74,9 @@ public final class TableEncryption {
     this.plaintext = plaintext;
     this.views = new PlaintextViews(plaintext.table());
     this.progress = progress;
+    this.bytesPerGroup = setting(spark, BYTES_PER_GROUP, 16L << 30);
+    this.filesPerGroup = (int) Math.min(setting(spark, FILES_PER_GROUP, 2000), Integer.MAX_VALUE);
+    this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
   }
 
@@ -107,7 +120,7 @@ public final class TableEncryption {
         if (done != null) {
           return done;
         }
-      } catch (IcebergCryptoException e) {
+      } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
       } catch (RuntimeException e) {
         // files of a snapshot that was expired meanwhile are gone
@@ -136,8 +149,8 @@ public final class TableEncryption {
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
     plan.copy(
-        setting(BYTES_PER_GROUP, 16L << 30),
-        (int) setting(FILES_PER_GROUP, 2000),
+        bytesPerGroup,
+        filesPerGroup,
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
     String keptMetadata = keepMetadata(base);
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
@@ -149,23 +162,31 @@ public final class TableEncryption {
             base,
             withCopy,
             plan.groups());
-    boolean committed = false;
+    boolean keep = false;
     try {
-      checkOnce(base, next);
+      checkOnce(base, next, plan.used());
       if (!isInForce(base)) {
         return null;
       }
 
       begin("commit", 0, 0);
+      keep = true; // it may get through without an answer
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true;
       log.delete();
-      return EncryptedInPlace.done(plaintext, base, plan, rowsOf(next), copiedFiles, keptMetadata);
+      return EncryptedInPlace.done(
+          plaintext,
+          base,
+          plan,
+          rowsOf(next),
+          copiedFiles,
+          keptMetadata,
+          kmsCalls() - kmsCallsBefore);
     } catch (CommitFailedException e) {
+      keep = false;
       return null;
     } finally {
-      if (!committed && isInForceOrUnknown(base)) {
+      if (!keep) {
         discard(next, keptMetadata);
       }
     }
@@ -202,6 +223,7 @@ public final class TableEncryption {
             List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
     if (checked) { // else all is checked when all is copied
       check(source, target, group, files);
+      proven.add(group);
     }
 
     log.add(target, group);
@@ -216,14 +238,19 @@ public final class TableEncryption {
     return plaintext.catalog().uncommitted(ops, plaintext.name());
   }
 
+  private long kmsCalls() {
+    KmsMetrics metrics = plaintext.catalog().kms().metrics();
+    return metrics.wrapCalls() + metrics.unwrapCalls();
+  }
+
   // ---- checking
 
   /**
    * Checks that every file is encrypted and every version has its rows: all of it once; what is
    * copied in later rounds, when it is copied.
    */
-  private void checkOnce(TableMetadata base, BaseTable next) {
-    if (checked) {
+  private void checkOnce(TableMetadata base, BaseTable next, List<CopiedGroup> used) {
+    if (checked && proven.containsAll(used)) {
       return;
     }
 
@@ -235,6 +262,7 @@ public final class TableEncryption {
             (ref, version) ->
                 sums.computeIfAbsent(
                     version, v -> compare(base, next.operations().current(), ref, v)));
+    proven.addAll(used);
     this.checked = true;
   }
 
@@ -339,16 +367,6 @@ public final class TableEncryption {
     return LoadedMetadata.isSame(now, base);
   }
 
-  /** Whether the table is plaintext still: a commit may have got through without an answer. */
-  private boolean isInForceOrUnknown(TableMetadata base) {
-    try {
-      plaintext.refreshed();
-      return true;
-    } catch (RuntimeException e) {
-      return false;
-    }
-  }
-
   private void discard(BaseTable next, String keptMetadata) {
     next.operations().current().snapshots().stream()
         .filter(snapshot -> snapshot.keyId() != null)
@@ -373,7 +391,19 @@ public final class TableEncryption {
     progress.begin(step, files, bytes);
   }
 
-  private long setting(String name, long usual) {
-    return Long.parseLong(spark.conf().get(name, String.valueOf(usual)));
+  /**
+   * A setting of the session.
+   *
+   * @throws InvalidConfigurationException when it is no number above zero
+   */
+  private static long setting(SparkSession spark, String name, long usual) {
+    String value = spark.conf().get(name, String.valueOf(usual)).trim();
+    if (!value.matches("[1-9]\\d{0,17}")) {
+      throw new InvalidConfigurationException(
+          String.format("%s is '%s'", name, value),
+          "Nothing was changed. Set it to a number above zero, or leave it out.");
+    }
+
+    return Long.parseLong(value);
   }
 }
