@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NoSessionError,
+    NotEncryptedError,
     NotSupportedError,
     PlaintextFoundError,
     SparkConnectError,
@@ -58,13 +59,19 @@ from pyspark_iceberg_crypto.many import (
     verify_catalog,
     verify_folder,
 )
+from pyspark_iceberg_crypto.repair import RepairFinding, RepairReport, repair_table
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
-    RotationsReport,
-    rotate_catalog,
     rotate_kek,
     rotate_master_key,
+)
+from pyspark_iceberg_crypto.rotation_many import (
+    KeyVersionsReport,
+    MasterKeyVersions,
+    RotationsReport,
+    key_versions_in_use,
+    rotate_catalog,
 )
 from pyspark_iceberg_crypto.session import configure_spark
 from pyspark_iceberg_crypto.verify import (
@@ -94,6 +101,7 @@ __all__ = [
     "KeyInfo",
     "KeyNotFoundError",
     "KeyPruning",
+    "KeyVersionsReport",
     "KeysReport",
     "Keystore",
     "Kms",
@@ -101,11 +109,15 @@ __all__ = [
     "KmsUnavailableError",
     "LoginFailedError",
     "MasterKeyRotation",
+    "MasterKeyVersions",
     "NoSessionError",
+    "NotEncryptedError",
     "NotSupportedError",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "RepairFinding",
+    "RepairReport",
     "RotationsReport",
     "SparkConnectError",
     "TableReencryption",
@@ -120,9 +132,11 @@ __all__ = [
     "configure_spark",
     "encryption_keys",
     "inspect_file",
+    "key_versions_in_use",
     "kms_metrics",
     "prune_encryption_keys",
     "reencrypt_table",
+    "repair_table",
     "report_schema",
     "rotate_catalog",
     "rotate_kek",

@@ -35,6 +35,7 @@ _PYTHON_TYPES = {
     "BadWrappedKeyException": errors.BadWrappedKeyError,
     "PlaintextException": errors.PlaintextFoundError,
     "NotSupportedException": errors.NotSupportedError,
+    "NotEncryptedException": errors.NotEncryptedError,
 }
 # What a call raises when no error of ours is behind it.
 UNTYPED = (Py4JError, CapturedException)

@@ -50,6 +50,26 @@ def shown(title: str, ask: Callable[[], str]) -> Iterator[None]:
         thread.join(timeout=5)
 
 
+@contextmanager
+def counted(title: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """Show on stderr how many of so many things are done.
+
+    Args:
+        title: what they are, such as "tables".
+        total: how many there are.
+        wanted: whether to show it.
+
+    Yields:
+        what is to be called with the number that is done.
+    """
+    if not wanted:
+        yield lambda _: None
+        return
+    with Progress(console=Console(file=sys.stderr), transient=True) as bars:
+        task = bars.add_task(title, total=total)
+        yield lambda done: bars.update(task, completed=done)
+
+
 def _told(ask: Callable[[], str]) -> dict[str, Any] | None:
     try:
         return dict(json.loads(ask()))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -121,7 +119,8 @@ def diagnose_tables(
         raise ConfigurationError(f"{names!r} are not names of tables", "for example 'lake.db'")
     found = _Findings()
     tables = sorted({table for name in asked for table in _tables(spark, name, found)})
-    with _shown(len(tables), progress) as show:
+    wanted = len(tables) > AT_ONCE and _progress.is_wanted(progress)
+    with _progress.counted("tables", len(tables), wanted) as show:
         for at in range(0, len(tables), AT_ONCE):
             part = tables[at : at + AT_ONCE]
             for told in json.loads(_jvm.call(spark, "examineTables", json.dumps(part))):
@@ -200,28 +199,6 @@ class _Findings:
         kept = [finding for harm in HARMS for finding in self._kept[harm]]
         of = (self.examined, self.encrypted, self.others)
         return TablesDiagnosis(*of, counts, kept, list(self._key_ids))
-
-
-class _shown:  # noqa: N801 (a context manager)
-    """Shows how many tables were examined, where it is wanted."""
-
-    def __init__(self, total: int, wanted: bool | None) -> None:
-        self._total = total
-        self._bars: Progress | None = None
-        if _progress.is_wanted(wanted) and total > AT_ONCE:
-            self._bars = Progress(console=Console(file=sys.stderr), transient=True)
-
-    def __enter__(self) -> Any:
-        if self._bars is None:
-            return lambda _: None
-        bars = self._bars
-        bars.start()
-        task = bars.add_task("tables", total=self._total)
-        return lambda done: bars.update(task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bars is not None:
-            self._bars.stop()
 
 
 @_terminal.layout.register

@@ -78,6 +78,10 @@ class NotSupportedError(IcebergCryptoError):
     """It cannot be done with encryption, or not yet."""
 
 
+class NotEncryptedError(NotSupportedError):
+    """A table has no keys: it is not encrypted and, as far as its metadata tells, never was."""
+
+
 class NoSessionError(IcebergCryptoError):
     """There is no Spark session to work with, or it was stopped."""
 

@@ -12,6 +12,7 @@ from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
 from pyspark_iceberg_crypto.cli._prune import prune
 from pyspark_iceberg_crypto.cli._reencrypt import reencrypt
+from pyspark_iceberg_crypto.cli._repair import repair
 from pyspark_iceberg_crypto.cli._report import report
 from pyspark_iceberg_crypto.cli._rotate import rotate
 from pyspark_iceberg_crypto.cli._verify import verify
@@ -30,5 +31,17 @@ def main() -> None:
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
-for _command in (demo, doctor, inspect, keys, kms, prune, reencrypt, report, rotate, verify):
+for _command in (
+    demo,
+    doctor,
+    inspect,
+    keys,
+    kms,
+    prune,
+    reencrypt,
+    repair,
+    report,
+    rotate,
+    verify,
+):
     main.add_command(_command)

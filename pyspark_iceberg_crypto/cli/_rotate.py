@@ -10,11 +10,10 @@ from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
-    RotationsReport,
-    rotate_catalog,
     rotate_kek,
     rotate_master_key,
 )
+from pyspark_iceberg_crypto.rotation_many import RotationsReport, rotate_catalog
 
 
 @click.command()
@@ -22,6 +21,19 @@ from pyspark_iceberg_crypto.rotation import (
 @click.option("--new-key-id", metavar="KEY_ID", help="Another master key of the same KMS.")
 @click.option("--kek", is_flag=True, help="Make a new KEK; the master key stays.")
 @click.option("--rewrap", is_flag=True, help="With --kek: have existing snapshots use the new KEK.")
+@click.option(
+    "--from-catalog",
+    metavar="NAME",
+    help="A catalog that --conf or spark-defaults.conf sets up with the KMS that the tables have, when TARGET's is "
+    "another one.",
+)
+@click.option(
+    "--older-than-days",
+    type=float,
+    metavar="DAYS",
+    help="With --kek, of many tables: those whose newest KEK is older.",
+)
+@click.option("--again", is_flag=True, help="Of many tables, also those that have the wanted key.")
 @click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
 @_shared.session_options
 def rotate(
@@ -29,6 +41,9 @@ def rotate(
     new_key_id: str | None,
     kek: bool,
     rewrap: bool,
+    from_catalog: str | None,
+    older_than_days: float | None,
+    again: bool,
     dry_run: bool,
     catalog_conf: tuple[str, ...],
     conf: tuple[str, ...],
@@ -36,7 +51,8 @@ def rotate(
 ) -> None:
     """Change a key of a table, or of many, without rewriting a file.
 
-    TARGET is a table (lake.db.t), or all tables of a namespace (lake.db.*) or of a catalog (lake).
+    TARGET is a table (lake.db.t, or its path), or all tables of a namespace (lake.db.*) or of a catalog (lake).
+    Of these, those are left alone that have the wanted master key in its newest version.
 
     Without options, the newest version of its master key wraps the table's KEKs from now on; make one before, with
     `iceberg-crypto kms rotate-key`. With --new-key-id, another master key does. With --kek, the table gets a new KEK.
@@ -46,11 +62,14 @@ def rotate(
     """
     if kek and new_key_id is not None:
         raise click.UsageError("--kek and --new-key-id are two rotations: one after the other.")
+    if kek and from_catalog is not None:
+        raise click.UsageError("--from-catalog is for the master key.")
     if rewrap and not kek:
         raise click.UsageError("--rewrap is for --kek.")
-    parts = _shared.parts(target)
-    is_whole = len(parts) == 1 or parts[-1] == "*"
-    catalog = parts[0] if is_whole else _shared.catalog_of(target)
+    is_whole = _shared.is_whole(target)
+    if not is_whole and (again or older_than_days is not None):
+        raise click.UsageError("--again and --older-than-days are for many tables.")
+    catalog = _shared.catalog_of(target)
     done: MasterKeyRotation | KekRotation | RotationsReport
     with (
         _shared.errors_told(),
@@ -58,12 +77,22 @@ def rotate(
     ):
         if is_whole:
             done = rotate_catalog(
-                spark, target, new_key_id, kek=kek, rewrap=rewrap, dry_run=dry_run
+                spark,
+                target,
+                new_key_id,
+                kek=kek,
+                rewrap=rewrap,
+                from_catalog=from_catalog,
+                older_than_days=older_than_days,
+                again=again,
+                dry_run=dry_run,
             )
         elif kek:
             done = rotate_kek(spark, target, rewrap=rewrap, dry_run=dry_run)
         else:
-            done = rotate_master_key(spark, target, new_key_id, dry_run=dry_run)
+            done = rotate_master_key(
+                spark, target, new_key_id, from_catalog=from_catalog, dry_run=dry_run
+            )
         if output == "json":
             _shared.show_json(done.to_dict())
         else:

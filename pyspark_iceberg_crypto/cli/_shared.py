@@ -141,9 +141,22 @@ def parts(name: str) -> list[str]:
 
 
 def catalog_of(table: str) -> str:
-    """Return the catalog's name in a table's full name."""
+    """Return the catalog's name in the full name of a table, or of many."""
+    if is_path(table):
+        return "lake"  # any: a path has none
     found = parts(table)
-    return found[0] if len(found) > 2 else SESSION_CATALOG
+    return found[0] if len(found) > 2 or is_whole(table) else SESSION_CATALOG
+
+
+def is_whole(target: str) -> bool:
+    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
+    found = parts(target)
+    return not is_path(target) and (len(found) == 1 or found[-1] == "*")
+
+
+def is_path(target: str) -> bool:
+    """Tell whether a name is the path of a table."""
+    return target.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:/", target) is not None
 
 
 @contextmanager

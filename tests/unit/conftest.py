@@ -44,11 +44,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list
     def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
         asked: list[Any] = []
 
-        def call(*given: Any) -> str:
+        def call(*given: Any) -> Any:
             asked.extend(given[1:])
             if isinstance(answer, Exception):
                 raise answer
-            return json.dumps(answer(*given[1:]) if callable(answer) else answer)
+            told = answer(*given[1:]) if callable(answer) else answer
+            return told if told is None or isinstance(told, int) else json.dumps(told)
 
         monkeypatch.setattr(_jvm, "call", call)
         monkeypatch.setattr(_shared, "session", session)

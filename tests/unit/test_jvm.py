@@ -127,6 +127,7 @@ def test_what_the_jvm_runs_on() -> None:
         ("BadWrappedKeyException", errors.BadWrappedKeyError),
         ("PlaintextException", errors.PlaintextFoundError),
         ("NotSupportedException", errors.NotSupportedError),
+        ("NotEncryptedException", errors.NotEncryptedError),
         ("OneOfALaterVersionException", errors.IcebergCryptoError),
     ],
 )

@@ -1,6 +1,7 @@
 """What the rotations make of the JVM's answer, and the command `rotate`."""
 
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,10 @@ from click.testing import Result
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
+    NotEncryptedError,
     NotSupportedError,
+    _jvm,
+    key_versions_in_use,
     rotate_catalog,
     rotate_kek,
 )
@@ -51,11 +55,14 @@ def run(command: Command) -> Command:
 
 def test_the_master_key(run: Command) -> None:
     result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
-    assert asked == ["rotateMasterKey", "lake.db.t", "k2", False]
+    assert asked == ["rotateMasterKey", "lake.db.t", "k2", None, False]
     assert result.exit_code == 0
     assert result.stdout.strip() == f"✓ lake.db.t: {MASTER['message']}"
     result, asked = run("lake.db.t", "--output", "json", answer=MASTER)
-    assert asked == ["rotateMasterKey", "lake.db.t", None, False]
+    assert asked == ["rotateMasterKey", "lake.db.t", None, None, False]
+    path = "s3://bucket/a.b/t"
+    _, asked = run(path, "--from-catalog", "old", answer=MASTER)
+    assert asked == ["rotateMasterKey", path, None, "old", False]
     assert json.loads(result.stdout) == MASTER
 
 
@@ -66,7 +73,16 @@ def test_the_kek(run: Command) -> None:
     assert result.stdout.strip() == rf"· lake.db.t\x1b[31m: {KEK['message']}"
 
 
-@pytest.mark.parametrize("options", [("--kek", "--new-key-id", "k2"), ("--rewrap",)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--kek", "--new-key-id", "k2"),
+        ("--rewrap",),
+        ("--kek", "--from-catalog", "old"),
+        ("--again",),
+        ("--kek", "--older-than-days", "3"),
+    ],
+)
 def test_options_that_contradict(run: Command, options: tuple[str, ...]) -> None:
     result, asked = run("lake.db.t", *options)
     assert result.exit_code == 2 and not asked
@@ -88,10 +104,12 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
             names = ("lake.db.t", "lake.db.plain", "lake.db.gone")
             denied = listed("lake.db.u", failure="denied")
             return [*map(listed, names), listed("lake.db.v", view=True), denied]
+        if method == "wrappingVersion":
+            return 3
+        if method == "masterKeyUse" and name != "lake.db.plain":
+            return use(name, 2)
         if name == "lake.db.plain":
-            raise NotSupportedError(
-                "Table lake.db.plain: it has no encryption.key-id: it is not encrypted, and has no keys"
-            )
+            raise NotEncryptedError("Table lake.db.plain: whatever the JVM says")
         if name == "lake.db.gone":
             raise KeyNotFoundError("no key 'k1'", "make one")
         return MASTER
@@ -107,6 +125,7 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
             {"table": "lake.db.gone", "problem": "no key 'k1'", "hint": "make one"},
         ],
         "skipped": ["lake.db.v", "lake.db.plain"],
+        "current": [],
     }
     result, _ = run("lake", answer=answer)
     assert result.exit_code == 1
@@ -115,11 +134,109 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
     assert (result.exit_code, asked) == (0, ["listTables", "lake"])
 
 
+def use(table: str, *versions: int | None, key_id: str = "k1", made: float = 0) -> dict[str, Any]:
+    """What masterKeyUse tells."""
+    keks = [{"masterKeyId": key_id, "version": one, "madeAt": made} for one in versions]
+    return {"table": table, "key_id": key_id, "keks": keks}
+
+
+def test_tables_that_have_the_key_already(run: Command) -> None:
+    rotated: list[tuple[Any, ...]] = []
+
+    def answer(method: str, name: str, *more: Any) -> Any:
+        if method == "listTables":
+            return [listed("new"), listed("old"), listed("both"), listed("other"), listed("mute")]
+        if method == "wrappingVersion":
+            asked_for.append(more[0])
+            return None if more[0] == "mute" else 3
+        if method == "masterKeyUse":
+            return {
+                "new": use(name, 3),
+                "old": use(name, 2),
+                "both": use(name, 3, 2),
+                "other": use(name, 3, key_id="k2"),
+                "mute": use(name, None, key_id="mute"),
+            }[name]
+        rotated.append((name, *more))
+        return {**MASTER, "table": name}
+
+    def names(*arguments: str) -> list[str]:
+        rotated.clear()
+        asked_for.clear()
+        result, _ = run("lake", *arguments, answer=answer)
+        assert result.exit_code == 0, result.output
+        return sorted(one[0] for one in rotated)
+
+    asked_for: list[str] = []
+    assert names() == ["both", "mute", "old"]
+    assert sorted(asked_for) == ["k1", "k2", "mute"]  # once each
+    assert names("--new-key-id", "k1") == ["both", "mute", "old", "other"]
+    assert names("--new-key-id", "mute") == ["both", "new", "old", "other"]
+    assert len(names("--again")) == len(names("--from-catalog", "old")) == 5
+    assert asked_for == []
+    result, _ = run("lake", answer=answer)
+    assert "lake: 3 tables, 0 left, 2 current before, 0 skipped" in result.stdout
+
+
+def test_tables_with_a_young_kek(run: Command) -> None:
+    now = time.time() * 1000
+
+    def answer(method: str, name: str, *_: Any) -> Any:
+        if method == "listTables":
+            return [listed("young"), listed("two"), listed("old")]
+        if method == "masterKeyUse":
+            made = {"young": (now,), "two": (now, now), "old": (now - 9 * 86_400_000,)}[name]
+            return use(name, *(1 for _ in made), made=made[0])
+        return {**KEK, "table": name}
+
+    def done(*more: str) -> list[str]:
+        result, _ = run("lake", "--kek", "--output", "json", *more, answer=answer)
+        return [one["table"] for one in json.loads(result.stdout)["done"]]
+
+    assert done() == ["young", "two", "old"]
+    assert done("--older-than-days", "7") == ["old"]
+    assert done("--older-than-days", "7", "--rewrap") == ["two", "old"]
+
+
+def test_versions_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(_: Any, method: str, name: str, *more: Any) -> Any:
+        if method == "listTables":
+            return json.dumps([listed("a"), listed("b"), listed("c"), listed("v", view=True)])
+        if method == "wrappingVersion":
+            if more == ("gone",):
+                raise KeyNotFoundError("no key 'gone'", "make one")
+            return 7
+        told = {"a": use("a", 2), "b": use("b", 2, 6), "c": use("c", None, key_id=mute)}
+        if told[name]["key_id"] == "denied":
+            raise NotSupportedError("no", "hint")
+        return json.dumps(told[name])
+
+    monkeypatch.setattr(_jvm, "call", call)
+    mute = "gone"
+    report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
+    assert str(report).splitlines() == [
+        "gone: version unknown: 1 table; the KMS did not answer: no key 'gone'",
+        "k1: version 2: 2 tables; version 6: 1 table; 7 wraps now; no table needs 1, 3-5",
+        "lake: 3 tables, 0 not looked at, 1 skipped",
+    ]
+    assert not report.ok and report.not_needed("gone") == report.not_needed("none") == []
+    first = report.to_dict()["keys"][1]
+    assert first["in_use"] == {"2": 2, "6": 1} and first["not_needed"] == [1, 3, 4, 5]
+    mute = "denied"
+    report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
+    assert [one["table"] for one in report.left] == ["c"]
+    assert report.not_needed("k1") == []
+    assert "✗ c: no" in str(report) and "no table needs" not in str(report)
+
+
 def test_bad_arguments() -> None:
     for bad in ({"kek": True, "new_key_id": "k2"}, {"rewrap": True}):
         with pytest.raises(ConfigurationError, match="two rotations"):
             rotate_catalog("spark", "lake", **bad)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a catalog's name"):
         rotate_catalog("spark", " ")  # type: ignore[arg-type]
+    for more in ({"older_than_days": 3}, {"older_than_days": -1, "kek": True}, {"threads": 0}):
+        with pytest.raises(ConfigurationError, match=next(iter(more))):
+            rotate_catalog("spark", "lake", **more)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         rotate_kek("spark", "")  # type: ignore[arg-type]

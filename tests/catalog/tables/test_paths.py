@@ -12,7 +12,7 @@ from harness.lake import Lake
 from harness.world import OURS, World, catalog_conf
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import repair_table, rotate_kek, rotate_master_key, verify_table
 
 DEFAULT = "default_iceberg"
 
@@ -305,3 +305,25 @@ def test_sql_has_no_paths(place: Place) -> None:
     place.create()
     with pytest.raises(Exception, match="UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"):
         place.session.sql(f"SELECT * FROM iceberg.`{place.folder}`").collect()
+
+
+def test_procedures_take_paths(place: Place) -> None:
+    place.create()
+    place.write([1])
+    for procedure, arguments in (
+        ("rotate_master_key", ", new_key_id => 'k2'"),
+        ("rotate_kek", ", rewrap => true"),
+        ("repair_table", ", yes => true"),
+    ):
+        call = f"CALL {DEFAULT}.system.{procedure}(table => '{place.folder}'{arguments})"
+        rows = place.session.sql(call).collect()
+        assert [row.committed for row in rows] == ([] if procedure == "repair_table" else [True])
+    done = rotate_master_key(place.session, str(place.folder), "k1")
+    assert (done.old_key_id, done.new_key_id) == ("k2", "k1")
+    assert rotate_kek(place.session, str(place.folder), rewrap=True).rewrapped == 1
+    assert repair_table(place.session, str(place.folder)).ok
+    place.write([2])
+    assert place.read() == [1, 2]
+    assert place.problems() == []
+    with pytest.raises(Exception, match="takes no paths"):
+        place.session.sql(f"CALL {DEFAULT}.system.purge_without_key(table => '{place.folder}')")

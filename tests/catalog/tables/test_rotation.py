@@ -5,14 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.backends import start
 from harness.keystore import few_iterations, make_keystore
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
+    IcebergCryptoError,
     Keystore,
     NotSupportedError,
+    Vault,
     encryption_keys,
+    key_versions_in_use,
     rotate_catalog,
     rotate_kek,
     rotate_master_key,
@@ -111,10 +115,65 @@ def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
     assert report.ok and report.skipped == [plain]
     assert sorted(one.table for one in report.done) == [hadoop.table(name) for name in "abc"]
     assert all(hadoop.ids(hadoop.table(name)) == [1] for name in "abc")
+    report = rotate_catalog(hadoop.spark, target, "k2")
+    assert report.ok and report.done == [] and len(report.current) == 3
+    assert len(rotate_catalog(hadoop.spark, target, again=True, dry_run=True).done) == 3
+    versions = key_versions_in_use(hadoop.spark, target)
+    assert [(key.key_id, key.wraps_now, key.in_use) for key in versions.keys] == [("k2", 1, {1: 3})]
+    assert versions.ok and versions.skipped == [plain] and versions.not_needed("k2") == []
     report = rotate_catalog(hadoop.spark, f"{target}.*", kek=True, rewrap=True, threads=2)
     assert [one.rewrapped for one in report.done] == [1, 1, 1]
+    report = rotate_catalog(hadoop.spark, target, kek=True, rewrap=True, older_than_days=1)
+    assert report.done == [] and len(report.current) == 3
     report = rotate_catalog(hadoop.spark, target, "none")
     assert len(report.left) == 3 and all("none" in one["problem"] for one in report.left)
+
+
+@pytest.mark.catalogs("jdbc")
+def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Keys(tmp_path / "other")
+    lake = lake.with_options(keys.options())
+    moved = lake.with_options(other.options())
+    moves_to(moved, lake, "k2")
+
+
+def moves_to(moved: Lake, lake: Lake, key: str) -> None:
+    """A table of a catalog moves to the KMS of another one, which the former KMS cannot read then."""
+    table = lake.create()
+    lake.insert(table, [1])
+    lake.insert(table, [2])
+    before = history(lake, table)
+    with lake.seen_by(moved.catalog):
+        arguments = f"new_key_id => '{key}', from_catalog => '{lake.catalog}'"
+        moved.refused(
+            f"CALL {moved.catalog}.system.rotate_master_key('{lake.namespace}.t', from_catalog => 'stock_hive')",
+            "from_catalog",
+        )
+        [row] = moved.call("rotate_master_key", arguments=f"{arguments}, dry_run => true")
+        assert not row.committed
+        done = rotate_master_key(lake.spark, moved.table(), key, from_catalog=lake.catalog)
+        assert (done.old_key_id, done.new_key_id, done.committed) == ("k1", key, True)
+        moved.call("rotate_master_key", arguments=arguments)  # a second time is no harm
+        assert history(moved, moved.table()) == before
+        moved.insert(moved.table(), [3])
+        with verify_table(moved.spark, moved.table(), depth="deep", all_snapshots=True) as report:
+            assert report.ok, str(report)
+        assert encryption_keys(moved.spark, moved.table()).ok
+    with pytest.raises(IcebergCryptoError):
+        rotate_master_key(lake.spark, table, dry_run=True)  # of the former KMS
+
+
+@pytest.mark.nightly
+def test_from_a_keystore_to_vault(jdbc: Lake, tmp_path: Path) -> None:
+    vault = start("vault", tmp_path)
+    try:
+        Vault(**{**vault.fields, **vault.admin}).create_key(vault.key)
+        options = Vault(**vault.fields).properties()
+        kept = [name for name in jdbc.world.ours("jdbc") if name.startswith("encryption.kms")]
+        moves_to(jdbc.with_options(options, without=kept), jdbc, vault.key)
+    finally:
+        vault.stop()
 
 
 @pytest.mark.catalogs("jdbc")

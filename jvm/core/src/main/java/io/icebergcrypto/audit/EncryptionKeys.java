@@ -1,6 +1,7 @@
 package io.icebergcrypto.audit;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -48,10 +49,7 @@ public record EncryptionKeys(
     BaseTable table = catalog.unchecked(identifier);
     TableMetadata metadata = table.operations().current();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
-      throw new NotSupportedException(
-              String.format(
-                  "it has no %s: it is not encrypted, and has no keys",
-                  EncryptionProperties.KEY_ID),
+      throw new NotEncryptedException(
               "Verify it to see its files; an encrypted copy is made by CREATE TABLE <new> USING"
                   + " iceberg TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT.")
           .inTable(table.name());

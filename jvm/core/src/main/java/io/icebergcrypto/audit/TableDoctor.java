@@ -196,8 +196,12 @@ public final class TableDoctor {
     return false;
   }
 
-  /** How to get an encrypted table out of one that is not. */
-  private static String copy(String name, String keyId) {
+  /**
+   * How to get an encrypted table out of one that is not.
+   *
+   * @param keyId the master key; null: any
+   */
+  public static String copy(String name, String keyId) {
     return String.format(
         "Its rows can be read by whoever reads the storage. Find the client that wrote them, and"
             + " give it this project's catalog class. Copy them: CREATE TABLE <new> USING iceberg"

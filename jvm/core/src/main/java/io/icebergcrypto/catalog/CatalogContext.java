@@ -113,6 +113,26 @@ record CatalogContext(
         this::kms);
   }
 
+  /** The same, with metadata checked by another client. */
+  EncryptedTableOperations operations(
+      TableOperations ops, String table, KeyManagementClient checks) {
+    return operations(ops, table).checkedBy(authenticator(table, ops, () -> checks));
+  }
+
+  /** A table of metadata that no catalog has: see {@link EncryptedCatalog#uncommitted}. */
+  EncryptedTable uncommitted(TableOperations ops, String table) {
+    EncryptedTableOperations operations =
+        new EncryptedTableOperations(
+            ops,
+            new TableKeys(table, managers, this::kms),
+            MetadataAuthenticator.off(
+                new MetadataAuthentication(false, "the metadata is not committed yet")),
+            settings,
+            behind,
+            this::kms);
+    return new EncryptedTable(operations, new BaseTable(ops, table, reporter));
+  }
+
   private MetadataAuthenticator authenticator(
       String table, TableOperations ops, Supplier<? extends KeyManagementClient> client) {
     return authenticatesMetadata

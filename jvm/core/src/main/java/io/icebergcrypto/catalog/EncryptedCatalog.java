@@ -25,12 +25,14 @@ import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.LoadContext;
@@ -180,7 +182,7 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   }
 
   /** Whether the metadata of encrypted tables is authenticated. */
-  boolean authenticatesMetadata() {
+  public boolean authenticatesMetadata() {
     return context.authenticatesMetadata();
   }
 
@@ -216,7 +218,40 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     }
   }
 
+  /**
+   * Commits a change to a table that may be in a state in which loads refuse it: without its key
+   * id, for one. Metadata that is authenticated has to be genuine, and all steps of a commit apply.
+   *
+   * @param change makes the metadata to be of that in force; what the steps of a commit add is
+   *     committed even if that is the same
+   * @throws IcebergCryptoException a refusal; nothing was committed
+   */
+  public void mend(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
+    BaseTable table = unchecked(identifier);
+    TableOperations ops = table.operations();
+    context
+        .operations(ops, table.name())
+        .mend(change, (base, mended) -> context.behind().mend(ops, base, mended, context::kms));
+    delegate.invalidateTable(identifier);
+  }
+
+  /**
+   * The operations of a table whose metadata another KMS may vouch for than this catalog's: that of
+   * before a move to this one. Commits are signed with this catalog's.
+   *
+   * @param table one of {@link #unchecked}
+   * @param kms unwraps the KEKs of metadata that is checked
+   */
+  public TableOperations operations(BaseTable table, KeyManagementClient kms) {
+    return context.operations(table.operations(), table.name(), kms);
+  }
+
   // ---- audits
+
+  /** A table's name with that of this catalog. */
+  public String fullName(TableIdentifier identifier) {
+    return context.fullName(identifier);
+  }
 
   /** The age in days from which on a KEK is overdue. */
   public int kekMaxAgeDays() {
@@ -278,6 +313,17 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   /** The same with this catalog's own client, if a key is needed. */
   public MetadataAuthentication checkMetadata(BaseTable table) {
     return context.checkMetadata(table, context::kms);
+  }
+
+  /**
+   * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
+   * table which is to be encrypted, before it is committed.
+   *
+   * @param ops operations that keep the metadata, and read and write plain files
+   * @param name the table's full name
+   */
+  public BaseTable uncommitted(TableOperations ops, String name) {
+    return context.uncommitted(ops, name);
   }
 
   // ---- tables

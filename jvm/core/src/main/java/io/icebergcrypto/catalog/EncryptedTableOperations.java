@@ -18,6 +18,7 @@ import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Collection;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -111,6 +112,12 @@ final class EncryptedTableOperations implements TableOperations {
         delegate, committer, keys, steps, forAudit, authenticator, settings, loaded);
   }
 
+  /** The same operations, with metadata checked by another authenticator than signs it. */
+  EncryptedTableOperations checkedBy(MetadataAuthenticator other) {
+    return new EncryptedTableOperations(
+        delegate, committer, keys, steps, storage, other, settings, loaded);
+  }
+
   @Override
   public TableMetadata current() {
     return learned(loaded.current());
@@ -138,6 +145,21 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     } catch (RESTException | UnsupportedOperationException e) {
       throw keyRefused(base, prepared, e);
+    }
+  }
+
+  /**
+   * Commits a change to a table that may be in a state in which it is refused otherwise.
+   *
+   * @param change makes the metadata to be of that in force
+   * @param commit has the catalog behind commit, from the base to what the steps of a commit made
+   */
+  void mend(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
+    TableMetadata base = loaded.refresh();
+    authenticator.check(base);
+    TableMetadata prepared = prepared(base, change.apply(base));
+    if (prepared != base) {
+      commit.accept(base, prepared);
     }
   }
 

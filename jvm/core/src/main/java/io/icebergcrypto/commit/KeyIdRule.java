@@ -99,13 +99,13 @@ public final class KeyIdRule {
     return snapshot.keyId() != null && base.snapshot(snapshot.snapshotId()) == null;
   }
 
-  /** Whether a commit puts back the key id that somebody removed: the one that wrapped the KEKs. */
+  /** Whether a commit puts back the key id that somebody removed: one that wrapped the KEKs. */
   static boolean isRestored(TableMetadata base, TableMetadata metadata) {
+    String after = EncryptionProperties.keyId(metadata.properties());
     return base != null
         && EncryptionProperties.keyId(base.properties()) == null
-        && EncryptionProperties.keyId(metadata.properties()) != null
-        && EncryptionProperties.keyId(metadata.properties())
-            .equals(EncryptionProperties.masterKeyId(base));
+        && after != null
+        && Kek.all(base).stream().anyMatch(kek -> after.equals(kek.encryptedById()));
   }
 
   /**
@@ -123,9 +123,14 @@ public final class KeyIdRule {
                       + " encryption, or somebody with access to the metadata, removed it",
                   EncryptionProperties.KEY_ID, lost),
               String.format(
-                  "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back;"
+                  "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back,"
+                      + " and so does CALL %s.system.repair_table(table => '%s', yes => true);"
                       + " then verify the table. Nothing was read or written.",
-                  tableName, EncryptionProperties.KEY_ID, lost))
+                  tableName,
+                  EncryptionProperties.KEY_ID,
+                  lost,
+                  tableName.replaceFirst("\\..*", ""),
+                  tableName))
           .inTable(tableName);
     }
 

@@ -66,6 +66,18 @@ public final class EncryptionProperties {
   /** Table property of this catalog's own making: the MAC that authenticates the metadata. */
   public static final String METADATA_MAC = "encryption.metadata-mac";
 
+  /**
+   * Table property of this catalog's own making: a copy of the metadata that the table had before
+   * it was encrypted, whose files stay until they are purged.
+   */
+  public static final String PLAINTEXT_METADATA = "encryption.plaintext-metadata";
+
+  /** Table property of this catalog's own making: gc.enabled as it was before, if it was set. */
+  public static final String PLAINTEXT_GC = "encryption.plaintext-gc-enabled";
+
+  /** The table properties that this catalog sets by itself. */
+  static final List<String> OWN = List.of(METADATA_MAC, PLAINTEXT_METADATA, PLAINTEXT_GC);
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}
@@ -155,12 +167,18 @@ public final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16'). On"
-                          + " Hive, first set the parameter in the Hive metastore, with Hive's own"
-                          + " ALTER TABLE.",
-                      tableName, DATA_KEY_LENGTH))
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %1$s SET TBLPROPERTIES ('%2$s'='16');"
+                          + " or, and on Hive, CALL %3$s.system.repair_table(table => '%1$s', yes"
+                          + " => true).",
+                      tableName, DATA_KEY_LENGTH, tableName.replaceFirst("\\..*", "")))
               .inTable(tableName);
     };
+  }
+
+  /** Whether the length of a table's DEKs is one that they can have. */
+  public static boolean hasDataKeyLength(Map<String, String> tableProperties) {
+    String value = tableProperties.get(DATA_KEY_LENGTH);
+    return value == null || List.of("16", "24", "32").contains(value.trim());
   }
 
   /**

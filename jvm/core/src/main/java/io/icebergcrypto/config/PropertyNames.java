@@ -55,7 +55,7 @@ public final class PropertyNames {
     private boolean owns(String name) {
       return names.contains(name)
           || this == CATALOG && name.startsWith(KMS_PREFIX)
-          || this == TABLE && name.equals(EncryptionProperties.METADATA_MAC);
+          || this == TABLE && EncryptionProperties.OWN.contains(name);
     }
 
     private String word() {
@@ -142,7 +142,7 @@ public final class PropertyNames {
   private static String whatInstead(Owner owner, String name) {
     return switch (owner) {
       case CATALOG ->
-          name.equals(EncryptionProperties.METADATA_MAC)
+          EncryptionProperties.OWN.contains(name)
               ? "Leave it out: commits set it."
               : String.format(
                   "To have every new table get it, set %s%s.",

@@ -3,6 +3,7 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
@@ -15,6 +16,7 @@ import java.security.SecureRandom;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
@@ -156,6 +158,21 @@ public final class CachingKmsClient
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     callWrap(ByteBuffer.wrap(probe), wrappingKeyId);
+  }
+
+  /**
+   * The version of a master key that wraps now, by one call with a random key that is not kept.
+   *
+   * @return empty when wrapped keys do not tell
+   * @throws IcebergCryptoException the KMS's own typed error when it does not wrap
+   */
+  public OptionalInt wrappingVersion(String wrappingKeyId) {
+    byte[] probe = new byte[16];
+    new SecureRandom().nextBytes(probe);
+    ByteBuffer wrapped =
+        KmsCaller.boundTo(
+            KmsCaller.NO_TABLE, () -> callWrap(ByteBuffer.wrap(probe), wrappingKeyId));
+    return WrappedKey.versionOf(wrapped, wrappingKeyId);
   }
 
   private void tryKey(String wrappingKeyId) {

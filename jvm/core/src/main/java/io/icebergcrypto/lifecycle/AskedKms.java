@@ -1,6 +1,9 @@
 package io.icebergcrypto.lifecycle;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
@@ -11,17 +14,28 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 /**
  * The KMS as a change of one table's keys asks it: past the cache when it is to unwrap, as what
  * counts is what the KMS says now. It counts the calls, those that are tried again once.
+ *
+ * <p>Where a table moves to another KMS, that one wraps; what is wrapped is unwrapped by the former
+ * one, or by this one if that refuses: another operator may have been first, or the call is made
+ * again.
  */
-final class AskedKms implements KeyManagementClient {
+final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   private final CachingKmsClient kms;
+  private final CachingKmsClient former; // null: the same
   private final String tableName;
   private final String tableUuid;
   private int calls;
 
-  AskedKms(CachingKmsClient kms, String tableName, String tableUuid) {
+  /**
+   * Asks nothing yet.
+   *
+   * @param former the KMS that wrapped the table's KEKs; null: the same
+   */
+  AskedKms(CachingKmsClient kms, CachingKmsClient former, String tableName, String tableUuid) {
     this.kms = kms;
+    this.former = former;
     this.tableName = tableName;
     this.tableUuid = tableUuid;
   }
@@ -38,7 +52,34 @@ final class AskedKms implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+    if (former == null) {
+      return unwrapNew(wrappedKey, wrappingKeyId);
+    }
+
+    try {
+      return ask(() -> former.unwrapPastCache(wrappedKey, wrappingKeyId));
+    } catch (KmsUnavailableException | LoginFailedException e) {
+      throw e;
+    } catch (IcebergCryptoException e) {
+      try {
+        return unwrapNew(wrappedKey, wrappingKeyId);
+      } catch (IcebergCryptoException neither) {
+        e.addSuppressed(neither);
+        throw e;
+      }
+    }
+  }
+
+  /** Has the KMS unwrap what it wrapped itself. */
+  ByteBuffer unwrapNew(ByteBuffer wrappedKey, String wrappingKeyId) {
     return ask(() -> kms.unwrapPastCache(wrappedKey, wrappingKeyId));
+  }
+
+  /** Whether that is so of each KMS that may be asked to unwrap. */
+  @Override
+  public boolean authenticatesWrapping(String wrappingKeyId) {
+    return kms.authenticatesWrapping(wrappingKeyId)
+        && (former == null || former.authenticatesWrapping(wrappingKeyId));
   }
 
   @Override

@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.metadata.Kek;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -54,7 +55,38 @@ public record MasterKeyRotation(
    */
   public static MasterKeyRotation run(
       EncryptedCatalog catalog, TableIdentifier identifier, String newKeyId, boolean dryRun) {
-    RotatedTable table = RotatedTable.load(catalog, identifier);
+    return run(RotatedTable.load(catalog, identifier), catalog, newKeyId, dryRun);
+  }
+
+  /**
+   * Has all KEKs of a table wrapped by a master key of another KMS, in one commit. From then on,
+   * the former KMS is not needed for the table, and clients that have it cannot use the table.
+   *
+   * @param catalog the table's catalog, set up with the KMS that is to wrap. {@code
+   *     encryption.allowed-key-ids} has to allow both keys
+   * @param newKeyId the id of the master key there; null: the id that the table has
+   * @param former the KMS that wrapped the table's KEKs, such as {@link EncryptedCatalog#kms()} of
+   *     a catalog that is set up with it; it does not matter which tables that has
+   * @param dryRun true: everything but the commit, the calls of both KMSs included
+   * @throws NotSupportedException when the table is not encrypted
+   * @throws InvalidConfigurationException when the new key id is empty, or one of the keys cannot
+   *     vouch for metadata that is authenticated
+   * @throws IcebergCryptoException the error of a KMS, or that of the commit; nothing was changed
+   */
+  public static MasterKeyRotation run(
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      String newKeyId,
+      CachingKmsClient former,
+      boolean dryRun) {
+    RotatedTable table = RotatedTable.load(catalog, identifier, former);
+    String keyId = EncryptionProperties.keyId(table.current().properties());
+    checkNew(catalog, table.name(), newKeyId == null ? keyId : newKeyId);
+    return run(table, catalog, newKeyId, dryRun);
+  }
+
+  private static MasterKeyRotation run(
+      RotatedTable table, EncryptedCatalog catalog, String newKeyId, boolean dryRun) {
     String oldKeyId = EncryptionProperties.keyId(table.current().properties());
     if (newKeyId != null && !newKeyId.equals(oldKeyId)) {
       checkNew(catalog, table.name(), newKeyId);

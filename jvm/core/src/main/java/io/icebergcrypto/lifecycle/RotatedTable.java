@@ -1,12 +1,15 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import java.util.function.UnaryOperator;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -21,10 +24,10 @@ final class RotatedTable {
   private final TableOperations ops;
   private final AskedKms kms;
 
-  private RotatedTable(String name, TableOperations ops, CachingKmsClient kms) {
+  private RotatedTable(String name, TableOperations ops, AskedKms kms) {
     this.name = name;
     this.ops = ops;
-    this.kms = new AskedKms(kms, name, ops.current().uuid());
+    this.kms = kms;
   }
 
   /**
@@ -41,19 +44,36 @@ final class RotatedTable {
           .inTable(loaded.name());
     }
 
-    TableMetadata metadata = table.operations().current();
+    return of(catalog, null, table.name(), table.operations());
+  }
+
+  /**
+   * Loads a table whose KEKs another KMS wrapped than its catalog has now.
+   *
+   * @param former that KMS
+   * @throws NotSupportedException as above
+   * @throws TamperedException when neither KMS vouches for metadata that is to be authenticated
+   */
+  static RotatedTable load(
+      EncryptedCatalog catalog, TableIdentifier identifier, CachingKmsClient former) {
+    BaseTable table = catalog.unchecked(identifier);
+    String uuid = table.operations().current().uuid();
+    AskedKms both = new AskedKms(catalog.kms(), former, table.name(), uuid);
+    return of(catalog, former, table.name(), catalog.operations(table, both));
+  }
+
+  private static RotatedTable of(
+      EncryptedCatalog catalog, CachingKmsClient former, String name, TableOperations ops) {
+    TableMetadata metadata = ops.current();
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
-      KeyIdRule.refuseLost(table.name(), metadata, null);
-      throw new NotSupportedException(
-              String.format(
-                  "it has no %s: it is not encrypted, and has no keys",
-                  EncryptionProperties.KEY_ID),
+      KeyIdRule.refuseLost(name, metadata, null);
+      throw new NotEncryptedException(
               "An encrypted copy is made by CREATE TABLE <new> USING iceberg TBLPROPERTIES"
                   + " ('encryption.key-id'='<master key id>') AS SELECT.")
-          .inTable(table.name());
+          .inTable(name);
     }
 
-    return new RotatedTable(table.name(), table.operations(), catalog.kms());
+    return new RotatedTable(name, ops, new AskedKms(catalog.kms(), former, name, metadata.uuid()));
   }
 
   /** The table's full name. */

@@ -57,7 +57,7 @@ final class WrappedAnew {
     byte[] again = {};
     try {
       ByteBuffer wrapped = table.kms().wrapKey(ByteBuffer.wrap(bytes), masterKeyId);
-      again = unwrapped(wrapped, masterKeyId);
+      again = KeyCache.copyOf(table.kms().unwrapNew(wrapped, masterKeyId));
       if (!Arrays.equals(bytes, again)) {
         throw new TamperedException(
                 String.format(

@@ -75,13 +75,51 @@ class WritersTest extends LakeFixture {
     for (int kill = 0; kill < KILLS; kill++) {
       // the first one has committed by then, so there is something to lose
       String from = kill == 0 ? "COMMITTED " : "READY";
-      List<String> output = killed(kill * 1_000_000L, from, random.nextInt(400));
+      List<String> output =
+          killed(from, random.nextInt(400), "write", String.valueOf(kill * 1_000_000L));
       // what was reported as committed is there; the last one may be there without a report
       assertThat(ids("ROW ", output)).containsAll(committed);
       committed.addAll(ids("COMMITTED ", output));
     }
     assertThat(committed).isNotEmpty();
-    assertThat(ids("ROW ", check())).containsAll(committed);
+    assertThat(ids("ROW ", output("check"))).containsAll(committed);
+  }
+
+  /** Of 50 kills of writers 30 are of rotations; in a short run, one on each of three catalogs. */
+  @Test
+  void aKilledRotationLeavesTheTableAsItWas() throws Exception {
+    int kills = Math.max(1, KILLS * 30 / 50);
+    if (kills == 1 && backend == Backend.HIVE) {
+      return; // processes cannot share its metastore, so that each look at the table is one
+    }
+
+    Random random = new Random(Fuzz.SEED);
+    String before = prepared();
+    for (int kill = 0; kill < kills; kill++) {
+      killed("READY", random.nextInt(600), "rotate");
+      assertThat(history()).as("after kill %s", kill).isEqualTo(before);
+    }
+  }
+
+  private String prepared() throws Exception {
+    if (backend == Backend.HIVE) {
+      output("prepare");
+    } else {
+      TableProcess.prepare(catalog);
+    }
+
+    return history();
+  }
+
+  private String history() throws Exception {
+    if (backend == Backend.HIVE) {
+      List<String> output = output("history");
+      return output.get(output.size() - 1);
+    }
+
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      return TableProcess.history(fresh);
+    }
   }
 
   private static Set<String> ids(String word, List<String> output) {
@@ -91,19 +129,19 @@ class WritersTest extends LakeFixture {
         .collect(Collectors.toSet());
   }
 
-  private List<String> check() throws Exception {
-    Process process = start("check");
+  private List<String> output(String what) throws Exception {
+    Process process = start(what);
     List<String> output = process.inputReader().lines().toList();
     assertThat(process.waitFor()).as(String.join("\n", output)).isZero();
     return output;
   }
 
   /**
-   * Starts a writer and kills it -9 so many milliseconds after the first line that starts with a
+   * Starts a process and kills it -9 so many milliseconds after the first line that starts with a
    * word; gives what it said.
    */
-  private List<String> killed(long firstId, String from, int afterMs) throws Exception {
-    Process process = start("write", String.valueOf(firstId));
+  private List<String> killed(String from, int afterMs, String... what) throws Exception {
+    Process process = start(what);
     List<String> output = new ArrayList<>();
     boolean told = false;
     try (BufferedReader out = process.inputReader()) {
@@ -123,7 +161,7 @@ class WritersTest extends LakeFixture {
     return output;
   }
 
-  private Process start(String what, String... more) throws Exception {
+  private Process start(String... what) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1"));
@@ -134,8 +172,9 @@ class WritersTest extends LakeFixture {
 
     command.add("-cp");
     command.add(System.getProperty("java.class.path"));
-    command.addAll(List.of(TableProcess.class.getName(), what, backend.name(), folder.toString()));
-    command.addAll(List.of(more));
+    command.addAll(
+        List.of(TableProcess.class.getName(), what[0], backend.name(), folder.toString()));
+    command.addAll(List.of(what).subList(1, what.length));
     return new ProcessBuilder(command).redirectErrorStream(true).start();
   }
 }

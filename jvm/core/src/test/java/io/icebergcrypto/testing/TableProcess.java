@@ -1,11 +1,16 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
+import org.apache.iceberg.HistoryEntry;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -25,7 +30,8 @@ public final class TableProcess {
    * <p>check reads all that there is, adds a row and prints ROW id for each row. write does the
    * same on a table that it makes if the first id is 0, then appends rows, with rotations of keys
    * in between, until it is killed; it prints READY before the first commit and COMMITTED id behind
-   * each.
+   * each. rotate prints READY and rotates keys until it is killed. prepare and history are {@link
+   * #prepare} and {@link #history}, which is printed.
    */
   public static void main(String[] args) throws Exception {
     Path folder = Path.of(args[2]);
@@ -41,8 +47,60 @@ public final class TableProcess {
         check(table);
         write(catalog, table, first);
       }
+      case "prepare" -> prepare(catalog);
+      case "rotate" -> rotate(catalog);
+      case "history" -> System.out.println(history(catalog));
       default -> throw new IllegalArgumentException(args[0]);
     }
+  }
+
+  /** Makes a table with a history: five commits, KEKs, a tag and a branch. */
+  public static void prepare(EncryptedCatalog catalog) {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    for (int id = 0; id < 5; id++) {
+      TestLake.append(table, id);
+      if (id % 2 == 0) {
+        KekRotation.run(catalog, T, false, false);
+        table.refresh();
+      }
+    }
+
+    table.manageSnapshots().createTag("tag", table.history().get(1).snapshotId()).commit();
+    table.manageSnapshots().createBranch("b", table.history().get(2).snapshotId()).commit();
+  }
+
+  private static void rotate(EncryptedCatalog catalog) {
+    System.out.println("READY");
+    while (!System.out.checkError()) { // or until nobody listens
+      MasterKeyRotation.run(catalog, T, otherKey(catalog), false);
+      System.out.println("ROTATED the master key");
+      KekRotation.run(catalog, T, true, false);
+      System.out.println("ROTATED the KEK");
+    }
+  }
+
+  /**
+   * What a rotation must not change: refs, and the rows of each snapshot, in their order. Both
+   * rotations are run first, as after a crash; all keys are in order then.
+   */
+  public static String history(EncryptedCatalog catalog) {
+    KekRotation.run(catalog, T, true, false);
+    MasterKeyRotation.run(catalog, T, null, false);
+    List<KeyEntry> broken =
+        EncryptionKeys.of(catalog, T).keys().stream().filter(key -> key.problem() != null).toList();
+    if (!broken.isEmpty()) {
+      throw new IllegalStateException("Keys with problems: " + broken);
+    }
+
+    Table table = catalog.loadTable(T);
+    checkReachable(table);
+    StringBuilder told = new StringBuilder(new TreeMap<>(table.refs()).toString());
+    for (HistoryEntry entry : table.history()) {
+      told.append(' ').append(entry.snapshotId());
+      told.append(TestLake.ids(table, entry.snapshotId()));
+    }
+
+    return told.toString();
   }
 
   private static void write(EncryptedCatalog catalog, Table table, long first) {

@@ -136,8 +136,17 @@ public final class TestLake {
 
   /** The ids in the table. */
   public static Set<Long> ids(Table table) {
+    return ids(IcebergGenerics.read(table));
+  }
+
+  /** The ids in a snapshot of the table. */
+  public static Set<Long> ids(Table table, long snapshotId) {
+    return ids(IcebergGenerics.read(table).useSnapshot(snapshotId));
+  }
+
+  private static Set<Long> ids(IcebergGenerics.ScanBuilder scan) {
     Set<Long> ids = new TreeSet<>();
-    try (CloseableIterable<Record> rows = IcebergGenerics.read(table).build()) {
+    try (CloseableIterable<Record> rows = scan.build()) {
       rows.forEach(row -> ids.add((Long) row.getField("id")));
     } catch (IOException e) {
       throw new UncheckedIOException(e);

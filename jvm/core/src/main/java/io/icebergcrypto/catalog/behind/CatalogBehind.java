@@ -62,10 +62,32 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       TableMetadata metadata,
       Supplier<? extends KeyManagementClient> kms) {
     if (isHive() && base != null && !Objects.equals(keyId(base), keyId(metadata))) {
-      HiveKeyIdChange.commit(
-          (HiveCatalog) catalog, (HiveTableOperations) table, kms.get(), base, metadata);
+      HiveTableOperations ops = (HiveTableOperations) table;
+      HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);
+      ops.refresh();
     } else {
       table.commit(base, metadata);
+    }
+  }
+
+  /**
+   * The same, where the base may have a data key length that no key can have. Iceberg's operations
+   * of a Hive table can commit nothing then.
+   *
+   * @param table the table's operations in this catalog, which are not to be used any more
+   */
+  public void mend(
+      TableOperations table,
+      TableMetadata base,
+      TableMetadata metadata,
+      Supplier<? extends KeyManagementClient> kms) {
+    if (isHive() && !EncryptionProperties.hasDataKeyLength(base.properties())) {
+      HiveTableOperations ops = (HiveTableOperations) table;
+      try (FileIO io = newFileIO()) { // with that length, the table has none
+        HiveKeyIdChange.commit((HiveCatalog) catalog, ops, io, kms.get(), base, metadata);
+      }
+    } else {
+      commit(table, base, metadata, kms);
     }
   }
 

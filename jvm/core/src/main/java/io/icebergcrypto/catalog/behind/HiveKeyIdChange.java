@@ -8,21 +8,26 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.hive.HiveTableOperations;
+import org.apache.iceberg.io.FileIO;
 
 /**
  * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as
  * nothing of Iceberg wraps a table's KEKs anew. The commit itself is theirs: the lock, the check
  * that no other commit came first, the table's parameters, the hash of its metadata. They are told
  * that the base has the new key id already, which they compare; the metastore still has the old.
+ *
+ * <p>These operations take the data key length from the metadata to be. The table's have it from
+ * the metastore, and can commit nothing if a client has set one there that no key can have.
  */
 final class HiveKeyIdChange extends HiveTableOperations {
   private final HiveTableOperations table;
 
-  private HiveKeyIdChange(HiveCatalog catalog, HiveTableOperations table, KeyManagementClient kms) {
+  private HiveKeyIdChange(
+      HiveCatalog catalog, HiveTableOperations table, FileIO io, KeyManagementClient kms) {
     super(
         catalog.getConf(),
         table.metaClients(),
-        table.io(),
+        io,
         kms,
         catalog.name(),
         table.database(),
@@ -31,26 +36,23 @@ final class HiveKeyIdChange extends HiveTableOperations {
   }
 
   /**
-   * Commits metadata with another key id than its base.
+   * Commits metadata with another key id, or another data key length, than its base.
    *
    * @param table the table's operations
+   * @param io reads and writes the table's metadata files
    * @param kms not asked: all KEKs are in the metadata
    * @throws CommitFailedException when the base is not in force any more
    */
   static void commit(
       HiveCatalog catalog,
       HiveTableOperations table,
+      FileIO io,
       KeyManagementClient kms,
       TableMetadata base,
       TableMetadata metadata) {
-    if (base != table.current()) {
-      throw new CommitFailedException("Cannot commit: stale table metadata");
-    }
-
-    HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, kms);
+    HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, io, kms);
     change.doCommit(withKeyIdOf(metadata, base), metadata);
-    CatalogUtil.deleteRemovedMetadataFiles(table.io(), base, metadata);
-    table.refresh();
+    CatalogUtil.deleteRemovedMetadataFiles(io, base, metadata);
   }
 
   private static TableMetadata withKeyIdOf(TableMetadata metadata, TableMetadata base) {

@@ -3,6 +3,7 @@ package io.icebergcrypto.python;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
@@ -11,6 +12,7 @@ import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -26,6 +28,7 @@ import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -43,6 +46,9 @@ import scala.Option;
  * numbers; structures are JSON.
  */
 public final class PythonApi {
+  /** The catalog that Iceberg takes for a path. */
+  private static final String PATH_CATALOG = "default_iceberg";
+
   private PythonApi() {}
 
   /** The version of this jar. */
@@ -185,14 +191,50 @@ public final class PythonApi {
    * Has the KEKs of a table of a catalog of ours wrapped anew.
    *
    * @param newKeyId the id of another master key; null: the newest version of the same
+   * @param fromCatalog a catalog with the KMS that wrapped them; null: the table's own
    * @return {@link MasterKeyRotation#toMap()} as JSON
    */
   public static String rotateMasterKey(
-      SparkSession spark, String table, String newKeyId, boolean dryRun) {
+      SparkSession spark, String table, String newKeyId, String fromCatalog, boolean dryRun) {
     return changed(
         spark,
         table,
-        (catalog, name) -> MasterKeyRotation.run(catalog, name, newKeyId, dryRun).toMap());
+        (catalog, name) ->
+            (fromCatalog == null
+                    ? MasterKeyRotation.run(catalog, name, newKeyId, dryRun)
+                    : MasterKeyRotation.run(
+                        catalog, name, newKeyId, catalog(spark, fromCatalog).kms(), dryRun))
+                .toMap());
+  }
+
+  /**
+   * Which master keys a table of a catalog of ours needs.
+   *
+   * @return {@link MasterKeyUse#toMap()} as JSON
+   */
+  public static String masterKeyUse(SparkSession spark, String table) {
+    return in(
+        spark,
+        () -> {
+          Named named = Named.of(spark, table);
+          return Json.of(MasterKeyUse.of(named.catalog, named.table).toMap());
+        });
+  }
+
+  /**
+   * The version of a master key that wraps now.
+   *
+   * @param name a catalog, or a namespace in it
+   * @return null when wrapped keys do not tell
+   */
+  public static Integer wrappingVersion(SparkSession spark, String name, String keyId) {
+    return in(
+        spark,
+        () -> {
+          EncryptedCatalog catalog = catalog(spark, TableNames.parts(spark, name).get(0));
+          OptionalInt version = catalog.kms().wrappingVersion(keyId);
+          return version.isPresent() ? (Integer) version.getAsInt() : null;
+        });
   }
 
   /**
@@ -230,6 +272,16 @@ public final class PythonApi {
             TableReencryption.run(spark, catalog, name, Json.texts(options), dryRun).toMap());
   }
 
+  /**
+   * Says what is wrong with a table of a catalog of ours.
+   *
+   * @param yes whether what can be mended is mended
+   * @return {@link TableRepair#toMap()} as JSON
+   */
+  public static String repairTable(SparkSession spark, String table, boolean yes) {
+    return changed(spark, table, (catalog, name) -> TableRepair.run(catalog, name, yes).toMap());
+  }
+
   /** Changes a table of a catalog of ours, which Spark then loads again. */
   private static String changed(
       SparkSession spark,
@@ -240,7 +292,10 @@ public final class PythonApi {
         () -> {
           Named named = Named.of(spark, table);
           Map<String, Object> result = change.apply(named.catalog, named.table);
-          ((TableCatalog) named.found.catalog()).invalidateTable(named.found.identifier());
+          if (named.found != null) {
+            ((TableCatalog) named.found.catalog()).invalidateTable(named.found.identifier());
+          }
+
           return Json.of(result);
         });
   }
@@ -316,10 +371,17 @@ public final class PythonApi {
     }
   }
 
-  /** A table of a catalog of ours, as Spark and as Iceberg name it. */
+  /**
+   * A table of a catalog of ours, as Spark and as Iceberg name it; Spark has no name for a path.
+   */
   private record Named(
       CatalogAndIdentifier found, EncryptedCatalog catalog, TableIdentifier table) {
     static Named of(SparkSession spark, String name) {
+      if (TableNames.isPath(name)) {
+        return new Named(
+            null, PythonApi.catalog(spark, PATH_CATALOG).byPath(), TableIdentifier.of(name));
+      }
+
       CatalogAndIdentifier found = TableNames.find(spark, name);
       return new Named(
           found,

@@ -1,7 +1,9 @@
 package io.icebergcrypto.spark;
 
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;
@@ -25,7 +27,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SparkSessionCatalog<T> {
+    extends SparkSessionCatalog<T> implements OurCatalog {
 
   private EncryptedSparkCatalog iceberg;
 
@@ -35,6 +37,11 @@ public class EncryptedSessionCatalog<
   /** The catalog of the Iceberg tables. */
   public EncryptedSparkCatalog encryptedSparkCatalog() {
     return iceberg;
+  }
+
+  @Override
+  public EncryptedCatalog encryptedCatalog() {
+    return iceberg.encryptedCatalog();
   }
 
   @Override

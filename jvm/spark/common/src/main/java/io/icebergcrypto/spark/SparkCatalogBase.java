@@ -5,6 +5,7 @@ import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
@@ -25,12 +26,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends SparkCatalog {
+abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
   private PathTables lazyByPath;
 
-  /** The encrypting Iceberg catalog, without Spark's table cache in front. */
+  @Override
   public EncryptedCatalog encryptedCatalog() {
     return encrypted;
   }

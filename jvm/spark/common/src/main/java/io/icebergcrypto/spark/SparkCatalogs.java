@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.procedures.OurCatalog;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
 /** This project's catalogs among Spark's. */
@@ -9,12 +10,6 @@ public final class SparkCatalogs {
 
   /** The encrypting Iceberg catalog below one of Spark's; null: it is none of this project. */
   public static EncryptedCatalog encryptedOrNull(CatalogPlugin plugin) {
-    if (plugin instanceof EncryptedSparkCatalog catalog) {
-      return catalog.encryptedCatalog();
-    }
-
-    return plugin instanceof EncryptedSessionCatalog<?> catalog
-        ? catalog.encryptedSparkCatalog().encryptedCatalog()
-        : null;
+    return plugin instanceof OurCatalog ours ? ours.encryptedCatalog() : null;
   }
 }

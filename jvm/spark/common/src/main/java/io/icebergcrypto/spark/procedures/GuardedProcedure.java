@@ -57,6 +57,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           Map.of(
               AuthenticateMetadata.NAME,
               AuthenticateMetadata::new,
+              EncryptTable.NAME,
+              EncryptTable::new,
               PurgeWithoutKey.NAME,
               PurgeWithoutKey::new,
               ListEncryptionKeys.NAME,
@@ -65,6 +67,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
               PruneEncryptionKeys::new,
               ReencryptTable.NAME,
               ReencryptTable::new,
+              RepairTable.NAME,
+              RepairTable::new,
               RotateKek.NAME,
               RotateKek::new,
               RotateMasterKey.NAME,

@@ -50,7 +50,17 @@ final class RotateKek extends TableProcedure {
 
   @Override
   List<Object[]> run(TableIdentifier table, InternalRow input) {
+    return run(encrypted, table, input);
+  }
+
+  @Override
+  List<Object[]> run(String path, InternalRow input) {
+    return run(encrypted.byPath(), TableIdentifier.of(path), input);
+  }
+
+  private static List<Object[]> run(
+      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
     return List.<Object[]>of(
-        row(KekRotation.run(encrypted, table, isSet(input, 1), isSet(input, 2)).toMap()));
+        row(KekRotation.run(catalog, table, isSet(input, 1), isSet(input, 2)).toMap()));
   }
 }

@@ -1,19 +1,23 @@
 package io.icebergcrypto.spark.procedures;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * {@code CALL system.rotate_master_key(table => ... [, new_key_id => ...] [, dry_run => true])}:
- * has a table's KEKs wrapped by the newest version of its master key, or by another one. See {@link
- * MasterKeyRotation}.
+ * {@code CALL system.rotate_master_key(table => ... [, new_key_id => ...] [, dry_run => true] [,
+ * from_catalog => ...])}: has a table's KEKs wrapped by the newest version of its master key, by
+ * another one, or by one of another KMS. See {@link MasterKeyRotation}.
  */
 final class RotateMasterKey extends TableProcedure {
   /** The procedure's name. */
@@ -45,13 +49,46 @@ final class RotateMasterKey extends TableProcedure {
 
   @Override
   public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), optionalText("new_key_id"), flag("dry_run")};
+    return new ProcedureParameter[] {
+      text("table"), optionalText("new_key_id"), flag("dry_run"), optionalText("from_catalog")
+    };
   }
 
   @Override
   List<Object[]> run(TableIdentifier table, InternalRow input) {
-    String newKeyId = input.isNullAt(1) ? null : given(input, 1);
-    return List.<Object[]>of(
-        row(MasterKeyRotation.run(encrypted, table, newKeyId, isSet(input, 2)).toMap()));
+    return run(encrypted, table, input);
+  }
+
+  @Override
+  List<Object[]> run(String path, InternalRow input) {
+    return run(encrypted.byPath(), TableIdentifier.of(path), input);
+  }
+
+  private static List<Object[]> run(
+      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+    String newKeyId = text(input, 1);
+    String from = text(input, 3);
+    boolean dryRun = isSet(input, 2);
+    MasterKeyRotation done =
+        from == null
+            ? MasterKeyRotation.run(catalog, table, newKeyId, dryRun)
+            : MasterKeyRotation.run(catalog, table, newKeyId, kms(from), dryRun);
+    return List.<Object[]>of(row(done.toMap()));
+  }
+
+  private static String text(InternalRow input, int index) {
+    return input.isNullAt(index) ? null : input.getUTF8String(index).toString();
+  }
+
+  /** The KMS that a catalog is set up with. */
+  private static CachingKmsClient kms(String catalog) {
+    CatalogPlugin plugin = SparkSession.active().sessionState().catalogManager().catalog(catalog);
+    if (plugin instanceof OurCatalog ours) {
+      return ours.encryptedCatalog().kms();
+    }
+
+    throw new NotSupportedException(
+        String.format("from_catalog => '%s' is no catalog of this project", catalog),
+        "Name one that is set up with the KMS that the table had before.");
   }
 }

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -45,6 +46,17 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
    * @return the rows, each its values
    */
   abstract List<Object[]> run(TableIdentifier table, InternalRow input);
+
+  /**
+   * Runs the procedure on a table by its path.
+   *
+   * @throws NotSupportedException when it does not take such tables
+   */
+  List<Object[]> run(String path, InternalRow input) {
+    throw new NotSupportedException(
+        String.format("nothing was done: %s takes no paths, and '%s' is one", name, path),
+        "Give the table's name, as in db.t.");
+  }
 
   @Override
   public String name() {
@@ -128,6 +140,10 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   @Override
   public Iterator<Scan> call(InternalRow input) {
     String table = given(input, 0);
+    if (TableNames.isPath(table)) {
+      return scan(run(table, input));
+    }
+
     CatalogAndIdentifier found = TableNames.find(SparkSession.active(), table, catalog);
 
     if (!found.catalog().name().equals(catalog.name())) {

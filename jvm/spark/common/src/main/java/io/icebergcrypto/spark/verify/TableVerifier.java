@@ -72,17 +72,19 @@ public final class TableVerifier {
   private final Tally tally = new Tally();
 
   private TableVerifier(
-      SparkSession spark, String name, BaseTable loaded, VerifyOptions options, Progress progress) {
+      SparkSession spark,
+      String name,
+      BaseTable loaded,
+      VerifyOptions options,
+      boolean committed,
+      Progress progress) {
     this.spark = spark;
     this.name = name;
     this.options = options;
     this.progress = progress;
     this.jobs = new FileJobs(spark);
     BaseTable audited = EncryptedTable.forAudit(loaded, List.of());
-    this.metadataFiles =
-        options.allSnapshots()
-            ? MetadataFiles.ofLog(audited)
-            : MetadataFiles.ofCurrentSnapshot(audited);
+    this.metadataFiles = metadataFiles(audited, options, committed);
     this.table = EncryptedTable.forAudit(loaded, metadataFiles.olderKeys());
     this.recorded =
         options.resume() == null
@@ -105,12 +107,34 @@ public final class TableVerifier {
    */
   public static VerifyResult verify(
       SparkSession spark, String tableName, VerifyOptions options, Progress progress) {
+    return verify(spark, tableName, TableLoader.load(spark, tableName), options, true, progress);
+  }
+
+  /**
+   * The same for a table that no catalog has, as it is to be committed: all of its snapshots, and
+   * no metadata file.
+   */
+  public static VerifyResult verifyUncommitted(
+      SparkSession spark,
+      String tableName,
+      BaseTable table,
+      VerifyOptions options,
+      Progress progress) {
+    return verify(spark, tableName, table, options, false, progress);
+  }
+
+  private static VerifyResult verify(
+      SparkSession spark,
+      String tableName,
+      BaseTable loaded,
+      VerifyOptions options,
+      boolean committed,
+      Progress progress) {
     Instant start = Instant.now();
-    BaseTable loaded = TableLoader.load(spark, tableName);
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     TableVerifier verifier = null;
     try {
-      verifier = new TableVerifier(spark, tableName, loaded, options, progress);
+      verifier = new TableVerifier(spark, tableName, loaded, options, committed, progress);
       return verifier.verify(start);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       if (verifier != null) {
@@ -121,6 +145,17 @@ public final class TableVerifier {
     } finally {
       spark.sparkContext().setJobDescription(before);
     }
+  }
+
+  private static MetadataFiles metadataFiles(
+      BaseTable table, VerifyOptions options, boolean committed) {
+    if (!committed) {
+      return MetadataFiles.ofSnapshots(table);
+    }
+
+    return options.allSnapshots()
+        ? MetadataFiles.ofLog(table)
+        : MetadataFiles.ofCurrentSnapshot(table);
   }
 
   private VerifyResult verify(Instant start) {

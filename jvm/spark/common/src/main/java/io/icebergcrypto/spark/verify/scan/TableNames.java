@@ -35,6 +35,11 @@ public final class TableNames {
     return Spark3Util.catalogAndIdentifier(spark, ofTable(spark, name), catalog);
   }
 
+  /** Whether a name is a path: {@code /folder/table} or {@code s3://bucket/folder/table}. */
+  public static boolean isPath(String name) {
+    return name.startsWith("/") || name.matches("[a-zA-Z][a-zA-Z0-9+.-]*:/.*");
+  }
+
   /** The parts of the name of a table. */
   static List<String> ofTable(SparkSession spark, String name) {
     try {

@@ -1,0 +1,94 @@
+package io.icebergcrypto.audit;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.metadata.Kek;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.Set;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/**
+ * Which master keys, in which versions, wrapped the KEKs that one table needs. The KMS is not
+ * asked, and metadata is not authenticated: it may be anybody's.
+ *
+ * @param table the table's full name
+ * @param keyId its master key; null when somebody removed that from its properties
+ * @param keks the KEKs that something needs
+ */
+public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
+  /**
+   * Who wrapped a KEK.
+   *
+   * @param masterKeyId the master key
+   * @param version its version; null when the wrapped key does not tell
+   * @param madeAt when the KEK was made, in milliseconds since the epoch; 0 when it does not tell
+   */
+  public record WrappedKek(String masterKeyId, Integer version, long madeAt) {
+    private static WrappedKek of(EncryptedKey kek) {
+      String masterKeyId = kek.encryptedById();
+      if (masterKeyId == null || kek.encryptedKeyMetadata() == null) {
+        throw new TamperedException(
+            String.format(
+                "KEK %s names no master key, or has no bytes: somebody edited the metadata",
+                kek.keyId()),
+            "encryption_keys lists the table's keys, and what is wrong.");
+      }
+
+      OptionalInt version = WrappedKey.versionOf(kek.encryptedKeyMetadata(), masterKeyId);
+      return new WrappedKek(
+          masterKeyId, version.isPresent() ? version.getAsInt() : null, Kek.madeAt(kek));
+    }
+  }
+
+  /**
+   * Looks at a table's metadata.
+   *
+   * @throws NotEncryptedException when the table has no keys
+   * @throws NotSupportedException when it has no metadata of its own, or a later version of this
+   *     project wrapped a KEK
+   * @throws TamperedException when the metadata is refused, or what it lists as a KEK is none
+   * @throws IcebergCryptoException another refusal of a load
+   */
+  public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {
+    BaseTable table = catalog.unchecked(identifier);
+    TableMetadata metadata = table.operations().current();
+    if (!EncryptionProperties.wasEncrypted(metadata)) {
+      throw new NotEncryptedException("No master key is needed for it.").inTable(table.name());
+    }
+
+    catalog.checkMetadata(table);
+    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    try {
+      return new MasterKeyUse(
+          table.name(),
+          EncryptionProperties.keyId(metadata.properties()),
+          Kek.all(metadata).stream()
+              .filter(kek -> !unneeded.contains(kek.keyId()))
+              .map(WrappedKek::of)
+              .toList());
+    } catch (TamperedException | NotSupportedException e) {
+      throw e.inTable(table.name());
+    }
+  }
+
+  /** The names and values for JSON. */
+  public Map<String, Object> toMap() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table);
+    values.put("key_id", keyId);
+    values.put("keks", keks);
+    return values;
+  }
+}

@@ -1,0 +1,69 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.encryption.EncryptedKey;
+
+/** What becomes of a plaintext table's metadata: all but the snapshots, which name plain files. */
+public final class EncryptedForm {
+  private static final int FORMAT_VERSION = 3;
+
+  private EncryptedForm() {}
+
+  /**
+   * The metadata of the same table, encrypted and without a snapshot. Its changes are those of the
+   * base.
+   *
+   * @param keys the keys that it has
+   */
+  public static TableMetadata of(
+      TableMetadata base, String keyId, Collection<EncryptedKey> keys) {
+    TableMetadata.Builder builder = TableMetadata.buildFrom(base);
+    if (base.formatVersion() < FORMAT_VERSION) {
+      builder.upgradeFormatVersion(FORMAT_VERSION);
+    }
+
+    builder.setProperties(properties(base.properties(), keyId));
+    keys.forEach(builder::addEncryptionKey);
+    builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());
+    // also those of snapshots that are not there any more
+    base.statisticsFiles().forEach(file -> builder.removeStatistics(file.snapshotId()));
+    base.partitionStatisticsFiles()
+        .forEach(file -> builder.removePartitionStatistics(file.snapshotId()));
+    return builder.build();
+  }
+
+  /** The properties that are new or differ. */
+  public static Map<String, String> properties(Map<String, String> before, String keyId) {
+    Map<String, String> changed = new HashMap<>();
+    changed.put(EncryptionProperties.KEY_ID, keyId);
+    for (String name :
+        new String[] {
+          TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT
+        }) {
+      if (isOrc(before.get(name))) {
+        changed.put(name, FileFormat.PARQUET.name().toLowerCase(Locale.ROOT));
+      }
+    }
+
+    return changed;
+  }
+
+  private static boolean isOrc(String format) {
+    return FileFormat.ORC.name().equalsIgnoreCase(format);
+  }
+
+  /** The same metadata, to be read and written with one of its schemas. */
+  public static TableMetadata withSchema(TableMetadata metadata, int schemaId) {
+    return schemaId == metadata.currentSchemaId()
+        ? metadata
+        : TableMetadata.buildFrom(metadata).setCurrentSchema(schemaId).build();
+  }
+}

@@ -1,0 +1,54 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.HexFormat;
+import java.util.stream.Collectors;
+import org.apache.iceberg.FileScanTask;
+
+/**
+ * What is copied as a whole: a data file with its delete files, by a hash of their paths, so that a
+ * great many take little memory, and a list of them says nothing about the table.
+ */
+public record Unit(long high, long low) {
+  private static final int BYTES = 16;
+
+  /**
+   * The unit of a file that is to be read.
+   *
+   * @param occurrence how often a version has listed the same file before: it may do so twice
+   */
+  public static Unit of(FileScanTask task, int occurrence) {
+    String deletes =
+        task.deletes().stream()
+            .map(file -> file.location() + '@' + file.contentOffset())
+            .sorted()
+            .collect(Collectors.joining("\n"));
+    String all = task.file().location() + '\n' + occurrence + '\n' + deletes;
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-256").digest(all.getBytes(StandardCharsets.UTF_8));
+      return of(hash);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no SHA-256", e);
+    }
+  }
+
+  /** The unit that {@link #hex} wrote. */
+  static Unit of(String hex) {
+    return of(HexFormat.of().parseHex(hex));
+  }
+
+  private static Unit of(byte[] bytes) {
+    ByteBuffer buffer = ByteBuffer.wrap(bytes, 0, BYTES);
+    return new Unit(buffer.getLong(), buffer.getLong());
+  }
+
+  /** As text. */
+  String hex() {
+    return HexFormat.of()
+        .formatHex(ByteBuffer.allocate(BYTES).putLong(high).putLong(low).array());
+  }
+}

@@ -1,0 +1,168 @@
+package io.icebergcrypto.lifecycle.repair;
+
+import io.icebergcrypto.audit.TableDoctor;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.ManifestContent;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.FileIO;
+
+/** Snapshots of an encrypted table that a client without encryption has committed. */
+final class PlaintextSnapshots {
+  private static final int NAMED = 10; // files and snapshots; verification names them all
+
+  private final BaseTable table;
+  private final FileIO io;
+  private final TableMetadata metadata;
+
+  PlaintextSnapshots(BaseTable table, FileIO io) {
+    this.table = table;
+    this.io = io;
+    this.metadata = table.operations().current();
+  }
+
+  void addTo(List<Defect> found) {
+    List<Snapshot> plaintext =
+        metadata.snapshots().stream().filter(one -> one.keyId() == null).toList();
+    Snapshot lastEncrypted =
+        metadata.snapshots().stream()
+            .filter(one -> one.keyId() != null)
+            .max(Comparator.comparingLong(Snapshot::sequenceNumber))
+            .orElse(null);
+    Snapshot current = metadata.currentSnapshot();
+    if (!plaintext.isEmpty()) {
+      found.add(
+          Defect.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, lastEncrypted, current)));
+    }
+
+    if (current != null && current.keyId() != null) {
+      checkList(current.manifestListLocation(), found);
+    }
+  }
+
+  private String detail(List<Snapshot> plaintext) {
+    StringBuilder text = new StringBuilder();
+    text.append(
+        String.format(
+            "%d of %d snapshots are plaintext", plaintext.size(), metadata.snapshots().size()));
+    for (Snapshot snapshot : plaintext.stream().limit(NAMED).toList()) {
+      text.append(
+          String.format(
+              "; snapshot %d of %tFT%<tTZ, manifest list %s, %s",
+              snapshot.snapshotId(),
+              Instant.ofEpochMilli(snapshot.timestampMillis()).atZone(ZoneOffset.UTC),
+              snapshot.manifestListLocation(),
+              files(snapshot)));
+    }
+
+    return text.append(plaintext.size() > NAMED ? "; and more" : "").toString();
+  }
+
+  /** The files that a snapshot adds, as far as they are plaintext. */
+  private String files(Snapshot snapshot) {
+    List<String> files = new ArrayList<>();
+    boolean more = false;
+    try {
+      for (ManifestFile manifest : snapshot.allManifests(io)) {
+        if (manifest.keyMetadata() == null && manifest.snapshotId() == snapshot.snapshotId()) {
+          more |= !add(manifest, files);
+        }
+      }
+    } catch (RuntimeException e) {
+      return "whose files cannot be listed: " + e;
+    }
+
+    return files.isEmpty()
+        ? "without files of its own"
+        : "files " + String.join(", ", files) + (more ? " and more" : "");
+  }
+
+  /** Whether all files of a manifest were added. */
+  private boolean add(ManifestFile manifest, List<String> files) {
+    try (ManifestReader<? extends ContentFile<?>> reader =
+        manifest.content() == ManifestContent.DATA
+            ? ManifestFiles.read(manifest, io, metadata.specsById())
+            : ManifestFiles.readDeleteManifest(manifest, io, metadata.specsById())) {
+      for (ContentFile<?> file : reader.select(List.of("file_path", "key_metadata"))) {
+        if (file.keyMetadata() == null) {
+          if (files.size() == NAMED) {
+            return false;
+          }
+
+          files.add(file.location());
+        }
+      }
+
+      return true;
+    } catch (IOException e) {
+      throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+    }
+  }
+
+  private String remedy(List<Snapshot> plaintext, Snapshot lastEncrypted, Snapshot current) {
+    if (lastEncrypted == null) {
+      return TableDoctor.copy(table.name(), EncryptionProperties.keyId(metadata.properties()));
+    }
+
+    String catalog = table.name().replaceFirst("\\..*", "");
+    String back =
+        current != null && current.keyId() == null
+            ? String.format(
+                "Save the rows that are to stay (SELECT in a catalog of the same tables with"
+                    + " encryption.plaintext-files=allow), go back to the last encrypted snapshot:"
+                    + " CALL %s.system.set_current_snapshot(table => '%s', snapshot_id => %d), and"
+                    + " insert them. ",
+                catalog, table.name(), lastEncrypted.snapshotId())
+            : "";
+    return String.format(
+        "Find the client that wrote them, and give it this catalog class; what it wrote was"
+            + " readable by all who read the storage. %sThen delete the plaintext files, in a"
+            + " catalog with encryption.plaintext-files=allow: CALL"
+            + " <catalog>.system.expire_snapshots(table => '%s', snapshot_ids => array(%d))."
+            + " repair_table rolls nothing back, and deletes nothing.",
+        back, table.name().replaceFirst("^[^.]*\\.", ""), plaintext.get(0).snapshotId());
+  }
+
+  /** The current manifest list, of which the metadata says that it is encrypted. */
+  private void checkList(String list, List<Defect> found) {
+    try {
+      FileMagic magic = FileInspector.magic(io.newInputFile(list));
+      if (!magic.encrypted()) {
+        found.add(
+            Defect.of(
+                Kind.PLAINTEXT,
+                String.format("manifest list %s was written encrypted, and is %s", list, magic),
+                "Somebody put another file in its place: find out who, and restore it."));
+      }
+    } catch (NotFoundException e) {
+      found.add(
+          Defect.of(
+              Kind.UNREADABLE,
+              String.format("the current manifest list %s does not exist", list),
+              "Restore it from a backup or an object version, or roll the table back to a snapshot"
+                  + " whose files are there."));
+    } catch (RuntimeException e) {
+      found.add(
+          Defect.of(
+              Kind.UNCHECKED,
+              String.format("%s cannot be read: %s", list, e),
+              "Check that the storage is up, and let this user read it."));
+    }
+  }
+}

@@ -1,0 +1,184 @@
+package io.icebergcrypto.lifecycle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.MasterKeyUse;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TableProcess;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** A table moves to a master key of another KMS; the former one is not needed then. */
+@ParameterizedClass
+@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by test_rotation.py
+class OtherKmsTest extends LakeFixture {
+  private TestKeystore other;
+
+  /** A KMS with which anybody can wrap, as with RSA. */
+  public static final class AnybodyWraps implements KeyManagementClient {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String keyId) {
+      return key.duplicate();
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrapped, String keyId) {
+      return wrapped.duplicate();
+    }
+
+    @Override
+    public void initialize(Map<String, String> properties) {
+      // nothing to set
+    }
+  }
+
+  @BeforeEach
+  void makeOtherKeystore() throws IOException {
+    this.other = TestKeystore.create(Files.createDirectory(folder.resolve("other")), "k1", "k3");
+  }
+
+  private MasterKeyRotation move(String newKeyId, boolean dryRun) throws IOException {
+    try (EncryptedCatalog moved = lake.open(other.properties())) {
+      return MasterKeyRotation.run(moved, T, newKeyId, catalog.kms(), dryRun);
+    }
+  }
+
+  private String metadataFile() throws IOException {
+    return TestLake.metadata(lake.openStock().loadTable(T)).metadataFileLocation();
+  }
+
+  private Table create() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    KekRotation.run(catalog, T, false, false);
+    table.refresh();
+    TestLake.append(table, 2);
+    table.manageSnapshots().createTag("first", table.history().get(0).snapshotId()).commit();
+    return table;
+  }
+
+  private void assertMoved(String keyId) throws IOException {
+    TestKeystore.existing(folder).delete("k1");
+    try (EncryptedCatalog moved = lake.open(other.properties())) {
+      Table table = moved.loadTable(T);
+      TableProcess.checkReachable(table);
+      for (Snapshot snapshot : table.snapshots()) {
+        assertThat(TestLake.ids(table, snapshot.snapshotId())).isNotEmpty();
+      }
+
+      TestLake.append(table, 3);
+      assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L);
+      assertThat(EncryptionKeys.of(moved, T).keys()).allMatch(key -> key.problem() == null);
+      assertThat(MasterKeyUse.of(moved, T).keks())
+          .allMatch(kek -> kek.masterKeyId().equals(keyId) && kek.version() == 1);
+      assertThat(table.properties()).containsEntry("encryption.key-id", keyId);
+    }
+  }
+
+  @Test
+  void anotherKeyOfAnotherKms() throws IOException {
+    create();
+    String before = metadataFile();
+    assertThat(move("k3", true).committed()).isFalse();
+    assertThat(metadataFile()).isEqualTo(before);
+    MasterKeyRotation done = move("k3", false);
+    assertThat(done.oldKeyId()).isEqualTo("k1");
+    assertThat(done.newKeyId()).isEqualTo("k3");
+    assertThat(done.keks()).isEqualTo(backend == Backend.HIVE ? 1 : 2);
+    move("k3", false); // a second time is no harm
+    assertMoved("k3");
+  }
+
+  @Test
+  void aKeyOfTheSameName() throws IOException {
+    create();
+    move(null, false);
+    assertThatThrownBy(() -> read(lake.open(Map.of())))
+        .as("the former KMS does not unwrap")
+        .isInstanceOf(AssertionError.class);
+    assertMoved("k1");
+  }
+
+  private static void read(EncryptedCatalog former) {
+    try {
+      assertThat(TestLake.ids(former.loadTable(T))).isEmpty();
+    } catch (IcebergCryptoException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void whatCannotBeMovedStaysAsItIs() throws IOException {
+    create();
+    String before = metadataFile();
+    EncryptedCatalog limited = // to one of the keys
+        lake.open(with(other.properties(), "encryption.allowed-key-ids", "k3"));
+    assertThatThrownBy(() -> MasterKeyRotation.run(limited, T, "k3", catalog.kms(), false))
+        .isInstanceOf(AccessDeniedException.class)
+        .hasMessageContaining("'k1'");
+    EncryptedCatalog moved = lake.open(other.properties());
+    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "none", catalog.kms(), false))
+        .isInstanceOf(KeyNotFoundException.class)
+        .hasMessageContaining("lake.db.t");
+    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, " ", catalog.kms(), false))
+        .isInstanceOf(InvalidConfigurationException.class);
+    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", moved.kms(), false))
+        .as("a KMS that never had the table")
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("lake.db.t");
+    if (backend == Backend.HADOOP) {
+      Map<String, String> anybodys = Map.of("encryption.kms-impl", AnybodyWraps.class.getName());
+      EncryptedCatalog former = new TestLake(backend, folder, anybodys).open(Map.of());
+      assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", former.kms(), false))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("cannot be authenticated");
+    }
+
+    assertThat(metadataFile()).isEqualTo(before);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L);
+  }
+
+  @Test
+  void metadataThatIsNotGenuineIsNotMoved() throws IOException {
+    if (backend != Backend.HADOOP) {
+      return; // server or metastore vouch for it
+    }
+
+    create();
+    lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
+    assertThatThrownBy(() -> move("k3", false))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("lake.db.t")
+        .hasMessageContaining("its metadata is refused");
+  }
+
+  private static Map<String, String> with(Map<String, String> all, String key, String value) {
+    Map<String, String> more = new HashMap<>(all);
+    more.put(key, value);
+    return more;
+  }
+}

@@ -1,0 +1,416 @@
+package io.icebergcrypto.lifecycle.repair;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TableProcess;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * Tables that a stock client has left in a state in which they cannot be used: each state is made
+ * by one. Hadoop catalogs do not authenticate the metadata here, but in the last tests.
+ */
+@ParameterizedClass
+@EnumSource(names = {"REST", "HADOOP"}) // the others: RepairOnHiveTest, test_repair.py
+class RepairTest extends LakeFixture {
+  /** A KMS that does not answer. */
+  public static final class SilentKms extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new KmsUnavailableException("no answer", "Wait.");
+    }
+  }
+
+  private EncryptedCatalog usual;
+
+  private EncryptedCatalog open() throws IOException {
+    if (usual == null) {
+      this.usual = open(Map.of());
+    }
+
+    return usual;
+  }
+
+  private EncryptedCatalog open(Map<String, String> more) throws IOException {
+    Map<String, String> all = new HashMap<>(more);
+    if (backend == Backend.HADOOP) {
+      all.put("encryption.metadata-authentication", "off");
+    }
+
+    return lake.open(all);
+  }
+
+  private Table create(Map<String, String> properties) throws IOException {
+    return TestLake.createTable(open(), "t", properties);
+  }
+
+  private Catalog openStock() throws IOException {
+    return lake.openStock();
+  }
+
+  private void stock(Consumer<UpdateProperties> change) throws IOException {
+    UpdateProperties update = openStock().loadTable(T).updateProperties();
+    change.accept(update);
+    update.commit();
+  }
+
+  private static void set(UpdateProperties update, String... keysAndValues) {
+    for (int i = 0; i < keysAndValues.length; i += 2) {
+      update.set(keysAndValues[i], keysAndValues[i + 1]);
+    }
+  }
+
+  private TableRepair repair(boolean yes) throws IOException {
+    return repair(open(), yes);
+  }
+
+  private static TableRepair repair(EncryptedCatalog catalog, boolean yes) {
+    return TableRepair.run(catalog, T, yes);
+  }
+
+  private TableMetadata metadata() throws IOException {
+    return TestLake.metadata(openStock().loadTable(T));
+  }
+
+  /** What is found changes nothing, until somebody says yes. */
+  private Defect found(EncryptedCatalog catalog, Kind kind) throws IOException {
+    String before = metadata().metadataFileLocation();
+    TableRepair found = repair(catalog, false);
+    assertThat(found.table()).isEqualTo("lake.db.t");
+    assertThat(found.ok()).isFalse();
+    assertThat(metadata().metadataFileLocation()).isEqualTo(before);
+    return found.defects().stream()
+        .filter(defect -> defect.kind() == kind)
+        .findFirst()
+        .orElseThrow(() -> new AssertionError(found));
+  }
+
+  private Defect found(Kind kind) throws IOException {
+    return found(open(), kind);
+  }
+
+  private void assertMended(EncryptedCatalog catalog, Kind... kinds) throws IOException {
+    TableRepair done = repair(catalog, true);
+    assertThat(done.defects()).extracting(Defect::kind).containsExactly(kinds);
+    assertThat(done.defects()).allMatch(Defect::mended);
+    assertThat(repair(false).defects()).isEmpty();
+  }
+
+  private void assertMended(Kind... kinds) throws IOException {
+    assertMended(open(), kinds);
+  }
+
+  private void assertNotMended(EncryptedCatalog catalog, Kind kind) throws IOException {
+    String before = metadata().metadataFileLocation();
+    TableRepair done = repair(catalog, true);
+    assertThat(done.defects()).extracting(Defect::kind).contains(kind);
+    assertThat(done.defects()).noneMatch(Defect::mended).noneMatch(Defect::mendable);
+    assertThat(metadata().metadataFileLocation()).isEqualTo(before);
+  }
+
+  private void assertWhole(long... ids) throws IOException {
+    EncryptedCatalog fresh = open(Map.of());
+    Table table = fresh.loadTable(T);
+    TableProcess.checkReachable(table);
+    assertThat(TestLake.ids(table)).containsExactlyElementsOf(Arrays.stream(ids).boxed().toList());
+    TestLake.append(table, 99);
+    assertThat(EncryptionKeys.of(fresh, T).keys()).allMatch(key -> key.problem() == null);
+  }
+
+  @Test
+  void nothingIsWrong() throws IOException {
+    Table table = create(Map.of());
+    assertThat(repair(true).defects()).isEmpty();
+    TestLake.append(table, 1);
+    String before = metadata().metadataFileLocation();
+    TableRepair done = repair(true);
+    assertThat(done.defects()).isEmpty();
+    assertThat(done.toMap()).containsEntry("table", "lake.db.t").containsEntry("complete", true);
+    assertThat(metadata().metadataFileLocation()).isEqualTo(before);
+  }
+
+  @Test
+  void aDataKeyLengthThatNoKeyCanHave() throws IOException {
+    TestLake.append(create(Map.of("encryption.data-key-length", "32")), 1);
+    stock(update -> set(update, "encryption.data-key-length", "17"));
+    assertThatThrownBy(() -> TestLake.ids(open().loadTable(T)))
+        .as("control")
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+    Defect defect = found(Kind.DATA_KEY_LENGTH);
+    assertThat(defect.detail()).contains("'17'");
+    assertThat(defect.remedy()).contains("32");
+    assertMended(Kind.DATA_KEY_LENGTH);
+    assertThat(metadata().properties()).containsEntry("encryption.data-key-length", "32");
+    assertWhole(1);
+  }
+
+  @Test
+  void aDataKeyLengthThatIsNoNumber() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    stock(update -> set(update, "encryption.data-key-length", "many"));
+    assertMended(Kind.DATA_KEY_LENGTH);
+    assertWhole(1);
+  }
+
+  @Test
+  void aKeyIdThatWasRemoved() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    stock(update -> update.remove("encryption.key-id"));
+    EncryptedCatalog strict = open(Map.of("encryption.plaintext-tables", "refuse"));
+    assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+    Defect defect = found(strict, Kind.KEY_ID_REMOVED);
+    assertThat(defect.mendable()).isTrue();
+    assertThat(defect.remedy()).contains("'k1'", "Find out who", "verify");
+    assertMended(strict, Kind.KEY_ID_REMOVED);
+    assertWhole(1);
+  }
+
+  @Test
+  void aKeyIdThatWasChanged() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    for (String keyId : List.of("k2", "stranger", "")) {
+      stock(update -> set(update, "encryption.key-id", keyId));
+      Kind kind = keyId.isEmpty() ? Kind.KEY_ID_EMPTY : Kind.KEY_ID_CHANGED;
+      assertNotMended(open(Map.of("encryption.allowed-key-ids", "k2")), kind);
+      EncryptedCatalog strict = open(Map.of("encryption.allowed-key-ids", "k1"));
+      assertThat(found(strict, kind).detail()).contains("'" + keyId + "'", "'k1'");
+      TableRepair done = repair(strict, true);
+      assertThat(done.ok()).as("%s", done).isTrue();
+      assertThat(done.defects()).extracting(Defect::kind).containsExactly(kind);
+    }
+
+    assertThat(metadata().properties()).containsEntry("encryption.key-id", "k1");
+    assertWhole(1);
+  }
+
+  @Test
+  void aKeyIdIsPutBackOnlyIfItsKeksAreTheTables() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    TableOperations ops =
+        ((BaseTable) openStock().loadTable(T)).operations(); // of somebody with a key k2
+    EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
+    EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open().kms());
+    ops.commit(
+        ops.current(),
+        TableMetadata.buildFrom(ops.current())
+            .removeProperties(Set.of("encryption.key-id"))
+            .removeEncryptionKey(kek.keyId())
+            .addEncryptionKey(
+                new BaseEncryptedKey(
+                    kek.keyId(), forged.encryptedKeyMetadata(), "k2", kek.properties()))
+            .build());
+    assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("do not prove");
+    assertThat(found(Kind.KEY_LOST).detail()).contains("snapshot", "does not decrypt");
+    assertNotMended(open(), Kind.KEY_ID_REMOVED);
+  }
+
+  @Test
+  void aTableThatAStockClientMade() throws IOException {
+    openStock().createTable(T, TestLake.SCHEMA);
+    stock(update -> set(update, "format-version", "3"));
+    assertThatThrownBy(() -> repair(true))
+        .isInstanceOf(NotEncryptedException.class)
+        .hasMessageContaining("lake.db.t");
+    stock(update -> set(update, "encryption.key-id", ""));
+    assertNotMended(open(), Kind.KEY_ID_EMPTY);
+    stock(update -> set(update, "encryption.key-id", "stranger"));
+    assertThat(found(Kind.NO_KEK).mendable()).isFalse();
+    assertThat(found(Kind.KEY_UNUSABLE).detail()).contains("stranger");
+    stock(update -> set(update, "encryption.key-id", "k1"));
+    assertMended(Kind.NO_KEK);
+    assertThat(Kek.all(metadata())).hasSize(1);
+    assertWhole();
+  }
+
+  @Test
+  void plaintextIsNamedAndLeft() throws IOException {
+    Table table = create(Map.of());
+    TestLake.append(table, 1);
+    long encrypted = table.currentSnapshot().snapshotId();
+    Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
+    replaced.newAppend().appendFile(TestLake.write(replaced.table(), 2)).commit();
+    replaced.commitTransaction();
+    Snapshot plaintext = metadata().currentSnapshot();
+    Defect defect = found(Kind.PLAINTEXT);
+    assertThat(defect.detail())
+        .contains("1 of 2 snapshots", plaintext.manifestListLocation(), "data/", ".parquet");
+    assertThat(defect.remedy())
+        .contains(
+            "set_current_snapshot(table => 'lake.db.t', snapshot_id => " + encrypted,
+            "snapshot_ids => array(" + plaintext.snapshotId());
+    assertNotMended(open(), Kind.PLAINTEXT);
+    Table back = open().loadTable(T);
+    back.manageSnapshots().setCurrentSnapshot(encrypted).commit();
+    open(Map.of("encryption.plaintext-files", "allow"))
+        .loadTable(T)
+        .expireSnapshots()
+        .expireSnapshotId(plaintext.snapshotId())
+        .commit();
+    assertThat(TestLake.path(plaintext.manifestListLocation())).doesNotExist();
+    assertThat(repair(false).defects()).isEmpty();
+    assertWhole(1);
+  }
+
+  @Test
+  void aTableWithNothingButPlaintext() throws IOException {
+    create(Map.of());
+    TestLake.append(openStock().loadTable(T), 1);
+    assertThat(found(Kind.PLAINTEXT).remedy()).contains("CREATE TABLE <new>", "'k1'");
+    assertNotMended(open(), Kind.PLAINTEXT);
+  }
+
+  @Test
+  void formatsThatCannotBeEncrypted() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    stock(
+        update ->
+            set(
+                update,
+                "write.format.default",
+                "ORC",
+                "write.parquet.page-version",
+                "v2",
+                "write.delete.format.default",
+                "parquet"));
+    assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2)).as("control");
+    assertThat(found(Kind.FILE_FORMAT).mendable()).isTrue();
+    assertMended(Kind.FILE_FORMAT, Kind.PAGE_VERSION);
+    assertThat(metadata().properties())
+        .containsEntry("write.delete.format.default", "parquet")
+        .doesNotContainKeys("write.format.default", "write.parquet.page-version");
+    assertWhole(1);
+  }
+
+  @Test
+  void keksOfAnotherMasterKey() throws IOException {
+    if (backend != Backend.REST) {
+      return; // a commit that began before a rotation is a conflict
+    }
+
+    Table before = create(Map.of());
+    TestLake.append(before, 1);
+    stock(update -> set(update, "encryption.key-id", "k2"));
+    TestLake.append(open().loadTable(T), 2); // under a new KEK
+    Defect defect = found(Kind.OTHER_MASTER_KEY);
+    assertThat(defect.mendable()).isFalse();
+    assertThat(defect.remedy())
+        .contains("rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
+    stock(update -> update.remove("encryption.key-id"));
+    assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("which of these keys");
+    assertNotMended(open(), Kind.KEY_ID_REMOVED);
+    open().loadTable(T).updateProperties().set("encryption.key-id", "k2").commit();
+    MasterKeyRotation.run(open(), T, "k1", false);
+    assertThat(repair(false).defects()).isEmpty();
+    assertWhole(1, 2);
+  }
+
+  @Test
+  void aKeyThatTheKmsDoesNotGive() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    TestKeystore.existing(folder).delete("k1");
+    EncryptedCatalog fresh = open(Map.of());
+    assertThat(found(fresh, Kind.KEY_UNUSABLE).detail()).contains("k1");
+    assertNotMended(fresh, Kind.KEY_UNUSABLE);
+    Map<String, String> silent =
+        Map.of(
+            "encryption.kms-impl", SilentKms.class.getName(),
+            "encryption.kms.retry.max-attempts", "1",
+            "encryption.metadata-authentication", "off");
+    if (backend == Backend.REST) {
+      silent = new HashMap<>(silent);
+      silent.remove("encryption.metadata-authentication");
+    }
+
+    TableRepair found = repair(new TestLake(backend, folder, silent).open(Map.of()), true);
+    assertThat(found.complete()).as("%s", found).isFalse();
+    assertThat(found.ok()).isFalse();
+  }
+
+  @Test
+  void filesThatAreGone() throws IOException {
+    Table table = create(Map.of());
+    TestLake.append(table, 1);
+    Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
+    assertThat(found(Kind.UNREADABLE).detail()).contains("manifest list");
+    assertNotMended(open(), Kind.UNREADABLE);
+    TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
+    assertThatThrownBy(() -> TableRepair.run(open(), none, true))
+        .isInstanceOf(NoSuchTableException.class);
+  }
+
+  @Test
+  void metadataThatIsNotGenuineIsNotMended() throws IOException {
+    if (backend == Backend.REST) {
+      return;
+    }
+
+    TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    stock(
+        update ->
+            update.set("encryption.data-key-length", "17").set("write.format.default", "orc"));
+    Defect defect = found(catalog, Kind.METADATA_REFUSED);
+    assertThat(defect.remedy()).contains("authenticate_metadata");
+    assertThat(found(catalog, Kind.DATA_KEY_LENGTH).mendable()).isFalse();
+    assertThat(found(catalog, Kind.FILE_FORMAT).remedy()).startsWith("First see to what is above");
+    assertNotMended(catalog, Kind.METADATA_REFUSED);
+    authenticate();
+    TableRepair done = repair(catalog, true);
+    assertThat(done.ok()).as("%s", done).isTrue();
+    assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L);
+
+    stock(update -> update.remove("encryption.key-id"));
+    assertThat(found(catalog, Kind.KEY_ID_REMOVED).mendable()).isFalse();
+    assertNotMended(catalog, Kind.METADATA_REFUSED);
+    authenticate();
+    assertThat(repair(catalog, false).defects()).isEmpty();
+    assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L);
+  }
+
+  private void authenticate() throws IOException {
+    String file = metadata().metadataFileLocation();
+    catalog.authenticateMetadata(
+        T, file, MetadataFile.read(openStock().loadTable(T).io(), file).sha256());
+  }
+}

@@ -1,0 +1,229 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.Unit;
+import io.icebergcrypto.lifecycle.encrypt.Version;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.io.CloseableIterable;
+
+/**
+ * Which files of a plaintext table are to be copied, and which groups of copied ones each of its
+ * versions consists of. It keeps a hash for each data file, and lists no files: it scans twice.
+ */
+final class CopyPlan {
+  private final PlaintextViews views;
+  private final TableMetadata base;
+  private final List<Version> versions;
+  private final Map<Unit, Share> units = new HashMap<>();
+  private final Map<Version, List<CopiedGroup>> groups = new LinkedHashMap<>();
+  private long files;
+  private long bytes;
+  private long filesLeft;
+  private long bytesLeft;
+
+  /** Bits of versions: those that a unit is in, those that have it already, those scanned again. */
+  private static final class Share {
+    private long in;
+    private long done;
+    private long seen;
+  }
+
+  /** Files that are copied together, by what they have in common. */
+  record Kind(long versions, int specId, FileFormat format) {}
+
+  /** Copies files together. */
+  interface Copier {
+    CopiedGroup copy(BaseTable source, int specId, FileFormat format, List<FileScanTask> files);
+  }
+
+  /**
+   * Plans for a table as it is.
+   *
+   * @param copied what was copied before; groups of which files are gone are not used
+   */
+  CopyPlan(PlaintextViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
+    this.views = views;
+    this.base = base;
+    List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, base)));
+    java.util.Collections.reverse(all); // main first: what it shares with a tag has its schema then
+    this.versions = List.copyOf(all);
+    versions.forEach(version -> groups.put(version, new ArrayList<>()));
+    for (int i = 0; i < versions.size(); i++) {
+      long bit = 1L << i;
+      scan(
+          versions.get(i),
+          task -> {
+            Share share = firstWithout(task, bit, false);
+            if (share.in == 0) {
+              files++;
+              bytes += task.file().fileSizeInBytes();
+            }
+
+            share.in |= bit;
+          });
+    }
+
+    copied.forEach(this::use);
+    countLeft();
+  }
+
+  /** The length is an estimate: the plan keeps none. */
+  private void countLeft() {
+    this.filesLeft = files;
+    this.bytesLeft = bytes;
+    if (units.values().stream().anyMatch(share -> share.done != 0)) {
+      this.filesLeft = units.values().stream().filter(s -> (s.in & ~s.done) != 0).count();
+      this.bytesLeft = files == 0 ? 0 : (long) ((double) bytes / files * filesLeft);
+    }
+  }
+
+  /** The groups of each version, once all is copied. */
+  Map<Version, List<CopiedGroup>> groups() {
+    return groups;
+  }
+
+  /** How many different data files there are. */
+  long files() {
+    return files;
+  }
+
+  /** Their length together. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** How many of them no earlier run has copied. */
+  long filesLeft() {
+    return filesLeft;
+  }
+
+  /** About their length. */
+  long bytesLeft() {
+    return bytesLeft;
+  }
+
+  /** Copies what no version has yet, in groups of up to so many files and bytes. */
+  void copy(long maxBytes, int maxFiles, Copier copier) {
+    for (int i = 0; i < versions.size(); i++) {
+      long bit = 1L << i;
+      BaseTable source = views.of(base, versions.get(i).schemaId());
+      Map<Kind, List<FileScanTask>> open = new HashMap<>();
+      Map<Kind, Long> sizes = new HashMap<>();
+      scan(
+          versions.get(i),
+          task -> {
+            Share share = firstWithout(task, bit, true);
+            share.seen |= bit;
+            long missing = share.in & ~share.done;
+            if ((missing & bit) != 0) {
+              Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
+              open.computeIfAbsent(kind, key -> new ArrayList<>()).add(task);
+              long size = sizes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
+              if (size >= maxBytes || open.get(kind).size() >= maxFiles) {
+                copy(copier, source, kind, open.remove(kind));
+                sizes.remove(kind);
+              }
+            }
+          });
+      open.forEach((kind, tasks) -> copy(copier, source, kind, tasks));
+    }
+  }
+
+  private void copy(Copier copier, BaseTable source, Kind kind, List<FileScanTask> tasks) {
+    use(copier.copy(source, kind.specId(), kind.format(), tasks));
+  }
+
+  /** A copied group stands for its units in the versions that have all of them. */
+  private void use(CopiedGroup group) {
+    long common = suited(group);
+    for (Unit unit : group.units()) {
+      Share share = units.get(unit);
+      common &= share == null ? 0 : share.in & ~share.done;
+    }
+
+    if (common == 0) {
+      return;
+    }
+
+    for (Unit unit : group.units()) {
+      units.get(unit).done |= common;
+    }
+
+    for (int i = 0; i < versions.size(); i++) {
+      if ((common & 1L << i) != 0) {
+        groups.get(versions.get(i)).add(group);
+      }
+    }
+  }
+
+  private long suited(CopiedGroup group) {
+    long bits = 0;
+    if (base.schemasById().containsKey(group.schemaId())) {
+      for (int i = 0; i < versions.size(); i++) {
+        int schemaId = versions.get(i).schemaId();
+        if (schemaId == group.schemaId()
+            || group.suits(
+                base.schemasById().get(group.schemaId()), base.schemasById().get(schemaId))) {
+          bits |= 1L << i;
+        }
+      }
+    }
+
+    return bits;
+  }
+
+  /** The units of tasks that are copied together, as {@link #copy} gave them. */
+  List<Unit> unitsOf(List<FileScanTask> tasks) {
+    Map<Unit, Integer> listed = new HashMap<>();
+    List<Unit> all = new ArrayList<>();
+    for (FileScanTask task : tasks) {
+      Unit first = Unit.of(task, 0);
+      int occurrence = listed.merge(first, 1, Integer::sum) - 1;
+      all.add(occurrence == 0 ? first : Unit.of(task, occurrence));
+    }
+
+    return all;
+  }
+
+  /** The share of a task's unit, for the next time that a version lists this file. */
+  private Share firstWithout(FileScanTask task, long bit, boolean again) {
+    for (int occurrence = 0; ; occurrence++) {
+      Share share = units.computeIfAbsent(Unit.of(task, occurrence), unit -> new Share());
+      if (((again ? share.seen : share.in) & bit) == 0) {
+        return share;
+      }
+    }
+  }
+
+  private void scan(Version version, java.util.function.Consumer<FileScanTask> each) {
+    BaseTable view = views.of(base, version.schemaId());
+    try (CloseableIterable<FileScanTask> tasks =
+        view.newScan().useSnapshot(version.snapshotId()).planFiles()) {
+      tasks.forEach(each);
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot close the scan of " + view.name(), e);
+    }
+  }
+
+  /** ORC files cannot be encrypted. */
+  private static FileFormat formatOf(FileScanTask task) {
+    FileFormat format = task.file().format();
+    return format == FileFormat.ORC ? FileFormat.PARQUET : format;
+  }
+
+  /** A format as Iceberg's options name it. */
+  static String name(FileFormat format) {
+    return format.name().toLowerCase(Locale.ROOT);
+  }
+}

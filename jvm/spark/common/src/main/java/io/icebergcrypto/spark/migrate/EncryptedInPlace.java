@@ -1,0 +1,113 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
+import io.icebergcrypto.lifecycle.encrypt.Version;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.iceberg.TableMetadata;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * What it took to encrypt a table in place, or would take.
+ *
+ * @param table the table's full name
+ * @param keyId the master key
+ * @param refs how many branches and tags it has
+ * @param files how many data files they consist of
+ * @param bytes the length of these
+ * @param copiedFiles how many of them this call copied, or would copy; earlier calls copied the
+ *     others
+ * @param rows how many rows main has; -1 in a dry run
+ * @param kmsCalls how many calls of the KMS the driver makes for it
+ * @param seconds how long it would take, by a rule of thumb; null when it was done
+ * @param plaintextMetadata a copy of the metadata that it had, which leads to the plain files; null
+ *     in a dry run
+ * @param committed whether the table is encrypted now
+ */
+public record EncryptedInPlace(
+    String table,
+    String keyId,
+    int refs,
+    long files,
+    long bytes,
+    long copiedFiles,
+    long rows,
+    int kmsCalls,
+    Long seconds,
+    String plaintextMetadata,
+    boolean committed) {
+  /** The rule of thumb: what one core copies, verifies and compares in a second. */
+  static final long BYTES_PER_CORE_SECOND = 8L << 20;
+
+  /** A check of the key (two), a KEK to wrap, and to unwrap for each of copy and commit. */
+  private static final int KMS_CALLS = 4;
+
+  static EncryptedInPlace planned(
+      PlaintextTable plaintext, TableMetadata base, CopyPlan plan, SparkSession spark) {
+    int cores = Math.max(1, spark.sparkContext().defaultParallelism());
+    return new EncryptedInPlace(
+        plaintext.name(),
+        plaintext.keyId(),
+        Version.byRef(plaintext.name(), base).size(),
+        plan.files(),
+        plan.bytes(),
+        plan.filesLeft(),
+        -1,
+        KMS_CALLS,
+        plan.bytesLeft() / (BYTES_PER_CORE_SECOND * cores) + 1,
+        null,
+        false);
+  }
+
+  static EncryptedInPlace done(
+      PlaintextTable plaintext,
+      TableMetadata base,
+      CopyPlan plan,
+      long rows,
+      long copiedFiles,
+      String plaintextMetadata) {
+    return new EncryptedInPlace(
+        plaintext.name(),
+        plaintext.keyId(),
+        Version.byRef(plaintext.name(), base).size(),
+        plan.files(),
+        plan.bytes(),
+        copiedFiles,
+        rows,
+        KMS_CALLS,
+        null,
+        plaintextMetadata,
+        true);
+  }
+
+  /** One sentence for people. */
+  public String message() {
+    return committed
+        ? String.format(
+            "encrypted with '%s'; %d data files copied, every file verified, all rows compared; the"
+                + " plain files are still there, until purge_plaintext deletes them",
+            keyId, copiedFiles)
+        : String.format(
+            "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB a"
+                + " second and core); nothing was changed",
+            copiedFiles, files, seconds, BYTES_PER_CORE_SECOND >> 20);
+  }
+
+  /** The names and values for JSON and rows. */
+  public Map<String, Object> toMap() {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table);
+    values.put("key_id", keyId);
+    values.put("refs", refs);
+    values.put("files", files);
+    values.put("bytes", bytes);
+    values.put("copied_files", copiedFiles);
+    values.put("rows", committed ? rows : null);
+    values.put("kms_calls", kmsCalls);
+    values.put("seconds", seconds);
+    values.put("plaintext_metadata", plaintextMetadata);
+    values.put("committed", committed);
+    values.put("message", message());
+    return values;
+  }
+}

@@ -1,0 +1,63 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.repair.TableRepair;
+import java.util.List;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * {@code CALL system.repair_table(table => ... [, yes => true])}: one row for each thing that is
+ * wrong with a table; none: nothing is. See {@link TableRepair}.
+ */
+final class RepairTable extends TableProcedure {
+  /** The procedure's name. */
+  static final String NAME = "repair_table";
+
+  private static final StructType OUTPUT =
+      new StructType()
+          .add("finding", DataTypes.StringType, false)
+          .add("detail", DataTypes.StringType, false)
+          .add("consequence", DataTypes.StringType, false)
+          .add("remedy", DataTypes.StringType, false)
+          .add("mendable", DataTypes.BooleanType, false)
+          .add("mended", DataTypes.BooleanType, false);
+
+  private final EncryptedCatalog encrypted;
+
+  RepairTable(TableCatalog catalog, EncryptedCatalog encrypted) {
+    super(NAME, catalog, OUTPUT);
+    this.encrypted = encrypted;
+  }
+
+  @Override
+  public String description() {
+    return "Says what is wrong with a table that cannot be used and, on request, mends it";
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return new ProcedureParameter[] {text("table"), flag("yes")};
+  }
+
+  @Override
+  List<Object[]> run(TableIdentifier table, InternalRow input) {
+    return run(encrypted, table, input);
+  }
+
+  @Override
+  List<Object[]> run(String path, InternalRow input) {
+    return run(encrypted.byPath(), TableIdentifier.of(path), input);
+  }
+
+  private static List<Object[]> run(
+      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+    return TableRepair.run(catalog, table, isSet(input, 1)).defects().stream()
+        .map(defect -> row(defect.toMap()))
+        .toList();
+  }
+}
