@@ -82,6 +82,7 @@ def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: 
     assert lake.ids(parquet_source) == [1]
 
 
+@pytest.mark.catalogs("jdbc")
 def test_files_of_an_encrypted_table_are_not_used_in_another(lake: Lake, table: str) -> None:
     """What Iceberg says there does not tell why, or what to do."""
     plain = lake.create("plain", key=None, partition="part")
@@ -98,6 +99,7 @@ def test_files_of_an_encrypted_table_are_not_used_in_another(lake: Lake, table: 
     assert lake.ids(table) == [1]
 
 
+@pytest.mark.catalogs("jdbc")
 def test_java_actions_that_write_plaintext_are_refused(lake: Lake, table: str) -> None:
     """They pass no procedure: the guard of the table's files stops them."""
     jvm, session = lake.spark._jvm, lake.spark._jsparkSession

@@ -188,6 +188,7 @@ def test_register_table(lake: Lake) -> None:
     assert lake.ids(table) == [1]
 
 
+@pytest.mark.catalogs("jdbc")
 def test_java_actions(lake: Lake) -> None:
     """Those that no procedure offers."""
     table = lake.create(partition="part", write_delete_mode="merge-on-read")
