@@ -23,8 +23,7 @@ public final class EncryptedForm {
    *
    * @param keys the keys that it has
    */
-  public static TableMetadata of(
-      TableMetadata base, String keyId, Collection<EncryptedKey> keys) {
+  public static TableMetadata of(TableMetadata base, String keyId, Collection<EncryptedKey> keys) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(base);
     if (base.formatVersion() < FORMAT_VERSION) {
       builder.upgradeFormatVersion(FORMAT_VERSION);
