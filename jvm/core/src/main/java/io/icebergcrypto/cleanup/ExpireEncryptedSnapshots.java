@@ -136,7 +136,7 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
 
   @Override
   public void commit() {
-    if (level == CleanupLevel.NONE) {
+    if (level == CleanupLevel.NONE || expire.apply().isEmpty()) { // nothing to delete
       expire.commit();
       return;
     }

@@ -49,8 +49,8 @@ final class Commit {
     return keys;
   }
 
-  /** The table's FileIO, which decrypts. */
+  /** The table's FileIO, which decrypts, and knows what this commit has written. */
   FileIO io() {
-    return files.apply(keys());
+    return keys().written().over(files.apply(keys()));
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.io.WrittenFiles;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -21,6 +22,8 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.util.Tasks;
+import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Refuses commits that would change or lose a table's key id, and those that would add a file to an
@@ -90,22 +93,44 @@ final class CommitGuard {
     }
 
     boolean first = isFirst(commit.base());
-    for (ManifestFile manifest : snapshot.allManifests(io)) {
-      if (first || Objects.equals(manifest.snapshotId(), snapshot.snapshotId())) {
-        if (manifest.keyMetadata() == null) {
-          throw plaintext(commit, "manifest", manifest.path());
-        }
-
-        if (!plaintextFiles && (first || manifest.hasAddedFiles())) {
-          checkAddedFiles(commit, manifest, specs, io);
-        }
+    List<ManifestFile> added =
+        snapshot.allManifests(io).stream()
+            .filter(m -> first || Objects.equals(m.snapshotId(), snapshot.snapshotId()))
+            .toList();
+    commit.keys().written().forget(snapshot.manifestListLocation());
+    for (ManifestFile manifest : added) {
+      if (manifest.keyMetadata() == null) {
+        throw plaintext(commit, "manifest", manifest.path());
       }
+    }
+
+    if (!plaintextFiles) {
+      Tasks.foreach(added)
+          .executeWith(ThreadPools.getWorkerPool())
+          .stopOnFailure()
+          .throwFailureWhenFinished()
+          .run(manifest -> checkFiles(commit, manifest, first, specs, io));
     }
   }
 
   /** Whether no commit of an encrypted table came before, whose files would have been checked. */
   private static boolean isFirst(TableMetadata base) {
     return base != null && EncryptionProperties.keyId(base.properties()) == null;
+  }
+
+  private static void checkFiles(
+      Commit commit,
+      ManifestFile manifest,
+      boolean all,
+      Map<Integer, PartitionSpec> specs,
+      FileIO io) {
+    WrittenFiles written = commit.keys().written();
+    if ((all || manifest.hasAddedFiles()) && !written.isChecked(manifest)) {
+      checkAddedFiles(commit, manifest, specs, io);
+      written.checked(manifest);
+    }
+
+    written.forget(manifest.path());
   }
 
   private static void checkAddedFiles(

@@ -56,6 +56,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
 
   private final String tableName;
   private final KeyManagementClient kms;
+  private final WrittenFiles written = new WrittenFiles();
   private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
   private volatile String tableKeyId;
@@ -262,9 +263,15 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
     OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
     int length = dataKeyLength;
-    return length == firstDataKeyLength
-        ? super.encrypt(output)
-        : with(length, List.of()).encrypt(output);
+    return written.kept(
+        length == firstDataKeyLength
+            ? super.encrypt(output)
+            : with(length, List.of()).encrypt(output));
+  }
+
+  /** The manifests and manifest lists that this manager has encrypted, and no check has read. */
+  public WrittenFiles written() {
+    return written;
   }
 
   /**

@@ -17,6 +17,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -110,15 +111,18 @@ class KeyIdChangeTest extends LakeFixture {
 
   /** The metadata of an empty encrypted table in place of the plaintext one. */
   private Staged staged(TableMetadata base) {
-    List<Long> old = base.snapshots().stream().map(Snapshot::snapshotId).toList();
     TableMetadata next =
         TableMetadata.buildFrom(base)
             .upgradeFormatVersion(3)
             .setProperties(Map.of("encryption.key-id", "k1"))
             .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.kms()))
-            .removeSnapshots(old)
+            .removeSnapshots(ids(base))
             .build();
     return new Staged(catalog, ((BaseTable) plain).operations(), next);
+  }
+
+  private static List<Long> ids(TableMetadata metadata) {
+    return metadata.snapshots().stream().map(Snapshot::snapshotId).toList();
   }
 
   private TableMetadata encrypted(TableMetadata base, long... ids) {
@@ -194,6 +198,31 @@ class KeyIdChangeTest extends LakeFixture {
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, staged.current()))
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("adds a file without encryption");
+    assertUnchanged(base);
+
+    Staged carrying = new Staged(catalog, ((BaseTable) plain).operations(), keeps);
+    TestLake.append(new BaseTable(carrying, "lake.db.t"), 2); // its list names all manifests
+    TableMetadata carried =
+        TableMetadata.buildFrom(carrying.current()).removeSnapshots(ids(base)).build();
+    assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, carried))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining("adds a manifest without encryption");
+    assertUnchanged(base);
+  }
+
+  @Test
+  void statisticsThatWouldStayAreRefused() {
+    create();
+    plain
+        .updateStatistics()
+        .setStatistics(new GenericStatisticsFile(7, "s.puffin", 1, 1, List.of()))
+        .commit();
+    TableMetadata base = base();
+    TableMetadata next = encrypted(base, 0, 1);
+    assertThat(next.statisticsFiles()).as("of a snapshot that is not there").hasSize(1);
+    assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("its files would stay plaintext");
     assertUnchanged(base);
   }
 

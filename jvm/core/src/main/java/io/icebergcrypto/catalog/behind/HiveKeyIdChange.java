@@ -50,10 +50,6 @@ final class HiveKeyIdChange extends HiveTableOperations {
       KeyManagementClient kms,
       TableMetadata base,
       TableMetadata metadata) {
-    if (base != table.current()) {
-      throw new CommitFailedException("Cannot commit: stale table metadata");
-    }
-
     HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, io, kms);
     change.doCommit(withKeyIdOf(metadata, base), metadata);
     CatalogUtil.deleteRemovedMetadataFiles(io, base, metadata);

@@ -1,0 +1,123 @@
+package io.icebergcrypto.io;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.function.Consumer;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
+
+/**
+ * An encrypted file whose content is kept while it is written, before it is encrypted.
+ *
+ * @param file Iceberg's, which encrypts
+ * @param limit how many bytes; of a larger file nothing is kept
+ * @param kept takes the content of a file that was closed
+ */
+record KeptOutputFile(NativeEncryptionOutputFile file, int limit, Consumer<byte[]> kept)
+    implements NativeEncryptionOutputFile {
+  @Override
+  public NativeEncryptionKeyMetadata keyMetadata() {
+    return file.keyMetadata();
+  }
+
+  @Override
+  public OutputFile plainOutputFile() {
+    return file.plainOutputFile();
+  }
+
+  @Override
+  public OutputFile encryptingOutputFile() {
+    OutputFile encrypting = file.encryptingOutputFile();
+    return new OutputFile() {
+      @Override
+      public PositionOutputStream create() {
+        return new KeptStream(encrypting.create());
+      }
+
+      @Override
+      public PositionOutputStream createOrOverwrite() {
+        return new KeptStream(encrypting.createOrOverwrite());
+      }
+
+      @Override
+      public String location() {
+        return encrypting.location();
+      }
+
+      @Override
+      public InputFile toInputFile() {
+        return encrypting.toInputFile();
+      }
+    };
+  }
+
+  private final class KeptStream extends PositionOutputStream {
+    private final PositionOutputStream stream;
+    private Content content = new Content();
+
+    private KeptStream(PositionOutputStream stream) {
+      this.stream = stream;
+    }
+
+    @Override
+    public void write(int b) throws IOException {
+      stream.write(b);
+      if (fits(1)) {
+        content.write(b);
+      }
+    }
+
+    @Override
+    public void write(byte[] bytes, int offset, int length) throws IOException {
+      stream.write(bytes, offset, length);
+      if (fits(length)) {
+        content.write(bytes, offset, length);
+      }
+    }
+
+    private boolean fits(int more) {
+      if (content != null && content.size() + more > limit) {
+        content.wipe();
+        this.content = null;
+      }
+
+      return content != null;
+    }
+
+    @Override
+    public long getPos() throws IOException {
+      return stream.getPos();
+    }
+
+    @Override
+    public long storedLength() throws IOException {
+      return stream.storedLength();
+    }
+
+    @Override
+    public void flush() throws IOException {
+      stream.flush();
+    }
+
+    @Override
+    public void close() throws IOException {
+      stream.close();
+      if (content != null) {
+        kept.accept(content.toByteArray());
+        content.wipe();
+        this.content = null;
+      }
+    }
+  }
+
+  /** Bytes that are overwritten when they are not needed any more. */
+  private static final class Content extends ByteArrayOutputStream {
+    private void wipe() {
+      Arrays.fill(buf, (byte) 0);
+    }
+  }
+}
