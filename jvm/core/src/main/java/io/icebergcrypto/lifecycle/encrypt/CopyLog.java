@@ -171,9 +171,7 @@ public final class CopyLog {
       JsonObject json = Json.object(text);
       String keyThen = json.get("key_id").getAsString();
       if (json.get("layout").getAsInt() != LAYOUT
-          || !json.get("table_uuid")
-              .getAsString()
-              .equals(source.operations().current().uuid())) {
+          || !json.get("table_uuid").getAsString().equals(source.operations().current().uuid())) {
         throw foreign(path, "it is another table's, or of another version of this program", null);
       }
 
@@ -290,8 +288,7 @@ public final class CopyLog {
     }
 
     try {
-      return manager.registerKeyMetadata(
-          file.keyMetadata().copyWithLength(stream.storedLength()));
+      return manager.registerKeyMetadata(file.keyMetadata().copyWithLength(stream.storedLength()));
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot write " + path, e);
     }

@@ -71,8 +71,8 @@ public record PlaintextTable(
       throw new NotSupportedException(
               String.format("it is encrypted already, with key '%s'", now),
               String.format(
-                  "Nothing was changed by this call. CALL %s.system.verify_encryption(table => '%s')"
-                      + " proves it; rotate_master_key gives it another key.",
+                  "Nothing was changed by this call. CALL %s.system.verify_encryption(table =>"
+                      + " '%s') proves it; rotate_master_key gives it another key.",
                   table.name().replaceFirst("\\..*", ""), table.name()))
           .inTable(table.name());
     }

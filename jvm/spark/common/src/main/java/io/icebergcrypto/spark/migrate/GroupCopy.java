@@ -91,8 +91,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
     String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
     EncryptedOutputFile file = manager.encrypt(target.io().newOutputFile(path));
     ManifestWriter<DataFile> writer =
-        ManifestFiles.write(
-            FORMAT_VERSION, target.operations().current().spec(specId), file, null);
+        ManifestFiles.write(FORMAT_VERSION, target.operations().current().spec(specId), file, null);
     try (writer) {
       files.forEach(writer::add);
     } catch (IOException e) {

@@ -176,8 +176,7 @@ public final class TableEncryption {
       List<EncryptedKey> before = log.keks();
       this.kek =
           before.isEmpty()
-              ? Kek.make(
-                  plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
+              ? Kek.make(plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
               : before.get(before.size() - 1);
     }
 
@@ -238,7 +237,8 @@ public final class TableEncryption {
       begin("comparing rows", 0, 0);
       byRef.forEach(
           (ref, version) ->
-              sums.computeIfAbsent(version, v -> compare(base, next.operations().current(), ref, v)));
+              sums.computeIfAbsent(
+                  version, v -> compare(base, next.operations().current(), ref, v)));
       this.compared = true;
     }
 
@@ -294,10 +294,11 @@ public final class TableEncryption {
 
   // ---- metadata
 
-  /** Iceberg deletes old metadata files: this copy leads to the plain files until they are purged. */
+  /**
+   * Iceberg deletes old metadata files: this copy leads to the plain files until they are purged.
+   */
   private String keepMetadata(TableMetadata base) {
-    String path =
-        base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
+    String path = base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
     TableMetadataParser.write(base, plaintext.table().operations().io().newOutputFile(path));
     return path;
   }
