@@ -91,7 +91,7 @@ nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog, and rotations, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import Keystore, configure_spark
+from pyspark_iceberg_crypto import Keystore, Kms, configure_spark
 
 
 def new_keystore(folder: Path) -> Keystore:
@@ -16,9 +16,7 @@ def new_keystore(folder: Path) -> Keystore:
     return Keystore.create(folder / "keys.p12", keys=["k1"], password_file=password)
 
 
-def start_spark(
-    folder: Path, keys: Keystore, master: str = "local[1]", **settings: str
-) -> SparkSession:
+def start_spark(folder: Path, keys: Kms, master: str = "local[1]", **settings: str) -> SparkSession:
     """Settings have _ for . in their names."""
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     for name, value in settings.items():

@@ -15,8 +15,10 @@ from importlib.metadata import version
 
 from pyspark_iceberg_crypto._jvm import typed_errors
 from pyspark_iceberg_crypto.encryption import (
+    DecryptedTable,
     EncryptedTable,
     PurgedPlaintext,
+    decrypt_table,
     encrypt_table,
     purge_plaintext,
 )
@@ -95,6 +97,7 @@ __all__ = [
     "AzureKeyVault",
     "BadWrappedKeyError",
     "ConfigurationError",
+    "DecryptedTable",
     "EncryptedTable",
     "EncryptionKey",
     "FileCount",
@@ -138,6 +141,7 @@ __all__ = [
     "__version__",
     "check_report",
     "configure_spark",
+    "decrypt_table",
     "encrypt_table",
     "encryption_keys",
     "inspect_file",

@@ -1,4 +1,4 @@
-"""Encrypts plaintext tables in place, and deletes their plaintext."""
+"""Encrypts plaintext tables in place, deletes their plaintext, and decrypts tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import visible
 from pyspark_iceberg_crypto.verify import showing
 
-__all__ = ["EncryptedTable", "PurgedPlaintext", "encrypt_table", "purge_plaintext"]
+__all__ = [
+    "DecryptedTable",
+    "EncryptedTable",
+    "PurgedPlaintext",
+    "decrypt_table",
+    "encrypt_table",
+    "purge_plaintext",
+]
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,24 @@ class PurgedPlaintext(_Changed):
     files: int
     bytes: int
     paths: list[str]
+
+
+@dataclass(frozen=True)
+class DecryptedTable(_Changed):
+    """A table that was decrypted in place. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: True.
+        old_key_id: the master key that it had.
+        files: how many data files its branches and tags consisted of.
+        bytes: the length of these files.
+    """
+
+    old_key_id: str
+    files: int
+    bytes: int
 
 
 @_terminal.layout.register
@@ -145,6 +170,38 @@ def purge_plaintext(
     with showing(spark, name, progress) as told:
         found = _jvm.call(spark, "purgePlaintext", name, bool(dry_run), told)
     return PurgedPlaintext(**json.loads(found))
+
+
+def decrypt_table(
+    spark: SparkSession,
+    table: str,
+    *,
+    allow_plaintext: bool = False,
+    progress: bool | None = None,
+) -> DecryptedTable:
+    """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
+
+    One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
+    Its history before that commit goes; the encrypted files stay until remove_orphan_files deletes them. A call that
+    fails deletes what it wrote; after a kill, plaintext files of it may be left, which `verify_table` with strays
+    finds while the table is encrypted.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        allow_plaintext: has to be True.
+        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+
+    Raises:
+        ConfigurationError: there is no such table, plaintext is not allowed, or the catalog has encrypted tables only.
+        NotEncryptedError: the table is not encrypted.
+        NotSupportedError: its plaintext from before `encrypt_table` was not purged.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
+    """
+    name = _named(table)
+    with showing(spark, name, progress) as told:
+        found = _jvm.call(spark, "decryptTable", name, bool(allow_plaintext), told)
+    return DecryptedTable(**json.loads(found))
 
 
 def _named(table: str) -> str:

@@ -37,6 +37,8 @@ class EncryptionKey:
         problem: what is wrong with it; None when nothing is.
         used_for: the snapshot of a manifest list, or the statistics file.
         key_length: its length in bytes; None when that cannot be told.
+        key_version: the version of its master key that wrapped a KEK; None for other keys, and where the wrapped
+            key does not tell (AWS, Google, Azure).
     """
 
     key_id: str
@@ -51,6 +53,7 @@ class EncryptionKey:
     problem: str | None
     used_for: str | None
     key_length: int | None
+    key_version: int | None = None
 
 
 @dataclass(frozen=True)

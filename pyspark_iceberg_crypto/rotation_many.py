@@ -144,7 +144,8 @@ def rotate_catalog(
         newest = _Newest(spark, name)
         is_current = partial(_has_newest, newest=newest, key_id=new_key_id)
     report = RotationsReport(name, [], [], [], [])
-    ask = None if again or from_catalog is not None else is_current
+    all_of_them = again or from_catalog is not None or (kek and older_than_days is None)
+    ask = None if all_of_them else is_current
     one = partial(_rotated, spark, rotate=rotate, is_current=ask)
     for table, result in _each(spark, name, one, report.left, report.skipped, threads, progress):
         if isinstance(result, str):
@@ -173,7 +174,7 @@ def _use(spark: SparkSession, table: str) -> dict[str, Any]:
 
 def _has_young_kek(use: dict[str, Any], *, days: float, alone: bool) -> bool:
     made = max((kek["madeAt"] for kek in use["keks"]), default=0)
-    young = days > 0 and made > time.time() * 1000 - days * _DAY_MS
+    young = made > time.time() * 1000 - days * _DAY_MS
     return young and (not alone or len(use["keks"]) == 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto import __version__
+from pyspark_iceberg_crypto.cli._decrypt import decrypt
 from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
 from pyspark_iceberg_crypto.cli._encrypt import encrypt
@@ -33,6 +34,7 @@ def main() -> None:
 
 
 for _command in (
+    decrypt,
     demo,
     doctor,
     encrypt,

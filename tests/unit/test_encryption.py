@@ -61,7 +61,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any
 
         monkeypatch.setattr(_jvm, "call", call)
         monkeypatch.setattr(_shared, "session", session)
-        return CliRunner().invoke(cli.main, ["encrypt", *arguments]), asked
+        command = arguments if arguments[:1] == ("decrypt",) else ("encrypt", *arguments)
+        return CliRunner().invoke(cli.main, list(command)), asked
 
     return invoke
 
@@ -97,6 +98,22 @@ def test_it_is_one_or_the_other(
 def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, _ = run("lake.db.t", "--key-id", "k", answer=KeyNotFoundError("no key 'k'", "make one"))
     assert (result.exit_code, result.stderr) == (2, "error: no key 'k'\nhint: make one\n")
+
+
+def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    answer = {
+        "table": "lake.db.t",
+        "old_key_id": "k1",
+        "files": 2,
+        "bytes": 10,
+        "committed": True,
+        "message": "plaintext now",
+    }
+    result, asked = run("decrypt", "lake.db.t", "--allow-plaintext", answer=answer)
+    assert asked == ["decryptTable", "lake.db.t", True, None]
+    assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
+    _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)
+    assert asked[2] is False
 
 
 def test_bad_arguments() -> None:

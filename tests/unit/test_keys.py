@@ -26,7 +26,14 @@ def row(kind: str, key_id: str, **more: Any) -> dict[str, Any]:
     found = dict.fromkeys(
         ("encrypted_by", "created_at", "age_days", "kms_answers", "authenticated_wrapping")
     )
-    rest = {"snapshots": 0, "overdue": False, "problem": None, "used_for": None, "key_length": None}
+    rest = {
+        "snapshots": 0,
+        "overdue": False,
+        "problem": None,
+        "used_for": None,
+        "key_length": None,
+        "key_version": None,
+    }
     return {"key_id": key_id, "kind": kind, **found, **rest, **more}
 
 

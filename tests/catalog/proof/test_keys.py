@@ -28,6 +28,7 @@ def test_sql_and_python_tell_the_same(lake: Lake) -> None:
         1
     ].created_at.replace(microsecond=0)
     assert [row.key_length for row in rows[1:]] == [32, 32, 32, 32]
+    assert [row.key_version for row in rows] == [None, 1, None, None, None]
     assert rows[4].used_for.endswith(".stats")
     assert report.ok and report.kms_calls == 1
     assert f"every key of {table} can be used" in str(report)

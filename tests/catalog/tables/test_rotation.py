@@ -165,13 +165,13 @@ def moves_to(moved: Lake, lake: Lake, key: str) -> None:
 
 
 @pytest.mark.nightly
-def test_from_a_keystore_to_vault(jdbc: Lake, tmp_path: Path) -> None:
-    vault = start("vault", tmp_path)
+def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
+    vault = start("vault", tmp_path / "vault")
     try:
         Vault(**{**vault.fields, **vault.admin}).create_key(vault.key)
         options = Vault(**vault.fields).properties()
-        kept = [name for name in jdbc.world.ours("jdbc") if name.startswith("encryption.kms")]
-        moves_to(jdbc.with_options(options, without=kept), jdbc, vault.key)
+        former = hadoop.world.keystore_options()
+        moves_to(hadoop.with_options(options, without=former), hadoop, vault.key)
     finally:
         vault.stop()
 

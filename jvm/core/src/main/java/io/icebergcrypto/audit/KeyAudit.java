@@ -6,6 +6,7 @@ import io.icebergcrypto.audit.KeyEntry.Kind;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -19,6 +20,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -156,7 +158,8 @@ final class KeyAudit {
         false,
         answers,
         authenticated(id),
-        joined(refusal, metadataProblem, first ? tableProblem(id) : null));
+        joined(refusal, metadataProblem, first ? tableProblem(id) : null),
+        null);
   }
 
   /** What is wrong with the table as a whole. */
@@ -227,7 +230,21 @@ final class KeyAudit {
         !isDead && age != null && age.compareTo(Duration.ofDays(maxAgeDays)) > 0,
         isDead ? null : unwrapped,
         masterId == null ? null : authenticated(masterId),
-        joined(refusal, isDead ? null : timeProblem(age)));
+        joined(refusal, isDead ? null : timeProblem(age)),
+        masterId == null ? null : version(key));
+  }
+
+  /** The version of its master key, as far as the wrapped KEK, which may be hostile, tells. */
+  private static Integer version(EncryptedKey kek) {
+    try {
+      OptionalInt version =
+          kek.encryptedKeyMetadata() == null
+              ? OptionalInt.empty()
+              : WrappedKey.versionOf(kek.encryptedKeyMetadata(), kek.encryptedById());
+      return version.isPresent() ? (Integer) version.getAsInt() : null;
+    } catch (IcebergCryptoException e) { // the KMS, which was asked, refuses it
+      return null;
+    }
   }
 
   private static String timeProblem(Duration age) {
@@ -273,7 +290,8 @@ final class KeyAudit {
         false,
         null,
         null,
-        problem);
+        problem,
+        null);
   }
 
   /** The keys that snapshots name and the metadata does not have. */
@@ -294,7 +312,8 @@ final class KeyAudit {
                     false,
                     null,
                     null,
-                    "it is not in the metadata: its snapshots cannot be read"))
+                    "it is not in the metadata: its snapshots cannot be read",
+                    null))
         .toList();
   }
 

@@ -23,6 +23,8 @@ import java.util.Map;
  * @param authenticatedWrapping whether only who may use the master key can wrap with it; null: it
  *     is no matter of the KMS
  * @param problem what is wrong; null: nothing
+ * @param keyVersion the version of its master key that wrapped a KEK; null for other keys, and
+ *     where the wrapped key does not tell
  */
 public record KeyEntry(
     String keyId,
@@ -36,7 +38,8 @@ public record KeyEntry(
     boolean overdue,
     Boolean kmsAnswers,
     Boolean authenticatedWrapping,
-    String problem) {
+    String problem,
+    Integer keyVersion) {
 
   /** What a key encrypts. The order is that of reports. */
   public enum Kind {
@@ -75,6 +78,7 @@ public record KeyEntry(
     values.put("problem", problem);
     values.put("used_for", usedFor);
     values.put("key_length", length);
+    values.put("key_version", keyVersion);
     return values;
   }
 }

@@ -168,9 +168,12 @@ public final class AllowedKeyIds {
             id -> {
               throw refused(
                       id,
-                      "If the table was made with this key, have it added where the catalog is set"
-                          + " up. If not, somebody changed the table's metadata: find out who."
-                          + " Nothing was read or written.")
+                      String.format(
+                          "If the table was made with this key, have it added where the catalog is"
+                              + " set up. If not, somebody changed the table's metadata: find out"
+                              + " who; CALL %s.system.repair_table(table => '%s') tells which key"
+                              + " wrapped its KEKs. Nothing was read or written.",
+                          tableName.replaceFirst("\\..*", ""), tableName))
                   .inTable(tableName);
             });
   }

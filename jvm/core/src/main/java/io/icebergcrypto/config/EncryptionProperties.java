@@ -81,6 +81,17 @@ public final class EncryptionProperties {
    */
   public static final String PLAINTEXT_VERSIONS = "encryption.plaintext-previous-versions-max";
 
+  /** The table properties that make no sense for a plaintext table. */
+  public static Set<String> ofEncryptedTables() {
+    return Set.of(
+        KEY_ID,
+        TableProperties.ENCRYPTION_DEK_LENGTH,
+        METADATA_MAC,
+        PLAINTEXT_METADATA,
+        PLAINTEXT_GC,
+        PLAINTEXT_VERSIONS);
+  }
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}

@@ -101,10 +101,11 @@ final class KeyIdDefects {
               String.format(
                   "%s is '%s', and the table has no KEK: a client without encryption made it",
                   EncryptionProperties.KEY_ID, keyId),
-              String.format(
-                  "No key tells which one is meant. Drop the table, and create it again with the"
-                      + " key that you want%s.",
-                  metadata.snapshots().isEmpty() ? "" : ", and its rows copied")));
+              metadata.snapshots().isEmpty()
+                  ? "No key tells which one is meant. Give it the one that you want: "
+                      + rotation("<master key id>")
+                      + "."
+                  : "No key tells which one is meant. See what is said of its plaintext."));
     } else if (keyId != null
         && metadata.snapshots().isEmpty()
         && !catalog.behind().isHive()) { // whose stock catalog makes a KEK with the first snapshot
@@ -122,7 +123,12 @@ final class KeyIdDefects {
     boolean usable = keys != null && keys.keys().stream().noneMatch(KeyIdDefects::isRefused);
     return usable
         ? new Defect(Kind.NO_KEK, detail, remedy, builder -> {}, false) // a step of each commit
-        : Defect.of(Kind.NO_KEK, detail, remedy + " The master key has to be usable for that.");
+        : Defect.of(
+            Kind.NO_KEK,
+            detail,
+            String.format(
+                "%s The master key has to be usable for that. For another one: %s.",
+                remedy, rotation("<master key id>")));
   }
 
   private static boolean isRefused(KeyEntry key) {

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 
 /**
@@ -40,7 +41,12 @@ public record TableRepair(String table, List<Defect> defects) {
     List<Defect> found = search.run();
     if (yes && found.stream().anyMatch(Defect::mendable)) {
       List<Defect> before = found;
-      catalog.mend(identifier, metadata -> mended(metadata, search, before));
+      try {
+        catalog.mend(identifier, metadata -> mended(metadata, search, before));
+      } catch (CommitFailedException e) {
+        throw overtaken(search, e);
+      }
+
       found = after(found, new DefectSearch(catalog, identifier).run());
     }
 
@@ -52,15 +58,20 @@ public record TableRepair(String table, List<Defect> defects) {
   private static TableMetadata mended(
       TableMetadata metadata, DefectSearch search, List<Defect> found) {
     if (!Objects.equals(metadata.metadataFileLocation(), search.metadataFile())) {
-      throw new IcebergCryptoException(
-              "nothing was mended: another commit has come since it was looked at",
-              "Call repair_table again.")
-          .inTable(search.name());
+      throw overtaken(search, null);
     }
 
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     found.stream().filter(Defect::mendable).forEach(defect -> defect.mend().accept(builder));
     return builder.build();
+  }
+
+  private static IcebergCryptoException overtaken(DefectSearch search, RuntimeException cause) {
+    return new IcebergCryptoException(
+            "nothing was mended: another commit has come since it was looked at",
+            "Call repair_table again.",
+            cause)
+        .inTable(search.name());
   }
 
   private static List<Defect> after(List<Defect> before, List<Defect> now) {

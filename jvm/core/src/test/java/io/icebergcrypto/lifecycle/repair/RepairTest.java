@@ -3,6 +3,7 @@ package io.icebergcrypto.lifecycle.repair;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
@@ -26,6 +27,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
@@ -258,7 +264,13 @@ class RepairTest extends LakeFixture {
     stock(update -> set(update, "encryption.key-id", "stranger"));
     assertThat(found(Kind.NO_KEK).mendable()).isFalse();
     assertThat(found(Kind.KEY_UNUSABLE).detail()).contains("stranger");
-    stock(update -> set(update, "encryption.key-id", "k1"));
+    MasterKeyRotation.run(open(), T, "k2", false); // as the remedies say
+    assertThat(repair(false).defects()).isEmpty();
+    stock(update -> set(update, "encryption.key-id", ""));
+    assertMended(Kind.KEY_ID_EMPTY);
+    assertThat(open().dropTable(T)).isTrue();
+    lake.openStock().createTable(T, TestLake.SCHEMA);
+    stock(update -> set(update, "format-version", "3", "encryption.key-id", "k1"));
     assertMended(Kind.NO_KEK);
     assertThat(Kek.all(metadata())).hasSize(1);
     assertWhole();
@@ -366,6 +378,27 @@ class RepairTest extends LakeFixture {
     TableRepair found = repair(new TestLake(backend, folder, silent).open(Map.of()), true);
     assertThat(found.complete()).as("%s", found).isFalse();
     assertThat(found.ok()).isFalse();
+  }
+
+  @Test
+  void twoAtOnce() throws Exception {
+    TestLake.append(create(Map.of()), 1);
+    stock(update -> set(update, "encryption.data-key-length", "17"));
+    Callable<TableRepair> work = () -> repair(open(Map.of()), true);
+    ExecutorService threads = Executors.newFixedThreadPool(2);
+    for (Future<TableRepair> done : threads.invokeAll(List.of(work, work))) {
+      try {
+        assertThat(done.get().ok()).isTrue();
+      } catch (ExecutionException e) {
+        assertThat(e.getCause())
+            .isInstanceOf(IcebergCryptoException.class)
+            .hasMessageContaining("Call repair_table again");
+      }
+    }
+
+    threads.shutdown();
+    assertThat(repair(false).defects()).isEmpty();
+    assertWhole(1);
   }
 
   @Test

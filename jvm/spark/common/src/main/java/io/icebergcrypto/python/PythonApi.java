@@ -19,6 +19,7 @@ import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.migrate.EncryptedInPlace;
 import io.icebergcrypto.spark.migrate.PlaintextPurge;
+import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.migrate.TableEncryption;
 import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
@@ -264,6 +265,21 @@ public final class PythonApi {
         spark,
         table,
         (catalog, name) -> TableEncryption.run(spark, catalog, name, keyId, dryRun, told).toMap());
+  }
+
+  /**
+   * Decrypts a table of a catalog of ours in place.
+   *
+   * @param progress one of {@link #progress}, or null
+   * @return {@link TableDecryption#run} as JSON
+   */
+  public static String decryptTable(
+      SparkSession spark, String table, boolean allowPlaintext, Progress progress) {
+    Progress told = progress == null ? progress(spark) : progress;
+    return changed(
+        spark,
+        table,
+        (catalog, name) -> TableDecryption.run(spark, catalog, name, allowPlaintext, told));
   }
 
   /**

@@ -24,7 +24,7 @@ import org.apache.iceberg.io.CloseableIterable;
  * versions consists of. It keeps a hash for each data file, and lists no files: it scans twice.
  */
 final class CopyPlan {
-  private final PlaintextViews views;
+  private final SourceViews views;
   private final TableMetadata base;
   private final List<Version> versions;
   private final Map<Unit, Share> units = new HashMap<>();
@@ -54,7 +54,7 @@ final class CopyPlan {
    *
    * @param copied what was copied before; groups of which files are gone are not used
    */
-  CopyPlan(PlaintextViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
+  CopyPlan(SourceViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
     this.views = views;
     this.base = base;
     List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, base)));

@@ -14,6 +14,7 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -24,7 +25,6 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import org.apache.iceberg.AppendFiles;
@@ -364,8 +364,7 @@ public final class TableEncryption {
 
   private boolean isInForce(TableMetadata base) {
     TableMetadata now = plaintext.refreshed();
-    return Objects.equals(now.metadataFileLocation(), base.metadataFileLocation())
-        && now.lastUpdatedMillis() == base.lastUpdatedMillis();
+    return LoadedMetadata.isSame(now, base);
   }
 
   private void discard(BaseTable next, String keptMetadata) {

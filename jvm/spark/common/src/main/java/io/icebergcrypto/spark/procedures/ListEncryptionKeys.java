@@ -34,7 +34,8 @@ final class ListEncryptionKeys extends TableProcedure {
           .add("authenticated_wrapping", DataTypes.BooleanType)
           .add("problem", DataTypes.StringType)
           .add("used_for", DataTypes.StringType)
-          .add("key_length", DataTypes.IntegerType);
+          .add("key_length", DataTypes.IntegerType)
+          .add("key_version", DataTypes.IntegerType);
 
   private final EncryptedCatalog encrypted;
 
@@ -70,7 +71,8 @@ final class ListEncryptionKeys extends TableProcedure {
       key.authenticatedWrapping(),
       UTF8String.fromString(key.problem()),
       UTF8String.fromString(key.usedFor()),
-      key.length()
+      key.length(),
+      key.keyVersion()
     };
   }
 }
