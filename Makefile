@@ -97,6 +97,7 @@ soak: setup-test ## Kill writers, 50 a catalog, and rotations, 30; 1,000 commits
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
+	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" -k killed tests/catalog/tables/test_encrypt_table.py
 
 .PHONY: vault
 vault: ## Build the tests' Vault, which is kept outside of this folder

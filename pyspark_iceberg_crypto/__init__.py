@@ -14,6 +14,14 @@
 from importlib.metadata import version
 
 from pyspark_iceberg_crypto._jvm import typed_errors
+from pyspark_iceberg_crypto.encryption import (
+    DecryptedTable,
+    EncryptedTable,
+    PurgedPlaintext,
+    decrypt_table,
+    encrypt_table,
+    purge_plaintext,
+)
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
@@ -89,6 +97,8 @@ __all__ = [
     "AzureKeyVault",
     "BadWrappedKeyError",
     "ConfigurationError",
+    "DecryptedTable",
+    "EncryptedTable",
     "EncryptionKey",
     "FileCount",
     "FileInspection",
@@ -116,6 +126,7 @@ __all__ = [
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "PurgedPlaintext",
     "RepairFinding",
     "RepairReport",
     "RotationsReport",
@@ -130,11 +141,14 @@ __all__ = [
     "__version__",
     "check_report",
     "configure_spark",
+    "decrypt_table",
+    "encrypt_table",
     "encryption_keys",
     "inspect_file",
     "key_versions_in_use",
     "kms_metrics",
     "prune_encryption_keys",
+    "purge_plaintext",
     "reencrypt_table",
     "repair_table",
     "report_schema",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto import __version__
+from pyspark_iceberg_crypto.cli._decrypt import decrypt
 from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
+from pyspark_iceberg_crypto.cli._encrypt import encrypt
 from pyspark_iceberg_crypto.cli._inspect import inspect
 from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
@@ -32,8 +34,10 @@ def main() -> None:
 
 
 for _command in (
+    decrypt,
     demo,
     doctor,
+    encrypt,
     inspect,
     keys,
     kms,

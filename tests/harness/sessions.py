@@ -2,9 +2,10 @@
 
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -95,3 +96,28 @@ def process_id(spark: SparkSession) -> int:
     """That of the driver's JVM."""
     jvm: Any = spark.sparkContext._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
+def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str]) -> int:
+    """Run statements, and count the places in Spark's shuffle files in which a DEK of the table stands."""
+    jvm: Any = spark.sparkContext._jvm
+    java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.encryptedInput
+    no_file = jvm.org.apache.iceberg.inmemory.InMemoryInputFile(b"")
+    deks = set()
+
+    def add(metadata: Any) -> None:
+        found = java.encryption().decrypt(encrypted(no_file, metadata)).keyMetadata()
+        deks.add(bytes(found.encryptionKey().array()))
+
+    for manifest in java.currentSnapshot().allManifests(java.io()):
+        add(manifest.keyMetadata())
+    tasks = java.newScan().planFiles().iterator()
+    while tasks.hasNext():
+        add(tasks.next().file().keyMetadata())
+    for statement in statements:
+        spark.sql(statement).collect()
+    folders = jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirs()
+    shuffled = [path.read_bytes() for f in folders for path in Path(f.getPath()).rglob("*.data")]
+    assert deks and any(shuffled)
+    return sum(dek in content for dek in deks for content in shuffled)

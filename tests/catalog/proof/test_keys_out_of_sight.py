@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from harness.classes import CACHING_KMS_CLIENT
 from harness.programs import run
+from harness.sessions import OtherSession, deks_in_shuffles
 from harness.world import World
 
 LOGGED = """
@@ -86,6 +87,40 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
             for form in forms(key):
                 places = [place for place, text in shown.items() if form in text]
                 assert not places, f"{catalog}: a key is in {places}"
+
+
+@pytest.mark.nightly
+def test_icebergs_procedures_shuffle_keys_unless_spark_encrypts(
+    world: World, tmp_path: Path
+) -> None:
+    """As docs/procedures.md says; without the setting, as the control."""
+    for encrypts in ("false", "true"):
+        conf = {
+            **world.session_conf(tmp_path / f"metastore-{encrypts}"),
+            "spark.driver.host": "127.0.0.1",
+            "spark.io.encryption.enabled": encrypts,
+            "spark.local.dir": str(tmp_path / f"local-{encrypts}"),
+            "spark.shuffle.compress": "false",
+            "spark.cleaner.referenceTracking": "false",
+        }
+        with OtherSession(conf) as session:
+            for procedure, arguments in (
+                ("rewrite_manifests", ""),
+                ("expire_snapshots", ", older_than => TIMESTAMP '2999-01-01 00:00:00'"),
+                ("remove_orphan_files", ""),
+            ):
+                name = f"ns_{uuid.uuid4().hex[:8]}.t"
+                table = f"enc_hadoop.{name}"
+                session.sql(
+                    f"CREATE TABLE {table} (id INT, part STRING) USING iceberg PARTITIONED BY (part)"
+                    " TBLPROPERTIES ('encryption.key-id'='k1')"
+                )
+                for _ in range(3):
+                    session.sql(f"INSERT INTO {table} VALUES (1, 'p')")
+                call = f"CALL enc_hadoop.system.{procedure}(table => '{name}'{arguments})"
+                found = session.do(deks_in_shuffles, table, [call])
+                assert (found == 0) is (encrypts == "true"), (procedure, found)
+                session.sql(f"DROP TABLE {table}")
 
 
 def assert_looked_at(shown: dict[str, str]) -> None:

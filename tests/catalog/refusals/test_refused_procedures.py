@@ -47,6 +47,7 @@ def test_rewrite_table_path_is_refused(lake: Lake, table: str) -> None:
         lake,
         "rewrite_table_path",
         f"source_prefix => 'file:{prefix}', target_prefix => 'file:/nowhere'",
+        words=("under the same paths", "register_table", f"AS SELECT * FROM {lake.table()}"),
     )
     assert lake.ids(table) == [1]
 
@@ -71,7 +72,7 @@ def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: 
     if lake.kind != "hive":
         lake.insert(lake.create(), [1])
         with untouched(lake.folder), pytest.raises(Exception, match="Cannot find source table"):
-            lake.sql(f"CALL {lake.catalog}.system.migrate(table => '{lake.namespace}.t')")
+            lake.sql(f"CALL {lake.catalog}.system.migrate(table => '{lake.namespace}.none')")
         return
     key = "map('encryption.key-id', 'k1', 'format-version', '3')"
     lake.refused(
@@ -79,6 +80,43 @@ def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: 
         "parquet_source",
     )
     assert lake.ids(parquet_source) == [1]
+
+
+@pytest.mark.catalogs("jdbc")
+def test_files_of_an_encrypted_table_are_not_used_in_another(lake: Lake, table: str) -> None:
+    """What Iceberg says there does not tell why, or what to do."""
+    plain = lake.create("plain", key=None, partition="part")
+    system = f"CALL {lake.catalog}.system"
+    instead = (table, "keys that only this table's metadata has", f"AS SELECT * FROM {table}")
+    source = f"source_table => '{table}'"
+    lake.refused(f"{system}.snapshot({source}, table => '{lake.namespace}.new')", *instead)
+    lake.refused(f"{system}.add_files(table => '{plain}', {source})", *instead)
+    lake.refused(f"{system}.migrate(table => '{table}')", *instead)
+    data = f"`parquet`.`{lake.folder}/t/data`"  # no name leads to its keys
+    with untouched(lake.folder / "t"), pytest.raises(Exception, match="encrypted footer"):
+        lake.sql(f"{system}.add_files(table => '{plain}', source_table => '{data}')")
+    assert lake.sql(f"SELECT * FROM {plain}") == []
+    assert lake.ids(table) == [1]
+
+
+@pytest.mark.catalogs("jdbc")
+def test_java_actions_that_write_plaintext_are_refused(lake: Lake, table: str) -> None:
+    """They pass no procedure: the guard of the table's files stops them."""
+    jvm, session = lake.spark._jvm, lake.spark._jsparkSession
+    assert jvm is not None
+    iceberg = jvm.org.apache.iceberg.spark
+    actions = iceberg.actions.SparkActions.get(session)
+    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    copied = actions.rewriteTablePath(loaded).rewriteLocationPrefix(loaded.location(), "file:/new")
+    for action in (
+        copied,
+        actions.computeTableStats(loaded),
+        actions.computePartitionStats(loaded),
+    ):
+        with pytest.raises(Exception, match=r"(?s)(Plaintext|NotSupported)Exception: .*hint: "):
+            action.execute()
+    lake.assert_encrypted()
+    assert lake.ids(table) == [1]
 
 
 def test_a_procedure_without_a_table(hadoop: Lake) -> None:

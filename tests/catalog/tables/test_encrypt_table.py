@@ -1,10 +1,22 @@
 """encrypt_table: a plaintext table is encrypted in place, with all that it shows."""
 
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from harness.files import MARKER
+from harness.files import ENCRYPTED_MAGIC, MARKER, magic, untouched
 from harness.lake import Lake
+from harness.sessions import OtherSession, process_id
+from harness.world import World
+from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 
@@ -42,8 +54,471 @@ def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
     row = encrypt(lake)
     assert (row.committed, row.files, row.copied_files, row.rows) == (True, 2, 2, 5)
+    assert row.kms_calls == 4
     assert lake.ids(table) == [1, 2, 3, 4, 5]
     assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'q'") == 2
     assert_proved(lake, table)
     lake.sql(f"INSERT INTO {table} VALUES (6, '{MARKER}-6', 'r')")
     assert lake.ids(table) == [1, 2, 3, 4, 5, 6]
+
+
+def rows(lake: Lake, table: str, of: str = "") -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in lake.sql(f"SELECT * FROM {table} {of}"))
+
+
+def row_ids(lake: Lake, table: str) -> list[tuple[int, int]]:
+    query = f"SELECT id, _row_id FROM {table} ORDER BY id"
+    return [(row.id, row._row_id) for row in lake.sql(query)]
+
+
+def schema_of(lake: Lake, table: str) -> Any:
+    return lake.spark.table(table).schema
+
+
+def test_old_formats_deletes_and_specs(hadoop: Lake) -> None:
+    """Version 1 with Avro, ORC and Parquet and two specs; version 2 with deletes of both kinds of writers."""
+    one = plain(hadoop, "one", format__version="1")
+    insert(hadoop, one, [1, 2])
+    hadoop.sql(f"ALTER TABLE {one} SET TBLPROPERTIES ('write.format.default'='avro')")
+    insert(hadoop, one, [3])
+    hadoop.sql(f"ALTER TABLE {one} ADD PARTITION FIELD part")
+    insert(hadoop, one, [4, 5], "q")
+    hadoop.sql(f"ALTER TABLE {one} SET TBLPROPERTIES ('write.format.default'='orc')")
+    insert(hadoop, one, [6], "r")
+    hadoop.sql(f"ALTER TABLE {one} RENAME COLUMN note TO remark")
+    hadoop.sql(f"ALTER TABLE {one} ADD COLUMN more map<string, struct<a: int, b: array<string>>>")
+    hadoop.sql(
+        f"INSERT INTO {one} VALUES (7, '{MARKER}-7', 's', map('x', named_struct('a', 1, 'b', array('y'))))"
+    )
+    before, schema = hadoop.sql(f"SELECT * FROM {one} ORDER BY id"), schema_of(hadoop, one)
+    encrypt(hadoop, "one")
+    assert hadoop.sql(f"SELECT * FROM {one} ORDER BY id") == before
+    assert schema_of(hadoop, one) == schema
+    specs = {
+        (r.spec_id, r.file_format)
+        for r in hadoop.sql(f"SELECT spec_id, file_format FROM {one}.files")
+    }
+    assert specs == {(0, "PARQUET"), (0, "AVRO"), (1, "AVRO"), (1, "PARQUET")}
+    assert_proved(hadoop, one)
+
+    two = plain(
+        hadoop, "two", partition="part", format__version="2", write_delete_mode="merge-on-read"
+    )
+    insert(hadoop, two, [1, 2, 3])
+    insert(hadoop, two, [4, 5, 6], "q")
+    hadoop.sql(f"DELETE FROM {two} WHERE id IN (2, 5)")
+    assert hadoop.value(f"SELECT count(*) FROM {two}.delete_files") > 0
+    encrypt(hadoop, "two")
+    assert hadoop.ids(two) == [1, 3, 4, 6]
+    assert hadoop.value(f"SELECT count(*) FROM {two}.delete_files") == 0
+    hadoop.sql(f"DELETE FROM {two} WHERE id = 1")
+    assert hadoop.ids(two) == [3, 4, 6]
+    ids = [row_id for _, row_id in row_ids(hadoop, two)]
+    assert len(set(ids)) == 3 and None not in ids
+    assert_proved(hadoop, two)
+
+
+def test_row_ids_of_version_3_stay(hadoop: Lake) -> None:
+    table = plain(hadoop, format__version="3", write_delete_mode="merge-on-read")
+    insert(hadoop, table, [1, 2, 3])
+    insert(hadoop, table, [4, 5])
+    hadoop.sql(f"DELETE FROM {table} WHERE id = 2")
+    hadoop.sql(f"UPDATE {table} SET part = 'u' WHERE id = 4")
+    before, all_rows = row_ids(hadoop, table), rows(hadoop, table)
+    encrypt(hadoop)
+    assert row_ids(hadoop, table) == before and rows(hadoop, table) == all_rows
+    hadoop.sql(f"INSERT INTO {table} VALUES (6, '{MARKER}-6', 'p')")
+    ids = [row_id for _, row_id in row_ids(hadoop, table)]
+    assert len(set(ids)) == len(ids) == 5
+    assert_proved(hadoop, table)
+
+
+def test_branches_and_tags(hadoop: Lake) -> None:
+    """Each shows what it did: a tag with columns that are gone, a branch with rows of its own."""
+    table = plain(hadoop, format__version="2")
+    insert(hadoop, table, [1, 2])
+    hadoop.sql(f"ALTER TABLE {table} CREATE TAG first RETAIN 100 DAYS")
+    insert(hadoop, table, [3])
+    hadoop.sql(f"ALTER TABLE {table} CREATE BRANCH side WITH SNAPSHOT RETENTION 7 SNAPSHOTS")
+    hadoop.sql(f"INSERT INTO {table}.branch_side VALUES (4, '{MARKER}-4', 's')")
+    hadoop.sql(f"DELETE FROM {table} WHERE id = 1")
+    hadoop.sql(f"ALTER TABLE {table} DROP COLUMN part")
+    hadoop.sql(f"INSERT INTO {table} VALUES (5, '{MARKER}-5')")
+    shown = {
+        ref: rows(hadoop, table, f"VERSION AS OF '{ref}'") for ref in ("first", "side", "main")
+    }
+    query = f"SELECT name, type, max_reference_age_in_ms, min_snapshots_to_keep FROM {table}.refs ORDER BY name"
+    refs = hadoop.sql(query)
+    row = encrypt(hadoop)
+    assert row.refs == 3
+    for ref, expected in shown.items():
+        assert rows(hadoop, table, f"VERSION AS OF '{ref}'") == expected, ref
+    assert len(shown["first"][0]) == 3
+    assert hadoop.sql(query) == refs
+    with verify_table(hadoop.spark, table, depth="deep") as report:
+        assert report.ok
+    hadoop.sql(f"INSERT INTO {table}.branch_side VALUES (6, '{MARKER}-6')")
+    assert hadoop.ids(table, "VERSION AS OF 'side'") == [1, 2, 3, 4, 6]
+
+
+def test_an_empty_table(hadoop: Lake) -> None:
+    table = plain(hadoop)
+    assert encrypt(hadoop).files == 0
+    hadoop.insert(hadoop.create("other"), [1])
+    hadoop.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
+    assert hadoop.ids(table) == [1]
+    assert_proved(hadoop, table)
+
+
+def test_what_is_refused(hadoop: Lake) -> None:
+    hadoop.create("done")
+    table = plain(hadoop)
+    insert(hadoop, table, [1])
+    call = f"CALL {hadoop.catalog}.system.encrypt_table(table => '{hadoop.namespace}"
+    with untouched(hadoop.warehouse):
+        refused(hadoop, f"{call}.t', key_id => 'none')", table, "none")
+        refused(hadoop, f"{call}.t', key_id => ' ')", table, "key id is empty")
+        refused(hadoop, f"{call}.done', key_id => 'k1')", "is encrypted already")
+        refused(hadoop, f"{call}.none', key_id => 'k1')", "does not exist", hint=False)
+        refused(hadoop, f"{call}.t.files', key_id => 'k1')", "metadata of its own")
+    hadoop.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.parquet.page-version'='v2')")
+    with untouched(hadoop.warehouse):
+        refused(hadoop, f"{call}.t', key_id => 'k1')", "page-version", table)
+
+
+def refused(lake: Lake, statement: str, *words: str, hint: bool = True) -> None:
+    with pytest.raises(Exception) as caught:
+        lake.sql(statement)
+    text = str(caught.value)
+    missing = [word for word in (*words, *(("hint:",) if hint else ())) if word not in text]
+    assert not missing, f"{statement}: no {missing} in {text[:3000]}"
+
+
+def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
+    return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
+
+
+@pytest.mark.nightly
+def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
+    table = plain(lake, format__version="2", gc_enabled="true")
+    insert(lake, table, [1, 2])
+    insert(lake, table, [3])
+    first = lake.value(f"SELECT min_by(snapshot_id, committed_at) FROM {table}.snapshots")
+    kept = encrypt(lake).plaintext_metadata
+    lake.sql(f"INSERT INTO {table} VALUES (4, '{MARKER}-4', 'p')")
+    reader = lake.spark.read.format("iceberg").option("versionAsOf", str(first))
+    assert sorted(row.id for row in reader.load(kept).collect()) == [1, 2]
+    name = f"{lake.namespace}.t"
+    plain_files = plaintext_files(lake)
+    listed, *paths = lake.sql(
+        f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}', dry_run => true)"
+    )
+    assert not listed.deleted and listed.files == len(paths) > len(plain_files)
+    assert {str(path) for path in plain_files} <= {row.path.removeprefix("file:") for row in paths}
+    assert plaintext_files(lake) == plain_files
+    with verify_table(lake.spark, table, strays=True) as report:
+        assert not report.ok
+    done, *_ = lake.sql(f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')")
+    assert done.deleted and done.files == listed.files
+    assert plaintext_files(lake) == [] and not Path(kept.removeprefix("file:")).exists()
+    assert lake.ids(table) == [1, 2, 3, 4]
+    properties = {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert properties["gc.enabled"] == "true"
+    assert not any("plaintext" in key or "previous-versions" in key for key in properties)
+    with verify_table(lake.spark, table, depth="deep", strays=True) as report:
+        assert report.ok, str(report)
+    refused(lake, f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')", "was purged")
+
+
+SMALL_GROUPS = ("spark.iceberg-crypto.encrypt.files-per-group", "1")
+
+
+@pytest.mark.catalogs("rest")
+def test_others_read_and_write_meanwhile(lake: Lake) -> None:
+    """What was written before the commit is there; what comes after it as plaintext is refused."""
+    table = plain(lake, format__version="2")
+    for i in range(4):
+        insert(lake, table, [i])
+    other = lake.with_options({})  # a session that knows the table as plaintext
+    written, seen = list(range(4)), []
+    done = threading.Event()
+
+    def write() -> None:
+        for i in range(100, 104):
+            insert(lake, table, [i])
+            written.append(i)
+            time.sleep(0.5)
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(len(lake.ids(table)))
+
+    threads = [threading.Thread(target=write), threading.Thread(target=read)]
+    with lake.seen_by(other.catalog):
+        other.ids(other.table())
+    with lake.configured(*SMALL_GROUPS):
+        for thread in threads:
+            thread.start()
+        try:
+            row = encrypt(lake)
+        finally:
+            threads[0].join()
+            done.set()
+            threads[1].join()
+    assert row.committed and len(seen) > 1
+    assert seen == sorted(seen) and seen[0] >= 4
+    with lake.seen_by(other.catalog):
+        with pytest.raises(Exception, match="a file without encryption"):
+            insert(other, other.table(), [200])
+        insert(other, other.table(), [200])
+        assert other.ids(other.table()) == [*written, 200]
+    lake.sql(f"REFRESH TABLE {table}")
+    assert_proved(lake, table)
+
+
+@contextmanager
+def stopped_after(lake: Lake, groups: int) -> Iterator[None]:
+    """Cancels Spark's jobs as soon as so many groups are copied."""
+    done = threading.Event()
+
+    def stop() -> None:
+        while not done.wait(0.01):
+            if len(copy_log(lake)) >= groups:
+                lake.spark.sparkContext.cancelAllJobs()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def copy_log(lake: Lake) -> list[Path]:
+    return list((lake.folder / "t" / "metadata").glob("encryption-*/group-*.json"))
+
+
+def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
+    table = plain(hadoop, format__version="2")
+    for i in range(6):
+        insert(hadoop, table, [i])
+    hadoop.sql(f"ALTER TABLE {table} CREATE TAG all_of_them")
+    copied = []
+    with hadoop.configured(*SMALL_GROUPS):
+        for groups in (1, 3, 4):
+            try:
+                with stopped_after(hadoop, groups):
+                    copied.append(encrypt(hadoop).copied_files)
+                break
+            except Exception as error:  # noqa: BLE001 (Spark's)
+                assert "cancelled" in str(error), str(error)[:2000]
+        hadoop.sql(f"DELETE FROM {table} WHERE id = 2")
+        if not copied:
+            refused(
+                hadoop,
+                f"CALL {hadoop.catalog}.system.encrypt_table('{hadoop.namespace}.t', 'k2')",
+                "has begun",
+                "'k1'",
+            )
+            copied.append(encrypt(hadoop).copied_files)
+    assert copied[0] < 6
+    assert hadoop.ids(table) == [0, 1, 3, 4, 5]
+    assert hadoop.ids(table, "VERSION AS OF 'all_of_them'") == [0, 1, 2, 3, 4, 5]
+    assert not copy_log(hadoop)
+    assert_proved(hadoop, table)
+
+
+@pytest.mark.catalogs("hadoop")
+def test_a_copy_that_is_not_as_it_should_be(lake: Lake) -> None:
+    """Found before the commit: other rows than the table has, bytes that changed, a log that was exchanged."""
+    table = plain(lake, format__version="2")
+    for i in (1, 2, 3):
+        insert(lake, table, [i])
+    before = set(lake.files())
+    with (
+        lake.configured(*SMALL_GROUPS),
+        pytest.raises(Exception, match="cancelled"),
+        stopped_after(lake, 3),
+    ):
+        encrypt(lake)
+    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
+    [first, second] = [path for path in sorted(before) if path.suffix == ".parquet"][:2]
+    mine, other = first.read_bytes(), second.read_bytes()
+    overwrite(first, other)
+    if len(mine) == len(other):
+        refused(lake, call, table, "has other rows (main): 3 rows", "the table has 3")
+    overwrite(first, mine)
+    copied = next(p for p in sorted(set(lake.files()) - before) if magic(p) == b"PARE")
+    good = copied.read_bytes()
+    overwrite(copied, good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    refused(lake, call, table, "does not verify: problems: 1", copied.name)
+    overwrite(copied, good)
+    header = copy_log(lake)[0]
+    text = header.read_text()
+    overwrite(header, text.replace('"layout":1', '"layout":9').encode())
+    refused(lake, call, "cannot be used", header.name)
+    overwrite(header, text.encode())
+    with lake.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
+        refused(lake, call, "files-per-group is 'none'")
+    assert lake.ids(table) == [1, 2, 3]
+    row = encrypt(lake)
+    assert (row.copied_files, row.committed) == (0, True)
+    assert lake.ids(table) == [1, 2, 3]
+    assert_proved(lake, table)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """With the checksum that Hadoop keeps beside it gone."""
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+@pytest.mark.nightly
+def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: World) -> None:
+    rest = Lake(spark, world, "rest", "enc_rest")
+    table = plain(rest)
+    insert(rest, table, [1])
+    call = "CALL {}.system.encrypt_table('{}.t', '{}')"
+    strict = rest.with_options({"encryption.plaintext-tables": "refuse"})
+    limited = rest.with_options({"encryption.allowed-key-ids": "k2"})
+    with untouched(rest.warehouse):
+        refused(rest, call.format(strict.catalog, rest.namespace, "k1"), "plaintext-tables=refuse")
+        refused(rest, call.format(limited.catalog, rest.namespace, "k1"), "allowed-key-ids")
+    server = rest.with_options({"header.X-Refuse": "add-encryption-key 400 BadRequestException"})
+    refused(server, call.format(server.catalog, rest.namespace, "k1"), "refused a commit that adds")
+    assert rest.ids(table) == [1]
+    row = encrypt(rest)
+    assert (row.copied_files, row.kms_calls) == (0, 3)
+
+
+@pytest.mark.nightly
+def test_two_at_once(lake: Lake) -> None:
+    """One commits; the other one says so, or finds it done. Nothing is lost."""
+    table = plain(lake, format__version="2")
+    for i in range(3):
+        insert(lake, table, [i])
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(encrypt(lake).committed)
+        except Exception as error:  # noqa: BLE001 (it is looked at below)
+            results.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    with lake.configured(*SMALL_GROUPS):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results.count(True) == 1
+    [problem] = [result for result in results if result is not True]
+    assert "is encrypted already, with key 'k1'" in problem, problem[:2000]
+    assert lake.ids(table) == [0, 1, 2]
+    assert_proved(lake, table)
+
+
+@pytest.mark.nightly
+def test_back_to_the_plaintext(lake: Lake) -> None:
+    """As docs/encrypting-tables.md says; on Hadoop a table cannot be registered in its place."""
+    if lake.kind == "hadoop":
+        pytest.skip("a Hadoop catalog deletes the folder of a table that is dropped")
+    table = plain(lake, partition="part")
+    insert(lake, table, [1, 2])
+    insert(lake, table, [3])
+    kept = encrypt(lake).plaintext_metadata
+    lake.sql(f"DROP TABLE {table}")
+    lake.sql(
+        f"CALL {lake.catalog}.system.register_table("
+        f"table => '{lake.namespace}.t', metadata_file => '{kept}')"
+    )
+    assert lake.ids(table) == [1, 2, 3]
+    assert lake.value(f"SELECT count(*) FROM {table}.snapshots") == 2
+    insert(lake, table, [4])
+    assert encrypt(lake).rows == 4
+    assert lake.ids(table) == [1, 2, 3, 4]
+    assert_proved(lake, table)
+
+
+KILLS = int(os.environ.get("ICEBERG_CRYPTO_KILLS", "3"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["hadoop", "jdbc", "rest"])
+def test_a_run_that_was_killed_goes_on(
+    spark: SparkSession, world: World, kind: str, tmp_path: Path
+) -> None:
+    """kill -9 of the driver at random points, until a run is left alone."""
+    lake = Lake(spark, world, kind, f"enc_{kind}")
+    table = plain(lake, format__version="2", write_delete_mode="merge-on-read")
+    files = 12
+    for i in range(files):
+        insert(lake, table, [i, 100 + i])
+    lake.sql(f"ALTER TABLE {table} CREATE TAG all_of_them")
+    lake.sql(f"DELETE FROM {table} WHERE id IN (3, 104)")
+    random = Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))
+    expected = [i for i in [*range(files), *range(100, 100 + files)] if i not in (3, 104)]
+    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
+    for kill in range(KILLS):
+        conf = {**world.session_conf(tmp_path / f"metastore{kill}"), SMALL_GROUPS[0]: "1"}
+        other = OtherSession(conf)
+        process = other.do(process_id)
+        thread = threading.Thread(target=quietly, args=(other.sql, call))
+        before = len(copy_log(lake))
+        thread.start()
+        if random.random() < 0.7:  # else at any time since it began to load the table
+            wait_until_it_copied(lake, before, thread)
+        time.sleep(random.random() * 4)
+        os.kill(process, signal.SIGKILL)
+        thread.join()
+        with suppress(Exception):
+            other.__exit__(None, None, None)
+        lake.sql(f"REFRESH TABLE {table}")
+        assert lake.ids(table) == expected
+    if lake.sql(f"SHOW TBLPROPERTIES {table} ('encryption.key-id')")[0].value != "k1":
+        encrypt(lake)
+    assert lake.ids(table) == expected
+    assert len(lake.ids(table, "VERSION AS OF 'all_of_them'")) == 2 * files
+    assert_proved(lake, table)
+    lake.sql(f"CALL {lake.catalog}.system.purge_plaintext(table => '{lake.namespace}.t')")
+    assert lake.ids(table) == expected and not copy_log(lake)
+
+
+def quietly(work: Callable[..., Any], *arguments: Any) -> None:
+    with suppress(Exception):
+        work(*arguments)
+
+
+def wait_until_it_copied(lake: Lake, before: int, thread: threading.Thread) -> None:
+    while thread.is_alive() and len(copy_log(lake)) <= before:
+        time.sleep(0.02)
+
+
+@pytest.mark.catalogs("jdbc")
+def test_the_documents_statements(lake: Lake) -> None:
+    """Those of docs/encrypting-tables.md, one after the other."""
+    if lake.kind == "hadoop":
+        pytest.skip("a table cannot be registered in the place of one that was dropped")
+    table = lake.create("orders", key=None)
+    insert(lake, table, [1, 2])
+    text = (Path(__file__).parents[3] / "docs" / "encrypting-tables.md").read_text()
+    statements = [
+        statement.strip()
+        .replace("lake.", f"{lake.catalog}.")
+        .replace("shop.", f"{lake.namespace}.")
+        for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        for statement in block.split(";\n")
+        if statement.strip()
+    ]
+    assert len(statements) == 7
+    kept = ""
+    for statement in statements:
+        run = statement.replace("'sales'", "'k1'").replace("<encryption.plaintext-metadata>", kept)
+        if "purge_plaintext" in run and "true" in run:  # it has gone back before
+            encrypt(lake, "orders")
+        lake.sql(run)
+        rows_now = lake.sql(f"SHOW TBLPROPERTIES {table}") if "DROP" not in run else []
+        kept = next((r.value for r in rows_now if r.key == "encryption.plaintext-metadata"), kept)
+    assert lake.ids(table) == [1, 2]
+    assert plaintext_files(lake, "orders") == []

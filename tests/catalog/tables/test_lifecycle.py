@@ -157,7 +157,7 @@ def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:
     )
     lake.refused(replace, name, key, "k2")
     enable = f"ALTER TABLE {plain} SET TBLPROPERTIES ('{key}'='k1', 'format-version'='3')"
-    lake.refused(enable, f"{lake.namespace}.plain", key, "AS SELECT")
+    lake.refused(enable, f"{lake.namespace}.plain", key, "encrypt_table")
     length = "encryption.data-key-length"
     lake.refused(f"ALTER TABLE {table} SET TBLPROPERTIES ('{length}'='17')", name, length)
     lake.run(f"ALTER TABLE {table} SET TBLPROPERTIES ('{key}'='k1')")  # no change

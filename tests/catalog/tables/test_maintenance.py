@@ -159,6 +159,10 @@ def test_equality_deletes_are_applied(hadoop: Lake) -> None:
 def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
     table = hadoop.create()
     assert reencrypt_table(hadoop.spark, table).message == "it has no files; nothing was changed"
+    hadoop.run(f"ALTER TABLE {table} CREATE BRANCH audit")
+    hadoop.insert(f"{table}.branch_audit", [1])  # main stays without a snapshot
+    empty = reencrypt_table(hadoop.spark, table)
+    assert (empty.committed, empty.refs, empty.expire_statement) == (False, "audit", None)
     hadoop.insert(table, [1])
     hadoop.refused(
         f"CALL {hadoop.catalog}.system.reencrypt_table(table => '{hadoop.namespace}.t',"
@@ -169,6 +173,8 @@ def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
     plain = hadoop.create("plain", key=None)
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         reencrypt_table(hadoop.spark, plain)
+    with pytest.raises(NotSupportedError, match="not a table with files of its own"):
+        reencrypt_table(hadoop.spark, f"{table}.files")
 
 
 @pytest.mark.catalogs("jdbc")

@@ -1,12 +1,19 @@
 """CALL procedures that work on encrypted tables as on any other."""
 
 import os
+import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from harness.files import MARKER, everything_below
+from harness.jars import ROOT
 from harness.lake import Lake
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import verify_table
 
 FUTURE = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
@@ -179,3 +186,59 @@ def test_register_table(lake: Lake) -> None:
     assert lake.ids(again) == [1, 2]
     lake.run(f"DROP TABLE {again}")
     assert lake.ids(table) == [1]
+
+
+@pytest.mark.catalogs("jdbc")
+def test_java_actions(lake: Lake) -> None:
+    """Those that no procedure offers."""
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    for part in ("p", "q"):
+        lake.insert(table, [1, 2], part)
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    jvm, session = lake.spark._jvm, lake.spark._jsparkSession
+    assert jvm is not None
+    iceberg = jvm.org.apache.iceberg.spark
+    actions = iceberg.actions.SparkActions.get(session)
+    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    assert len(actions.removeDanglingDeleteFiles(loaded).execute().removedDeleteFiles()) == 0
+    assert len(actions.rewriteManifests(loaded).execute().rewrittenManifests()) >= 2
+    lake.assert_encrypted("rewriteManifests")
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [2, 2]
+    if lake.kind == "hadoop":  # a DROP there deletes the folder
+        return
+    metadata, io = loaded.operations().refresh().metadataFileLocation(), loaded.io()
+    lake.sql(f"DROP TABLE {table}")
+    assert lake.files()
+    deleted = actions.deleteReachableFiles(metadata).io(io).execute()
+    assert (deleted.deletedDataFilesCount(), lake.files()) == (2, [])
+
+
+@pytest.mark.catalogs("jdbc")
+def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
+    """In place of rewrite_table_path: the files come back under the paths that they had."""
+    if lake.kind == "hadoop":
+        pytest.skip("a folder of a Hadoop catalog is a table of it: there is nothing to register")
+    table = lake.create(write_delete_mode="merge-on-read")
+    lake.insert(table, [1, 2])
+    lake.run(f"DELETE FROM {table} WHERE id = 1")
+    metadata = lake.value(
+        f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"
+    )
+    mirror = shutil.copytree(lake.folder / "t", tmp_path / "mirror")
+    lake.sql(f"DROP TABLE {table} PURGE")
+    shutil.rmtree(lake.folder / "t", ignore_errors=True)
+    shutil.copytree(mirror, lake.folder / "t")
+    lake.call("register_table", arguments=f"metadata_file => '{metadata}'")
+    assert lake.ids(table) == [2]
+    lake.insert(table, [3])
+    with verify_table(lake.spark, table, depth="deep", all_snapshots=True, strays=True) as report:
+        assert report.ok, str(report)
+
+
+def test_the_documents_list_every_procedure(spark: SparkSession) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    names = set(jvm.org.apache.iceberg.spark.procedures.SparkProcedures.names())
+    table = (ROOT / "docs" / "procedures.md").read_text()
+    assert names - set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set()

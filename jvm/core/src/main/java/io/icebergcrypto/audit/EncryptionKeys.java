@@ -50,8 +50,7 @@ public record EncryptionKeys(
     TableMetadata metadata = table.operations().current();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
       throw new NotEncryptedException(
-              "Verify it to see its files; an encrypted copy is made by CREATE TABLE <new> USING"
-                  + " iceberg TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT.")
+              "Verify it to see its files; encrypt_table encrypts it in place.")
           .inTable(table.name());
     }
 

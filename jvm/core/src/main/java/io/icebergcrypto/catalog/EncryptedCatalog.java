@@ -236,6 +236,21 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   }
 
   /**
+   * Commits plaintext metadata in the place of an encrypted table's. No other commit takes a key id
+   * away.
+   *
+   * @param base the metadata in force
+   * @param plaintext made of it, without its key id, its keys and its snapshots
+   * @throws IcebergCryptoException when the base is not genuine; nothing was committed
+   */
+  public void commitPlaintext(
+      TableIdentifier identifier, TableMetadata base, TableMetadata plaintext) {
+    BaseTable table = unchecked(identifier);
+    context.operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
+    delegate.invalidateTable(identifier);
+  }
+
+  /**
    * The operations of a table whose metadata another KMS may vouch for than this catalog's: that of
    * before a move to this one. Commits are signed with this catalog's.
    *

@@ -163,6 +163,18 @@ final class EncryptedTableOperations implements TableOperations {
     }
   }
 
+  /** See {@link EncryptedCatalog#commitPlaintext}. */
+  void commitPlaintext(TableMetadata base, TableMetadata plaintext) {
+    TableMetadata current = current();
+    if (!LoadedMetadata.isSame(current, base)) {
+      throw new CommitFailedException(
+          "Cannot commit: the metadata of %s is %s now, not %s",
+          keys.tableName(), current.metadataFileLocation(), base.metadataFileLocation());
+    }
+
+    committer.accept(current, plaintext);
+  }
+
   /** What the catalog behind is to commit: see {@link CommitSteps}. */
   private TableMetadata prepared(TableMetadata base, TableMetadata metadata) {
     return steps.prepare(base, metadata, manager -> storage.open(delegate, manager));

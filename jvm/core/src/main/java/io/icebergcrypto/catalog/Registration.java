@@ -184,8 +184,7 @@ final class Registration {
           .inTable(name);
     } else if (catalog.settings().encryptionRequired()) {
       throw EncryptionProperties.required(
-              "Register it in a catalog without this property, and make an encrypted copy with"
-                  + " CREATE TABLE ... AS SELECT.")
+              "Register it in a catalog without this property, and call encrypt_table there.")
           .inTable(name);
     }
   }

@@ -38,9 +38,9 @@ public final class KeyIdRule {
                       + " plaintext",
                   EncryptionProperties.KEY_ID),
               String.format(
-                  "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                      + " ('%s'='%s') AS SELECT * FROM %s; then drop this table.",
-                  EncryptionProperties.KEY_ID, wanted, tableName))
+                  "CALL %s.system.encrypt_table(table => '%s', key_id => '%s') encrypts it in"
+                      + " place: its rows are copied into encrypted files.",
+                  tableName.replaceFirst("\\..*", ""), tableName, wanted))
           .inTable(tableName);
     }
 

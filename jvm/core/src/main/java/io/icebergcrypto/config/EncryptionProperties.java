@@ -75,8 +75,15 @@ public final class EncryptionProperties {
   /** Table property of this catalog's own making: gc.enabled as it was before, if it was set. */
   public static final String PLAINTEXT_GC = "encryption.plaintext-gc-enabled";
 
-  /** The table properties that this catalog sets by itself. */
-  static final List<String> OWN = List.of(METADATA_MAC, PLAINTEXT_METADATA, PLAINTEXT_GC);
+  /** The table properties that make no sense for a plaintext table. */
+  public static Set<String> ofEncryptedTables() {
+    return Set.of(
+        KEY_ID,
+        TableProperties.ENCRYPTION_DEK_LENGTH,
+        METADATA_MAC,
+        PLAINTEXT_METADATA,
+        PLAINTEXT_GC);
+  }
 
   private static final int MIN_FORMAT_VERSION = 3;
 

@@ -38,6 +38,13 @@ public final class PropertyNames {
           EncryptionProperties.METADATA_AUTHENTICATION,
           EncryptionProperties.KEK_MAX_AGE_DAYS);
 
+  /** The table properties that this catalog sets by itself. */
+  private static final List<String> OWN =
+      List.of(
+          EncryptionProperties.METADATA_MAC,
+          EncryptionProperties.PLAINTEXT_METADATA,
+          EncryptionProperties.PLAINTEXT_GC);
+
   private PropertyNames() {}
 
   /** What properties are set on, and which. */
@@ -55,7 +62,7 @@ public final class PropertyNames {
     private boolean owns(String name) {
       return names.contains(name)
           || this == CATALOG && name.startsWith(KMS_PREFIX)
-          || this == TABLE && EncryptionProperties.OWN.contains(name);
+          || this == TABLE && OWN.contains(name);
     }
 
     private String word() {
@@ -142,7 +149,7 @@ public final class PropertyNames {
   private static String whatInstead(Owner owner, String name) {
     return switch (owner) {
       case CATALOG ->
-          EncryptionProperties.OWN.contains(name)
+          OWN.contains(name)
               ? "Leave it out: commits set it."
               : String.format(
                   "To have every new table get it, set %s%s.",

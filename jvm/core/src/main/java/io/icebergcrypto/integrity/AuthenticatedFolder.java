@@ -36,6 +36,19 @@ public final class AuthenticatedFolder {
     return root + "/" + PREFIX + metadata.uuid();
   }
 
+  /**
+   * The property {@code write.metadata.path} that a table would have if its metadata was not
+   * authenticated.
+   *
+   * @return null when it would have none
+   */
+  public static String pathWithout(TableMetadata metadata) {
+    String path = metadata.properties().get(TableProperties.WRITE_METADATA_LOCATION);
+    Matcher marked = path == null ? null : MARKED.matcher(path);
+    String root = marked == null || !marked.matches() ? path : marked.group(1);
+    return (metadata.location() + "/metadata").equals(root) ? null : root;
+  }
+
   /** The UUID of the table that a metadata file is of, by its folder; null when it does not say. */
   public static String uuid(String metadataFile) {
     Matcher marked = MARKED.matcher(metadataFile);

@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
-import java.util.Objects;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -15,7 +15,8 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 
 /**
- * The one commit that gives a plaintext table a key id, and encrypted files in place of its own.
+ * The one commit that gives a plaintext table a key id, and encrypted files in place of its own;
+ * and the one that takes it away.
  */
 public final class KeyIdChange {
   private KeyIdChange() {}
@@ -42,7 +43,7 @@ public final class KeyIdChange {
     Table table = catalog.loadTable(identifier);
     TableOperations ops = ((HasTableOperations) table).operations();
     TableMetadata current = ops.current();
-    if (!isSame(current, base)) {
+    if (!LoadedMetadata.isSame(current, base)) {
       throw new CommitFailedException(
           "Cannot commit: the metadata of %s is %s now, not %s",
           table.name(), current.metadataFileLocation(), base.metadataFileLocation());
@@ -52,11 +53,31 @@ public final class KeyIdChange {
     requireEncrypted(table.name(), ops.refresh());
   }
 
-  /** A REST server may not tell where the file is; its metadata has a time then. */
-  private static boolean isSame(TableMetadata current, TableMetadata base) {
-    return Objects.equals(current.uuid(), base.uuid())
-        && Objects.equals(current.metadataFileLocation(), base.metadataFileLocation())
-        && current.lastUpdatedMillis() == base.lastUpdatedMillis();
+  /**
+   * Replaces the metadata of an encrypted table by plaintext metadata.
+   *
+   * @param base the metadata in force
+   * @param next made of the base, with its changes: without key id, keys, and the snapshots and
+   *     statistics files of the base
+   * @throws CommitFailedException when another commit came first; nothing was changed
+   * @throws IcebergCryptoException when something of the encrypted table would stay, which nobody
+   *     could read then; nothing was changed
+   */
+  public static void decrypt(
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      TableMetadata base,
+      TableMetadata next) {
+    boolean isPlain =
+        !EncryptionProperties.wasEncrypted(next)
+            && next.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null)
+            && next.statisticsFiles().isEmpty()
+            && next.partitionStatisticsFiles().isEmpty();
+    if (!isPlain) {
+      throw new IllegalStateException("Encrypted files would stay in " + identifier);
+    }
+
+    catalog.commitPlaintext(identifier, base, next);
   }
 
   static void requireEncrypted(String table, TableMetadata metadata) {

@@ -67,10 +67,7 @@ final class RotatedTable {
     TableMetadata metadata = ops.current();
     if (EncryptionProperties.keyId(metadata.properties()) == null) {
       KeyIdRule.refuseLost(name, metadata, null);
-      throw new NotEncryptedException(
-              "An encrypted copy is made by CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-                  + " ('encryption.key-id'='<master key id>') AS SELECT.")
-          .inTable(name);
+      throw new NotEncryptedException("encrypt_table encrypts it in place.").inTable(name);
     }
 
     return new RotatedTable(name, ops, new AskedKms(catalog.kms(), former, name, metadata.uuid()));

@@ -1,5 +1,6 @@
 package io.icebergcrypto.metadata;
 
+import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -30,6 +31,16 @@ public final class LoadedMetadata {
   /** The metadata in force; null when there is no table. */
   public TableMetadata refresh() {
     return checked(delegate::refresh);
+  }
+
+  /**
+   * Whether two are the same version of a table's metadata. A REST server may not tell where the
+   * file is; its metadata has a time then.
+   */
+  public static boolean isSame(TableMetadata one, TableMetadata other) {
+    return Objects.equals(one.uuid(), other.uuid())
+        && Objects.equals(one.metadataFileLocation(), other.metadataFileLocation())
+        && one.lastUpdatedMillis() == other.lastUpdatedMillis();
   }
 
   private synchronized TableMetadata checked(Supplier<TableMetadata> load) {

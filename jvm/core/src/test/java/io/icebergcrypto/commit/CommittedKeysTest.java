@@ -18,6 +18,7 @@ import java.util.stream.Collectors;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -250,6 +251,21 @@ class CommittedKeysTest extends LakeFixture {
     TableProcess.checkReachable(fresh);
     assertThat(fresh.refs()).containsOnlyKeys("main", "audit");
     assertThat(fresh.snapshot("audit").allManifests(fresh.io())).isNotEmpty();
+  }
+
+  @Test
+  void rewrittenManifestsAreEncrypted() throws IOException {
+    Table table = create(4);
+    Set<String> before = manifests(table);
+    table.rewriteManifests().clusterBy(file -> "one").commit();
+    assertThat(manifests(table)).hasSize(1).doesNotContainAnyElementsOf(before);
+    assertWhole(table, 0, 1, 2, 3);
+  }
+
+  private static Set<String> manifests(Table table) {
+    return table.currentSnapshot().allManifests(table.io()).stream()
+        .map(ManifestFile::path)
+        .collect(Collectors.toSet());
   }
 
   /** As a REST catalog can; the others take no notice. */

@@ -38,4 +38,11 @@ class JsonTest {
     assertThatThrownBy(() -> Json.of(Map.of("a", number)))
         .isInstanceOf(IllegalArgumentException.class);
   }
+
+  @Test
+  void textsAreReadFromAnObject() {
+    assertThat(Json.texts("{\"a\":\"1\",\"b\":\"\"}")).isEqualTo(Map.of("a", "1", "b", ""));
+    assertThat(Json.texts("{}")).isEmpty();
+    assertThatThrownBy(() -> Json.texts("{\"a\":{}}")).isInstanceOf(RuntimeException.class);
+  }
 }

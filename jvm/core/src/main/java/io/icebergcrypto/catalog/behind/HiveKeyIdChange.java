@@ -2,6 +2,8 @@ package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.hive.metastore.api.Table;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -9,6 +11,7 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.hive.HiveTableOperations;
 import org.apache.iceberg.io.FileIO;
+import org.apache.thrift.TException;
 
 /**
  * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as
@@ -21,9 +24,14 @@ import org.apache.iceberg.io.FileIO;
  */
 final class HiveKeyIdChange extends HiveTableOperations {
   private final HiveTableOperations table;
+  private final boolean isDecrypted;
 
   private HiveKeyIdChange(
-      HiveCatalog catalog, HiveTableOperations table, FileIO io, KeyManagementClient kms) {
+      HiveCatalog catalog,
+      HiveTableOperations table,
+      FileIO io,
+      KeyManagementClient kms,
+      TableMetadata metadata) {
     super(
         catalog.getConf(),
         table.metaClients(),
@@ -33,10 +41,11 @@ final class HiveKeyIdChange extends HiveTableOperations {
         table.database(),
         table.table());
     this.table = table;
+    this.isDecrypted = EncryptionProperties.keyId(metadata.properties()) == null;
   }
 
   /**
-   * Commits metadata with another key id, or another data key length, than its base.
+   * Commits metadata with another key id or none, or another data key length, than its base.
    *
    * @param table the table's operations
    * @param io reads and writes the table's metadata files
@@ -50,19 +59,34 @@ final class HiveKeyIdChange extends HiveTableOperations {
       KeyManagementClient kms,
       TableMetadata base,
       TableMetadata metadata) {
-    HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, io, kms);
+    HiveKeyIdChange change = new HiveKeyIdChange(catalog, table, io, kms, metadata);
     change.doCommit(withKeyIdOf(metadata, base), metadata);
     CatalogUtil.deleteRemovedMetadataFiles(io, base, metadata);
   }
 
   private static TableMetadata withKeyIdOf(TableMetadata metadata, TableMetadata base) {
-    return TableMetadata.buildFrom(base)
-        .upgradeFormatVersion(metadata.formatVersion())
-        .setProperties(
-            Map.of(EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
-        .discardChanges()
-        .withMetadataLocation(base.metadataFileLocation())
-        .build();
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    TableMetadata.Builder builder =
+        TableMetadata.buildFrom(base).upgradeFormatVersion(metadata.formatVersion());
+    if (keyId == null) {
+      builder.removeProperties(Set.of(EncryptionProperties.KEY_ID));
+    } else {
+      builder.setProperties(Map.of(EncryptionProperties.KEY_ID, keyId));
+    }
+
+    return builder.discardChanges().withMetadataLocation(base.metadataFileLocation()).build();
+  }
+
+  /** Iceberg's operations leave the key id there when they are told that the base has none. */
+  @Override
+  public void persistTable(Table inMetastore, boolean exists, String expectedLocation)
+      throws TException, InterruptedException {
+    if (isDecrypted) {
+      inMetastore.getParameters().remove(EncryptionProperties.KEY_ID);
+      inMetastore.getParameters().remove(METADATA_HASH_PROP);
+    }
+
+    super.persistTable(inMetastore, exists, expectedLocation);
   }
 
   /** Of the table: these operations have not loaded it. */

@@ -3,11 +3,14 @@ package io.icebergcrypto.lifecycle.encrypt;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.TableFileIO;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -49,8 +52,9 @@ public final class CopyLog {
   private static final int LAYOUT = 1;
   private static final Long NO_SNAPSHOT = -1L; // Iceberg does not encode null
 
-  private final EncryptedCatalog catalog;
-  private final BaseTable source;
+  private final TableMetadata metadata;
+  private final FileIO storage;
+  private final String tableName;
   private final String keyId;
   private final Map<String, EncryptedKey> keks = new LinkedHashMap<>();
   private final List<CopiedGroup> groups = new ArrayList<>();
@@ -67,9 +71,11 @@ public final class CopyLog {
     }
   }
 
-  private CopyLog(EncryptedCatalog catalog, BaseTable source, String keyId) {
-    this.catalog = catalog;
-    this.source = source;
+  /** The metadata says which table it is, and where. */
+  private CopyLog(TableMetadata metadata, FileIO storage, String tableName, String keyId) {
+    this.metadata = metadata;
+    this.storage = storage;
+    this.tableName = tableName;
     this.keyId = keyId;
   }
 
@@ -81,7 +87,8 @@ public final class CopyLog {
    * @throws TamperedException when it is not as it was written
    */
   public static CopyLog read(EncryptedCatalog catalog, BaseTable source, String keyId) {
-    CopyLog log = new CopyLog(catalog, source, keyId);
+    TableMetadata current = source.operations().current();
+    CopyLog log = new CopyLog(current, source.operations().io(), source.name(), keyId);
     List<Header> headers = new ArrayList<>();
     for (Header header = log.header(); header != null; header = log.header()) {
       headers.add(header);
@@ -92,8 +99,9 @@ public final class CopyLog {
     if (!headers.isEmpty()) {
       Map<String, EncryptedKey> keys = new HashMap<>(log.keks);
       headers.forEach(header -> keys.put(header.key().keyId(), header.key()));
-      TableMetadata current = source.operations().current();
-      FileIO io = log.table(EncryptedForm.of(current, keyId, keys.values())).io();
+      TableMetadata form = EncryptedForm.of(current, keyId, keys.values());
+      TableOperations ops = new MetadataInMemory(source.operations(), form);
+      FileIO io = catalog.uncommitted(ops, source.name()).io();
       headers.forEach(header -> log.groups.add(log.body(io, header)));
     }
 
@@ -117,7 +125,7 @@ public final class CopyLog {
     FileEncryptionKeys keys = write(manager, table.io(), body, text(group));
     Map<String, Object> header = new LinkedHashMap<>();
     header.put("layout", LAYOUT);
-    header.put("table_uuid", source.operations().current().uuid());
+    header.put("table_uuid", metadata.uuid());
     header.put("key_id", keyId);
     header.put("body", body);
     header.put("kek", json(keys.keyEncryptionKey()));
@@ -136,11 +144,24 @@ public final class CopyLog {
   public void delete() {
     for (String file : files) {
       try {
-        storage().deleteFile(file);
+        storage.deleteFile(file);
       } catch (RuntimeException e) {
         // it has no key that is not encrypted, and no name of a file
       }
     }
+  }
+
+  /** Deletes the log of a run that was killed after its commit. */
+  public static void deleteAll(BaseTable table) {
+    String keyId = EncryptionProperties.keyId(table.properties());
+    FileIO io = TableFileIO.storageBelow(table.operations().io());
+    TableMetadata metadata = table.operations().current();
+    CopyLog log = new CopyLog(metadata, io, table.name(), keyId);
+    while (log.header() != null) {
+      log.next++;
+    }
+
+    log.delete();
   }
 
   // ---- headers
@@ -148,7 +169,7 @@ public final class CopyLog {
   private Header header() {
     String path = headerPath();
     String text;
-    try (InputStream in = storage().newInputFile(path).newStream()) {
+    try (InputStream in = storage.newInputFile(path).newStream()) {
       text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
     } catch (NotFoundException e) {
       return null;
@@ -171,7 +192,7 @@ public final class CopyLog {
       JsonObject json = Json.object(text);
       String keyThen = json.get("key_id").getAsString();
       if (json.get("layout").getAsInt() != LAYOUT
-          || !json.get("table_uuid").getAsString().equals(source.operations().current().uuid())) {
+          || !json.get("table_uuid").getAsString().equals(metadata.uuid())) {
         throw foreign(path, "it is another table's, or of another version of this program", null);
       }
 
@@ -184,7 +205,7 @@ public final class CopyLog {
                     "Call encrypt_table with '%s', which goes on; rotate_master_key changes the key"
                         + " afterwards. Or delete the folder %s, which begins anew.",
                     keyThen, folder()))
-            .inTable(source.name());
+            .inTable(tableName);
       }
 
       return new Header(
@@ -193,14 +214,14 @@ public final class CopyLog {
           key(json.getAsJsonObject("key")));
     } catch (IllegalStateException | UnsupportedOperationException | NullPointerException e) {
       throw foreign(path, "it is no file of a copy", e);
-    } catch (IllegalArgumentException | com.google.gson.JsonParseException e) {
+    } catch (IllegalArgumentException | JsonParseException e) {
       throw foreign(path, "it is no file of a copy", e);
     }
   }
 
   private TamperedException foreign(String path, String what, RuntimeException e) {
     return new TamperedException(
-        String.format("Table %s: %s cannot be used: %s", source.name(), path, what),
+        String.format("Table %s: %s cannot be used: %s", tableName, path, what),
         String.format(
             "Nothing was changed. Delete the folder %s, and call encrypt_table again: it begins"
                 + " anew.",
@@ -210,11 +231,11 @@ public final class CopyLog {
 
   private boolean isWritten(String path, String text) {
     try {
-      if (storage().newInputFile(path).exists() && !isCutOff(path)) {
+      if (storage.newInputFile(path).exists() && !isCutOff(path)) {
         return false;
       }
 
-      try (OutputStream out = storage().newOutputFile(path).createOrOverwrite()) {
+      try (OutputStream out = storage.newOutputFile(path).createOrOverwrite()) {
         out.write(text.getBytes(StandardCharsets.UTF_8));
       }
 
@@ -227,7 +248,7 @@ public final class CopyLog {
   }
 
   private boolean isCutOff(String path) throws IOException {
-    try (InputStream in = storage().newInputFile(path).newStream()) {
+    try (InputStream in = storage.newInputFile(path).newStream()) {
       return !new String(in.readAllBytes(), StandardCharsets.UTF_8).endsWith("}");
     }
   }
@@ -324,15 +345,6 @@ public final class CopyLog {
 
   // ---- places
 
-  private BaseTable table(TableMetadata metadata) {
-    TableOperations operations = new MetadataInMemory(source.operations(), metadata);
-    return catalog.uncommitted(operations, source.name());
-  }
-
-  private FileIO storage() {
-    return source.operations().io();
-  }
-
   private String folder() {
     return path("");
   }
@@ -342,9 +354,9 @@ public final class CopyLog {
   }
 
   private String path(String name) {
-    return source.location()
+    return metadata.location()
         + "/metadata/encryption-"
-        + source.operations().current().uuid()
+        + metadata.uuid()
         + (name.isEmpty() ? "" : "/" + name);
   }
 

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -23,10 +24,11 @@ public record PlaintextTable(
    * @throws InvalidConfigurationException when the key id is empty, or the table has a property
    *     that an encrypted one may not have
    * @throws NotSupportedException when it is encrypted already, or has no metadata of its own
-   * @throws io.icebergcrypto.IcebergCryptoException when the catalog or the KMS do not give the key
+   * @throws IcebergCryptoException when the catalog or the KMS do not give the key
    */
   public static PlaintextTable load(
       EncryptedCatalog catalog, TableIdentifier identifier, String keyId) {
+    catalog.loadTable(identifier).properties(); // refuses what the commit would refuse in the end
     BaseTable table = catalog.unchecked(identifier);
     PlaintextTable plaintext = new PlaintextTable(catalog, identifier, table, keyId);
     TableMetadata metadata = plaintext.refreshed();
@@ -43,7 +45,7 @@ public record PlaintextTable(
     CachingKmsClient kms = catalog.kms();
     try {
       kms.check(keyId);
-    } catch (io.icebergcrypto.IcebergCryptoException e) {
+    } catch (IcebergCryptoException e) {
       throw e.inTable(table.name());
     }
 

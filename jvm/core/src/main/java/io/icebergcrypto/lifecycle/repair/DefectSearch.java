@@ -64,8 +64,7 @@ final class DefectSearch {
     this.metadataFile = metadata.metadataFileLocation();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
       throw new NotEncryptedException(
-              "Verify it to see its files; an encrypted copy is made by CREATE TABLE <new> USING"
-                  + " iceberg TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT.")
+              "Verify it to see its files; encrypt_table encrypts it in place.")
           .inTable(name);
     }
 

@@ -17,6 +17,10 @@ import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.migrate.EncryptedInPlace;
+import io.icebergcrypto.spark.migrate.PlaintextPurge;
+import io.icebergcrypto.spark.migrate.TableDecryption;
+import io.icebergcrypto.spark.migrate.TableEncryption;
 import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -246,6 +250,51 @@ public final class PythonApi {
   public static String rotateKek(SparkSession spark, String table, boolean rewrap, boolean dryRun) {
     return changed(
         spark, table, (catalog, name) -> KekRotation.run(catalog, name, rewrap, dryRun).toMap());
+  }
+
+  /**
+   * Encrypts a table of a catalog of ours in place.
+   *
+   * @param progress one of {@link #progress}, or null
+   * @return {@link EncryptedInPlace#toMap()} as JSON
+   */
+  public static String encryptTable(
+      SparkSession spark, String table, String keyId, boolean dryRun, Progress progress) {
+    Progress told = progress == null ? progress(spark) : progress;
+    return changed(
+        spark,
+        table,
+        (catalog, name) -> TableEncryption.run(spark, catalog, name, keyId, dryRun, told).toMap());
+  }
+
+  /**
+   * Decrypts a table of a catalog of ours in place.
+   *
+   * @param progress one of {@link #progress}, or null
+   * @return {@link TableDecryption#run} as JSON
+   */
+  public static String decryptTable(
+      SparkSession spark, String table, boolean allowPlaintext, Progress progress) {
+    Progress told = progress == null ? progress(spark) : progress;
+    return changed(
+        spark,
+        table,
+        (catalog, name) -> TableDecryption.run(spark, catalog, name, allowPlaintext, told));
+  }
+
+  /**
+   * Deletes the files that a table had before it was encrypted in place.
+   *
+   * @param progress one of {@link #progress}, or null
+   * @return {@link PlaintextPurge.Purged#toMap()} as JSON
+   */
+  public static String purgePlaintext(
+      SparkSession spark, String table, boolean dryRun, Progress progress) {
+    Progress told = progress == null ? progress(spark) : progress;
+    return changed(
+        spark,
+        table,
+        (catalog, name) -> PlaintextPurge.run(spark, catalog, name, dryRun, told).toMap());
   }
 
   /**

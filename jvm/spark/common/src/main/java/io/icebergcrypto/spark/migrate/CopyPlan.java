@@ -6,11 +6,13 @@ import io.icebergcrypto.lifecycle.encrypt.Version;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
@@ -22,7 +24,7 @@ import org.apache.iceberg.io.CloseableIterable;
  * versions consists of. It keeps a hash for each data file, and lists no files: it scans twice.
  */
 final class CopyPlan {
-  private final PlaintextViews views;
+  private final SourceViews views;
   private final TableMetadata base;
   private final List<Version> versions;
   private final Map<Unit, Share> units = new HashMap<>();
@@ -52,11 +54,11 @@ final class CopyPlan {
    *
    * @param copied what was copied before; groups of which files are gone are not used
    */
-  CopyPlan(PlaintextViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
+  CopyPlan(SourceViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
     this.views = views;
     this.base = base;
     List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, base)));
-    java.util.Collections.reverse(all); // main first: what it shares with a tag has its schema then
+    Collections.reverse(all); // main first: what it shares with a tag has its schema then
     this.versions = List.copyOf(all);
     versions.forEach(version -> groups.put(version, new ArrayList<>()));
     for (int i = 0; i < versions.size(); i++) {
@@ -91,6 +93,11 @@ final class CopyPlan {
   /** The groups of each version, once all is copied. */
   Map<Version, List<CopiedGroup>> groups() {
     return groups;
+  }
+
+  /** The groups that any version has. */
+  List<CopiedGroup> used() {
+    return groups.values().stream().flatMap(List::stream).toList();
   }
 
   /** How many different data files there are. */
@@ -206,7 +213,7 @@ final class CopyPlan {
     }
   }
 
-  private void scan(Version version, java.util.function.Consumer<FileScanTask> each) {
+  private void scan(Version version, Consumer<FileScanTask> each) {
     BaseTable view = views.of(base, version.schemaId());
     try (CloseableIterable<FileScanTask> tasks =
         view.newScan().useSnapshot(version.snapshotId()).planFiles()) {

@@ -18,7 +18,7 @@ import org.apache.spark.sql.SparkSession;
  * @param copiedFiles how many of them this call copied, or would copy; earlier calls copied the
  *     others
  * @param rows how many rows main has; -1 in a dry run
- * @param kmsCalls how many calls of the KMS the driver makes for it
+ * @param kmsCalls how many calls of the KMS the driver made, or would make
  * @param seconds how long it would take, by a rule of thumb; null when it was done
  * @param plaintextMetadata a copy of the metadata that it had, which leads to the plain files; null
  *     in a dry run
@@ -39,8 +39,11 @@ public record EncryptedInPlace(
   /** The rule of thumb: what one core copies, verifies and compares in a second. */
   static final long BYTES_PER_CORE_SECOND = 8L << 20;
 
-  /** A check of the key (two), a KEK to wrap, and to unwrap for each of copy and commit. */
+  /** A check of the key, which is two, and a KEK to wrap and to unwrap. */
   private static final int KMS_CALLS = 4;
+
+  /** Made before the others are counted. */
+  private static final int CHECK_CALLS = 2;
 
   static EncryptedInPlace planned(
       PlaintextTable plaintext, TableMetadata base, CopyPlan plan, SparkSession spark) {
@@ -65,7 +68,8 @@ public record EncryptedInPlace(
       CopyPlan plan,
       long rows,
       long copiedFiles,
-      String plaintextMetadata) {
+      String plaintextMetadata,
+      long kmsCalls) {
     return new EncryptedInPlace(
         plaintext.name(),
         plaintext.keyId(),
@@ -74,7 +78,7 @@ public record EncryptedInPlace(
         plan.bytes(),
         copiedFiles,
         rows,
-        KMS_CALLS,
+        (int) kmsCalls + CHECK_CALLS,
         null,
         plaintextMetadata,
         true);

@@ -1,6 +1,5 @@
 package io.icebergcrypto.spark.migrate;
 
-import io.icebergcrypto.io.TableEncryptionManager;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
@@ -26,10 +25,10 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
 /**
- * Copies the rows of some files of a plaintext table into encrypted files of the table to be, with
- * the row ids that they have, and lists the new files in a manifest.
+ * Copies the rows of some files of a table into files of the table to be, with the row ids that
+ * they have, and lists the new files in a manifest.
  *
- * @param source the plaintext table, with the schema that is read
+ * @param source the table, with the schema that is read
  * @param target the table to be, with the same schema
  */
 record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
@@ -87,9 +86,8 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
   }
 
   private ManifestFile manifest(int specId, Set<DataFile> files) {
-    TableEncryptionManager manager = (TableEncryptionManager) target.encryption();
     String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    EncryptedOutputFile file = manager.encrypt(target.io().newOutputFile(path));
+    EncryptedOutputFile file = target.encryption().encrypt(target.io().newOutputFile(path));
     ManifestWriter<DataFile> writer =
         ManifestFiles.write(FORMAT_VERSION, target.operations().current().spec(specId), file, null);
     try (writer) {

@@ -5,10 +5,10 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 
-/** A plaintext table as it was at a time, whatever is committed since. */
-record PlaintextViews(BaseTable table) {
-  /** The table with one of its schemas as the current one. */
-  BaseTable of(TableMetadata metadata, int schemaId) {
+/** Those of a plaintext table. */
+record PlaintextViews(BaseTable table) implements SourceViews {
+  @Override
+  public BaseTable of(TableMetadata metadata, int schemaId) {
     return new BaseTable(
         new MetadataInMemory(table.operations(), EncryptedForm.withSchema(metadata, schemaId)),
         table.name());

@@ -6,6 +6,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.types.Type;
@@ -85,7 +86,7 @@ record RowSums(long rows, BigDecimal sum, long xor) {
 
   private static boolean isHashed(Type type) {
     return TypeUtil.find(
-            new org.apache.iceberg.Schema(Types.NestedField.optional(1, "value", type)),
+            new Schema(Types.NestedField.optional(1, "value", type)),
             part -> part.isMapType() || part.isVariantType())
         == null;
   }

@@ -1,8 +1,10 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
@@ -12,20 +14,25 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.Set;
 import java.util.UUID;
+import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
@@ -33,6 +40,7 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -53,8 +61,12 @@ public final class TableEncryption {
   private final PlaintextViews views;
   private final Progress progress;
   private final CopyLog log;
+  private final long bytesPerGroup;
+  private final int filesPerGroup;
+  private final long kmsCallsBefore;
   private EncryptedKey kek;
-  private boolean compared = false;
+  private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
+  private boolean checked = false;
   private int copiedFiles = 0;
 
   private TableEncryption(SparkSession spark, PlaintextTable plaintext, Progress progress) {
@@ -62,6 +74,9 @@ public final class TableEncryption {
     this.plaintext = plaintext;
     this.views = new PlaintextViews(plaintext.table());
     this.progress = progress;
+    this.bytesPerGroup = setting(spark, BYTES_PER_GROUP, 16L << 30);
+    this.filesPerGroup = (int) Math.min(setting(spark, FILES_PER_GROUP, 2000), Integer.MAX_VALUE);
+    this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
   }
 
@@ -105,7 +120,7 @@ public final class TableEncryption {
         if (done != null) {
           return done;
         }
-      } catch (IcebergCryptoException e) {
+      } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
       } catch (RuntimeException e) {
         // files of a snapshot that was expired meanwhile are gone
@@ -134,8 +149,8 @@ public final class TableEncryption {
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
     plan.copy(
-        setting(BYTES_PER_GROUP, 16L << 30),
-        (int) setting(FILES_PER_GROUP, 2000),
+        bytesPerGroup,
+        filesPerGroup,
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
     String keptMetadata = keepMetadata(base);
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
@@ -147,23 +162,31 @@ public final class TableEncryption {
             base,
             withCopy,
             plan.groups());
-    boolean committed = false;
+    boolean keep = false;
     try {
-      RowSums rows = check(base, next);
+      checkOnce(base, next, plan.used());
       if (!isInForce(base)) {
         return null;
       }
 
       begin("commit", 0, 0);
+      keep = true; // it may get through without an answer
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true;
       log.delete();
-      return EncryptedInPlace.done(plaintext, base, plan, rows.rows(), copiedFiles, keptMetadata);
+      return EncryptedInPlace.done(
+          plaintext,
+          base,
+          plan,
+          rowsOf(next),
+          copiedFiles,
+          keptMetadata,
+          kmsCalls() - kmsCallsBefore);
     } catch (CommitFailedException e) {
+      keep = false;
       return null;
     } finally {
-      if (!committed && isInForceOrUnknown(base)) {
+      if (!keep) {
         discard(next, keptMetadata);
       }
     }
@@ -198,8 +221,9 @@ public final class TableEncryption {
             form.lastColumnId(),
             plan.unitsOf(files),
             List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
-    if (compared) { // else all is compared when all is copied
-      requireSame("the files copied last", RowSums.of(spark, source, files), sumsOf(target, group));
+    if (checked) { // else all is checked when all is copied
+      check(source, target, group, files);
+      proven.add(group);
     }
 
     log.add(target, group);
@@ -214,41 +238,54 @@ public final class TableEncryption {
     return plaintext.catalog().uncommitted(ops, plaintext.name());
   }
 
-  private RowSums sumsOf(BaseTable target, CopiedGroup group) {
-    var append = target.newFastAppend();
+  private long kmsCalls() {
+    KmsMetrics metrics = plaintext.catalog().kms().metrics();
+    return metrics.wrapCalls() + metrics.unwrapCalls();
+  }
+
+  // ---- checking
+
+  /**
+   * Checks that every file is encrypted and every version has its rows: all of it once; what is
+   * copied in later rounds, when it is copied.
+   */
+  private void checkOnce(TableMetadata base, BaseTable next, List<CopiedGroup> used) {
+    if (checked && proven.containsAll(used)) {
+      return;
+    }
+
+    verify(next);
+    begin("comparing rows", 0, 0);
+    Map<Version, RowSums> sums = new HashMap<>();
+    Version.byRef(plaintext.name(), base)
+        .forEach(
+            (ref, version) ->
+                sums.computeIfAbsent(
+                    version, v -> compare(base, next.operations().current(), ref, v)));
+    proven.addAll(used);
+    this.checked = true;
+  }
+
+  /** The same for one group, as a table of its own. */
+  private void check(
+      BaseTable source, BaseTable target, CopiedGroup group, List<FileScanTask> files) {
+    AppendFiles append = target.newFastAppend();
     group.manifests().forEach(append::appendManifest);
     append.commit();
     Snapshot snapshot = target.currentSnapshot();
     try {
-      return RowSums.of(spark, target, snapshot.snapshotId());
+      verify(target);
+      requireSame(
+          "in what was copied last",
+          RowSums.of(spark, source, files),
+          RowSums.of(spark, target, snapshot.snapshotId()));
     } finally {
       delete(snapshot.manifestListLocation());
     }
   }
 
-  // ---- checking
-
-  /** Every file of every version is encrypted, and has the rows; gives the sums of main. */
-  private RowSums check(TableMetadata base, BaseTable next) {
-    verify(next);
-    Map<String, Version> byRef = Version.byRef(plaintext.name(), base);
-    Map<Version, RowSums> sums = new HashMap<>();
-    if (!compared) {
-      begin("comparing rows", 0, 0);
-      byRef.forEach(
-          (ref, version) ->
-              sums.computeIfAbsent(
-                  version, v -> compare(base, next.operations().current(), ref, v)));
-      this.compared = true;
-    }
-
-    RowSums main = sums.get(byRef.get("main"));
-    return main != null ? main : RowSums.NONE;
-  }
-
   private void verify(BaseTable next) {
-    Depth depth = compared ? Depth.MAGIC : Depth.DEEP;
-    VerifyOptions options = new VerifyOptions(depth, true, 1.0, 0, false, null);
+    VerifyOptions options = new VerifyOptions(Depth.DEEP, true, 1.0, 0, false, null);
     try (VerifyResult result =
         TableVerifier.verifyUncommitted(spark, plaintext.name(), next, options, progress)) {
       if (!result.ok()) {
@@ -262,6 +299,14 @@ public final class TableEncryption {
             .inTable(plaintext.name());
       }
     }
+  }
+
+  /** How many rows main has, by its manifests. */
+  private static long rowsOf(BaseTable table) {
+    Snapshot main = table.currentSnapshot();
+    return main == null
+        ? 0
+        : Long.parseLong(main.summary().getOrDefault(SnapshotSummary.TOTAL_RECORDS_PROP, "0"));
   }
 
   private RowSums compare(TableMetadata base, TableMetadata next, String ref, Version version) {
@@ -319,18 +364,7 @@ public final class TableEncryption {
 
   private boolean isInForce(TableMetadata base) {
     TableMetadata now = plaintext.refreshed();
-    return Objects.equals(now.metadataFileLocation(), base.metadataFileLocation())
-        && now.lastUpdatedMillis() == base.lastUpdatedMillis();
-  }
-
-  /** Whether the table is plaintext still: a commit may have got through without an answer. */
-  private boolean isInForceOrUnknown(TableMetadata base) {
-    try {
-      plaintext.refreshed();
-      return true;
-    } catch (RuntimeException e) {
-      return false;
-    }
+    return LoadedMetadata.isSame(now, base);
   }
 
   private void discard(BaseTable next, String keptMetadata) {
@@ -357,7 +391,19 @@ public final class TableEncryption {
     progress.begin(step, files, bytes);
   }
 
-  private long setting(String name, long usual) {
-    return Long.parseLong(spark.conf().get(name, String.valueOf(usual)));
+  /**
+   * A setting of the session.
+   *
+   * @throws InvalidConfigurationException when it is no number above zero
+   */
+  private static long setting(SparkSession spark, String name, long usual) {
+    String value = spark.conf().get(name, String.valueOf(usual)).trim();
+    if (!value.matches("[1-9]\\d{0,17}")) {
+      throw new InvalidConfigurationException(
+          String.format("%s is '%s'", name, value),
+          "Nothing was changed. Set it to a number above zero, or leave it out.");
+    }
+
+    return Long.parseLong(value);
   }
 }

@@ -6,6 +6,7 @@ import io.icebergcrypto.config.StatisticsPolicy;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
@@ -45,36 +47,39 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           "compute_partition_stats",
           STATISTICS_HINT,
           "rewrite_table_path",
-          "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-              + " ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
+          "For a copy to recover from, mirror the table's folder, restore it under the same paths,"
+              + " and call register_table. Or copy the rows: CREATE TABLE <new> USING iceberg"
+              + " TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
 
   /** This project's own procedures. */
   private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
       OURS =
-          Map.of(
-              AuthenticateMetadata.NAME,
-              AuthenticateMetadata::new,
-              EncryptTable.NAME,
-              EncryptTable::new,
-              PurgeWithoutKey.NAME,
-              PurgeWithoutKey::new,
-              ListEncryptionKeys.NAME,
-              ListEncryptionKeys::new,
-              PruneEncryptionKeys.NAME,
-              PruneEncryptionKeys::new,
-              ReencryptTable.NAME,
-              ReencryptTable::new,
-              RepairTable.NAME,
-              RepairTable::new,
-              RotateKek.NAME,
-              RotateKek::new,
-              RotateMasterKey.NAME,
-              RotateMasterKey::new,
-              VerifyEncryption.NAME,
-              VerifyEncryption::new);
+          Map.ofEntries(
+              procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+              procedure(DecryptTable.NAME, DecryptTable::new),
+              procedure(EncryptTable.NAME, EncryptTable::new),
+              procedure(PurgePlaintext.NAME, PurgePlaintext::new),
+              procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
+              procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
+              procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
+              procedure(ReencryptTable.NAME, ReencryptTable::new),
+              procedure(RepairTable.NAME, RepairTable::new),
+              procedure(RotateKek.NAME, RotateKek::new),
+              procedure(RotateMasterKey.NAME, RotateMasterKey::new),
+              procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
+
+  /** Procedures that use the files of a table, and the parameter that names it. */
+  private static final Map<String, String> SOURCES =
+      Map.of("add_files", "source_table", "migrate", "table", "snapshot", "source_table");
+
+  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
+      procedure(
+          String name, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure> constructor) {
+    return Map.entry(name, constructor);
+  }
 
   private final String name;
   private final UnboundProcedure procedure;
@@ -142,6 +147,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   @Override
   public Iterator<Scan> call(InternalRow input) {
     if (!input.isNullAt(indexOf("table"))) { // otherwise the procedure itself reports it
+      refuseEncryptedSource(input);
       if (INTO_NEW_TABLE.contains(name)) {
         refuseEncryptedImport(input);
       } else {
@@ -167,6 +173,31 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     throw new IllegalStateException(name + " has no parameter " + parameter);
   }
 
+  /** Another table has no keys for the files of an encrypted one, nor is it to share them. */
+  private void refuseEncryptedSource(InternalRow input) {
+    String parameter = SOURCES.get(name);
+    if (parameter == null || input.isNullAt(indexOf(parameter))) {
+      return;
+    }
+
+    String source = input.getUTF8String(indexOf(parameter)).toString();
+    CatalogPlugin current = SparkSession.active().sessionState().catalogManager().currentCatalog();
+    find(source, parameter.equals("table") ? catalog : current)
+        .filter(Found::isEncrypted)
+        .ifPresent(
+            found -> {
+              throw new NotSupportedException(
+                      name
+                          + " uses a table's files as they are, and these are encrypted with keys"
+                          + " that only this table's metadata has",
+                      "Copy the rows instead: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
+                          + " ('encryption.key-id'='<master key id>') AS SELECT * FROM "
+                          + found.fullName()
+                          + ".")
+                  .inTable(found.fullName());
+            });
+  }
+
   private void refuseEncryptedImport(InternalRow input) {
     Map<String, String> properties = TableProcedure.map(input, indexOf("properties"));
     String table = input.getUTF8String(indexOf("table")).toString();
@@ -180,36 +211,54 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     }
   }
 
-  private CatalogAndIdentifier find(String table) throws ParseException {
-    return Spark3Util.catalogAndIdentifier(SparkSession.active(), table, catalog);
-  }
-
   private Namespace namespace(String table) {
     try {
-      return Namespace.of(find(table).identifier().namespace());
+      return Namespace.of(parsed(table, catalog).identifier().namespace());
     } catch (ParseException e) {
       return Namespace.empty(); // the procedure says so itself
     }
   }
 
-  private void refuseOnEncryptedTable(InternalRow input) {
-    String fullName;
-    Map<String, String> properties;
-    try {
-      CatalogAndIdentifier found = find(input.getUTF8String(indexOf("table")).toString());
-      fullName = found.catalog().name() + "." + found.identifier();
-      properties = ((TableCatalog) found.catalog()).loadTable(found.identifier()).properties();
-    } catch (NoSuchTableException | ParseException e) {
-      return; // the procedure says so itself
-    }
+  private static CatalogAndIdentifier parsed(String table, CatalogPlugin defaultCatalog)
+      throws ParseException {
+    return Spark3Util.catalogAndIdentifier(SparkSession.active(), table, defaultCatalog);
+  }
 
+  /** A table that a procedure names. */
+  private record Found(String fullName, Map<String, String> properties) {
+    boolean isEncrypted() {
+      return properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY);
+    }
+  }
+
+  /** Nothing when there is no such table: the procedure says so itself. */
+  private static Optional<Found> find(String table, CatalogPlugin defaultCatalog) {
+    try {
+      CatalogAndIdentifier found = parsed(table, defaultCatalog);
+      if (!(found.catalog() instanceof TableCatalog tables)) {
+        return Optional.empty();
+      }
+
+      return Optional.of(
+          new Found(
+              found.catalog().name() + "." + found.identifier(),
+              tables.loadTable(found.identifier()).properties()));
+    } catch (NoSuchTableException | ParseException e) {
+      return Optional.empty();
+    }
+  }
+
+  private void refuseOnEncryptedTable(InternalRow input) {
     boolean allowed =
         name.startsWith("compute_") && encrypted.statistics() != StatisticsPolicy.REFUSE;
-    if (properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY) && !allowed) {
-      throw new NotSupportedException(
-              name + " would write plaintext files of an encrypted table",
-              String.format(ON_ENCRYPTED_TABLE.get(name), fullName))
-          .inTable(fullName);
-    }
+    find(input.getUTF8String(indexOf("table")).toString(), catalog)
+        .filter(found -> found.isEncrypted() && !allowed)
+        .ifPresent(
+            found -> {
+              throw new NotSupportedException(
+                      name + " would write plaintext files of an encrypted table",
+                      String.format(ON_ENCRYPTED_TABLE.get(name), found.fullName()))
+                  .inTable(found.fullName());
+            });
   }
 }

@@ -2,8 +2,10 @@ package io.icebergcrypto.spark.rewrite;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import java.io.IOException;
@@ -83,41 +85,50 @@ public record TableReencryption(
       Map<String, String> options,
       boolean dryRun) {
     Table table = catalog.loadTable(identifier);
-    check(table, options);
+    requireEncrypted(table);
+    check(table.name(), options);
     Snapshot start = table.currentSnapshot();
     LiveFiles before =
         start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
     boolean commits = !dryRun && before.data() + before.deletes() > 0;
     long left = commits ? rewrite(spark, table, start.sequenceNumber(), options) : 0;
-    String name = table.name();
     table.refresh();
-    int snapshots = Math.max(0, Iterables.size(table.snapshots()) - 1);
+    Snapshot current = table.currentSnapshot();
+    int others = Iterables.size(table.snapshots()) - (current == null ? 0 : 1);
     return new TableReencryption(
-        name,
+        table.name(),
         before.data(),
         before.deletes(),
         before.bytes(),
         left,
-        snapshots,
+        others,
         refs(table),
-        snapshots == 0 ? null : expireStatement(spark, catalog.name(), identifier, table),
+        current == null || others == 0
+            ? null
+            : expireStatement(spark, catalog.name(), identifier, current),
         commits);
   }
 
-  private static void check(Table table, Map<String, String> options) {
-    if (!table.properties().containsKey(EncryptionProperties.KEY_ID)) {
+  private static void requireEncrypted(Table table) {
+    if (!(table instanceof EncryptedTable)) {
       throw new NotSupportedException(
-              String.format("it has no %s: it is not encrypted", EncryptionProperties.KEY_ID),
-              "There are no keys to replace.")
+              "it is not a table with files of its own",
+              "Give the table, without the name of a metadata table behind it.")
           .inTable(table.name());
     }
 
+    if (!table.properties().containsKey(EncryptionProperties.KEY_ID)) {
+      throw new NotEncryptedException("There are no keys to replace.").inTable(table.name());
+    }
+  }
+
+  private static void check(String table, Map<String, String> options) {
     for (String option : options.keySet()) {
       if (FIXED.contains(option)) {
         throw new InvalidConfigurationException(
                 String.format("reencrypt_table does not take the option %s", option),
                 "Leave it out: all files are rewritten, and their deletes applied.")
-            .inTable(table.name());
+            .inTable(table);
       }
     }
   }
@@ -169,18 +180,19 @@ public record TableReencryption(
   }
 
   private static List<String> refs(Table table) {
+    Snapshot current = table.currentSnapshot();
     return table.refs().entrySet().stream()
         .filter(ref -> !ref.getKey().equals(SnapshotRef.MAIN_BRANCH))
-        .filter(ref -> ref.getValue().snapshotId() != table.currentSnapshot().snapshotId())
+        .filter(ref -> current == null || ref.getValue().snapshotId() != current.snapshotId())
         .map(Map.Entry::getKey)
         .sorted()
         .toList();
   }
 
   private static String expireStatement(
-      SparkSession spark, String catalog, TableIdentifier identifier, Table table) {
+      SparkSession spark, String catalog, TableIdentifier identifier, Snapshot current) {
     ZoneId zone = ZoneId.of(spark.conf().get("spark.sql.session.timeZone"));
-    Instant now = Instant.ofEpochMilli(table.currentSnapshot().timestampMillis() + 1);
+    Instant now = Instant.ofEpochMilli(current.timestampMillis() + 1);
     Identifier name = Identifier.of(identifier.namespace().levels(), identifier.name());
     return String.format(
         "CALL %s.system.expire_snapshots(table => '%s', older_than => TIMESTAMP '%s',"

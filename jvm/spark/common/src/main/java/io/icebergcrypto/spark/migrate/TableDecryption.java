@@ -1,0 +1,275 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.lifecycle.KeyIdChange;
+import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
+import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
+import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
+import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.spark.sql.SparkSession;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Decrypts a table in place: the way back of {@link TableEncryption}. Spark copies the rows of all
+ * branches and tags into plaintext files; the copy is compared; then one commit puts it in the
+ * place of the encrypted files. A run that fails deletes what it has written.
+ */
+public final class TableDecryption {
+  private static final Logger LOG = LoggerFactory.getLogger(TableDecryption.class);
+  private static final int ROUNDS = 20;
+  private static final int FILES_PER_GROUP = 2000;
+  private static final long BYTES_PER_GROUP = 16L << 30;
+
+  private final SparkSession spark;
+  private final EncryptedCatalog catalog;
+  private final TableIdentifier identifier;
+  private final BaseTable table;
+  private final BaseTable behind;
+  private final Progress progress;
+  private final List<CopiedGroup> copied = new ArrayList<>();
+  private final SourceViews views = this::view;
+
+  private TableDecryption(
+      SparkSession spark,
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      BaseTable table,
+      Progress progress) {
+    this.spark = spark;
+    this.catalog = catalog;
+    this.identifier = identifier;
+    this.table = table;
+    this.behind = catalog.unchecked(identifier);
+    this.progress = progress;
+  }
+
+  /**
+   * Decrypts a table.
+   *
+   * @param allowPlaintext has to be true
+   * @return what was done, for rows and JSON
+   * @throws InvalidConfigurationException when it is not, or the catalog has encrypted tables only
+   * @throws NotEncryptedException when it is not encrypted
+   * @throws IcebergCryptoException any other refusal: the table is as it was
+   */
+  public static Map<String, Object> run(
+      SparkSession spark,
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      boolean allowPlaintext,
+      Progress progress) {
+    if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
+      throw new NotSupportedException(
+              "it is not a table with metadata of its own",
+              "Give the table, without the name of a metadata table behind it.")
+          .inTable(catalog.fullName(identifier));
+    }
+
+    check(catalog, table, allowPlaintext);
+    TableDecryption decryption = new TableDecryption(spark, catalog, identifier, table, progress);
+    String before = spark.sparkContext().getLocalProperty("spark.job.description");
+    boolean done = false;
+    try {
+      Map<String, Object> result = decryption.run();
+      done = true;
+      return result;
+    } finally {
+      spark.sparkContext().setJobDescription(before);
+      if (!done) {
+        decryption.copied.forEach(decryption::delete);
+      }
+    }
+  }
+
+  private static void check(EncryptedCatalog catalog, BaseTable table, boolean allowPlaintext) {
+    Map<String, String> properties = table.operations().current().properties();
+    String keyId = EncryptionProperties.keyId(properties);
+    if (keyId == null) {
+      throw new NotEncryptedException("There is nothing to decrypt. Nothing was changed.")
+          .inTable(table.name());
+    }
+
+    if (catalog.requiresEncryption()) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "it is encrypted, and the catalog has %s=true or %s=refuse",
+                  EncryptionProperties.REQUIRED, EncryptionProperties.PLAINTEXT_TABLES),
+              "Call decrypt_table in a session without that property. Nothing was changed.")
+          .inTable(table.name());
+    }
+
+    if (!allowPlaintext) {
+      throw new InvalidConfigurationException(
+              String.format("it is encrypted with '%s', and would be plaintext", keyId),
+              "Call decrypt_table with allow_plaintext => true if that is what you want. Nothing"
+                  + " was changed.")
+          .inTable(table.name());
+    }
+
+    if (properties.containsKey(EncryptionProperties.PLAINTEXT_METADATA)) {
+      throw new NotSupportedException(
+              "its plaintext of before encrypt_table is still there",
+              "Call purge_plaintext, then decrypt_table. Nothing was changed.")
+          .inTable(table.name());
+    }
+  }
+
+  private Map<String, Object> run() {
+    for (int round = 1; round <= ROUNDS; round++) {
+      TableMetadata base = table.operations().refresh();
+      CopyPlan plan = new CopyPlan(views, table.name(), base, copied);
+      begin("copying rows", plan.filesLeft(), plan.bytesLeft());
+      TableMetadata form = PlaintextForm.of(base);
+      plan.copy(
+          BYTES_PER_GROUP,
+          FILES_PER_GROUP,
+          (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
+      BaseTable next =
+          EncryptedSnapshots.make(
+              catalog, table.name(), behind.operations(), base, form, plan.groups());
+      boolean committed = false;
+      try {
+        begin("comparing rows", 0, 0);
+        TableMetadata plaintext = next.operations().current();
+        Version.byRef(table.name(), base)
+            .forEach((ref, version) -> compare(base, plaintext, ref, version));
+        begin("commit", 0, 0);
+        KeyIdChange.decrypt(catalog, identifier, base, plaintext);
+        committed = true;
+        deleteUnused(plan);
+        return result(base, plan);
+      } catch (CommitFailedException e) {
+        continue; // what the other commit brought is copied, too
+      } finally {
+        if (!committed) {
+          next.operations().current().snapshots().stream()
+              .map(Snapshot::manifestListLocation)
+              .forEach(path -> behind.operations().io().deleteFile(path));
+        }
+      }
+    }
+
+    throw new IcebergCryptoException(
+            String.format("it was changed %d times while it was copied", ROUNDS),
+            "It is as it was. Stop its writers for a while, and call decrypt_table again.")
+        .inTable(table.name());
+  }
+
+  private CopiedGroup copy(
+      CopyPlan plan,
+      BaseTable source,
+      TableMetadata form,
+      int specId,
+      FileFormat format,
+      List<FileScanTask> files) {
+    int schemaId = source.schema().schemaId();
+    BaseTable target = view(form, schemaId);
+    CopiedGroup group =
+        new CopiedGroup(
+            schemaId,
+            form.lastColumnId(),
+            plan.unitsOf(files),
+            List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
+    copied.add(group);
+    Progress.Counter counter = progress.counter();
+    files.forEach(file -> counter.add(file.file().fileSizeInBytes()));
+    return group;
+  }
+
+  private void compare(TableMetadata base, TableMetadata next, String ref, Version version) {
+    RowSums before = RowSums.of(spark, view(base, version.schemaId()), version.snapshotId());
+    RowSums after = RowSums.of(spark, view(next, version.schemaId()), next.ref(ref).snapshotId());
+    if (!before.isSame(after)) {
+      throw new IcebergCryptoException(
+              String.format(
+                  "its plaintext copy has other rows (%s): %d, and the table has %d",
+                  ref, after.rows(), before.rows()),
+              "The table is as it was. Somebody changed files of the copy, or this is an error of"
+                  + " iceberg-crypto: please report it.")
+          .inTable(table.name());
+    }
+  }
+
+  /** The table as metadata says, which may be encrypted, with one of its schemas. */
+  private BaseTable view(TableMetadata metadata, int schemaId) {
+    TableMetadata withSchema = EncryptedForm.withSchema(metadata, schemaId);
+    return catalog.uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
+  }
+
+  private Map<String, Object> result(TableMetadata base, CopyPlan plan) {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("table", table.name());
+    values.put("old_key_id", EncryptionProperties.keyId(base.properties()));
+    values.put("files", plan.files());
+    values.put("bytes", plan.bytes());
+    values.put("committed", true);
+    values.put(
+        "message",
+        String.format(
+            "plaintext now: %d data files copied, all rows compared; the encrypted files are still"
+                + " there, until remove_orphan_files deletes them",
+            plan.files()));
+    return values;
+  }
+
+  /** Copies of files that went away before the commit. */
+  private void deleteUnused(CopyPlan plan) {
+    copied.stream()
+        .filter(group -> plan.groups().values().stream().noneMatch(used -> used.contains(group)))
+        .forEach(this::delete);
+  }
+
+  /** Deletes a copy that this run has made, and that no snapshot of the table has. */
+  private void delete(CopiedGroup group) {
+    FileIO io = behind.operations().io();
+    TableMetadata base = table.operations().current();
+    BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
+    AppendFiles append = target.newFastAppend();
+    group.manifests().forEach(append::appendManifest);
+    append.commit(); // in memory: a manifest can be read when it is in a snapshot
+    Snapshot snapshot = target.currentSnapshot();
+    for (ManifestFile manifest : snapshot.allManifests(io)) {
+      try (CloseableIterable<String> paths =
+          ManifestFiles.readPaths(manifest, io, base.specsById())) {
+        CatalogUtil.deleteFiles(io, paths, "plaintext data");
+        io.deleteFile(manifest.path());
+      } catch (IOException | RuntimeException e) {
+        LOG.warn("Could not delete the plaintext files of manifest {}", manifest.path(), e);
+      }
+    }
+
+    io.deleteFile(snapshot.manifestListLocation());
+  }
+
+  private void begin(String step, long files, long bytes) {
+    spark.sparkContext().setJobDescription("iceberg-crypto decrypts " + table.name() + ": " + step);
+    progress.begin(step, files, bytes);
+  }
+}

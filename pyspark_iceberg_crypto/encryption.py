@@ -1,0 +1,210 @@
+"""Encrypts plaintext tables in place, deletes their plaintext, and decrypts tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import RenderableType
+from rich.text import Text
+
+from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.verify import showing
+
+__all__ = [
+    "DecryptedTable",
+    "EncryptedTable",
+    "PurgedPlaintext",
+    "decrypt_table",
+    "encrypt_table",
+    "purge_plaintext",
+]
+
+
+@dataclass(frozen=True)
+class _Changed(_terminal.Shown):
+    table: str
+    message: str
+    committed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class EncryptedTable(_Changed):
+    """A table that was encrypted in place. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: whether the table is encrypted now: not by a dry run.
+        key_id: its master key.
+        refs: how many branches and tags it has.
+        files: how many data files these consisted of.
+        bytes: the length of these files.
+        copied_files: how many of them this call copied, or would copy; earlier calls copied the others.
+        rows: how many rows main has; None in a dry run.
+        kms_calls: how many calls of the KMS it takes.
+        seconds: how long it would take, by a rule of thumb; None when it was done.
+        plaintext_metadata: a copy of the metadata that the table had, which leads to its plaintext until that is
+            purged; None in a dry run.
+    """
+
+    key_id: str
+    refs: int
+    files: int
+    bytes: int
+    copied_files: int
+    rows: int | None
+    kms_calls: int
+    seconds: int | None
+    plaintext_metadata: str | None
+
+
+@dataclass(frozen=True)
+class PurgedPlaintext(_Changed):
+    """The plaintext of a table that was deleted. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: whether it was deleted: not by a dry run.
+        files: how many files.
+        bytes: their length.
+        paths: the first 1000 of them.
+    """
+
+    files: int
+    bytes: int
+    paths: list[str]
+
+
+@dataclass(frozen=True)
+class DecryptedTable(_Changed):
+    """A table that was decrypted in place. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: True.
+        old_key_id: the master key that it had.
+        files: how many data files its branches and tags consisted of.
+        bytes: the length of these files.
+    """
+
+    old_key_id: str
+    files: int
+    bytes: int
+
+
+@_terminal.layout.register
+def _(found: _Changed) -> RenderableType:
+    mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
+    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
+
+
+def encrypt_table(
+    spark: SparkSession,
+    table: str,
+    key_id: str,
+    *,
+    dry_run: bool = False,
+    progress: bool | None = None,
+) -> EncryptedTable:
+    """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
+
+    The table keeps its name, UUID, location, schemas, partition specs, properties, branches and tags; it gets format
+    version 3. Others read and write it meanwhile. The plaintext stays until `purge_plaintext`. A call after one that
+    failed or was killed goes on where that was.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        key_id: the id of a master key in the KMS.
+        dry_run: only say what there is to do.
+        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+
+    Raises:
+        ConfigurationError: there is no such table, or the key id is empty.
+        NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
+        AccessDeniedError: the catalog or the KMS does not allow the key.
+        KeyNotFoundError: the KMS does not have the key.
+        KmsUnavailableError: the KMS does not answer.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
+    """
+    if not isinstance(key_id, str):
+        raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
+    name = _named(table)
+    with showing(spark, name, progress) as told:
+        found = _jvm.call(spark, "encryptTable", name, key_id, bool(dry_run), told)
+    return EncryptedTable(**json.loads(found))
+
+
+def purge_plaintext(
+    spark: SparkSession, table: str, *, dry_run: bool = False, progress: bool | None = None
+) -> PurgedPlaintext:
+    """Delete the files that a table had before `encrypt_table`, and prove that nothing in plaintext is left.
+
+    It deletes what the kept metadata reaches, is plaintext by its first bytes, and is reached by no snapshot of the
+    table. The history from before is gone then. It can be called again after a crash.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        dry_run: only list the files.
+        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+
+    Raises:
+        ConfigurationError: there is no such table.
+        NotSupportedError: the table was not encrypted in place, or its plaintext was purged.
+        IcebergCryptoError: the table does not verify, and nothing was deleted; or its folders hold other plaintext.
+    """
+    name = _named(table)
+    with showing(spark, name, progress) as told:
+        found = _jvm.call(spark, "purgePlaintext", name, bool(dry_run), told)
+    return PurgedPlaintext(**json.loads(found))
+
+
+def decrypt_table(
+    spark: SparkSession,
+    table: str,
+    *,
+    allow_plaintext: bool = False,
+    progress: bool | None = None,
+) -> DecryptedTable:
+    """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
+
+    One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
+    Its history before that commit goes; the encrypted files stay until remove_orphan_files deletes them. A call that
+    fails deletes what it wrote; after a kill, plaintext files of it may be left, which `verify_table` with strays
+    finds while the table is encrypted.
+
+    Args:
+        spark: a session that knows the table's catalog, which must be one of this project.
+        table: the table's name, such as "lake.db.t".
+        allow_plaintext: has to be True.
+        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+
+    Raises:
+        ConfigurationError: there is no such table, plaintext is not allowed, or the catalog has encrypted tables only.
+        NotEncryptedError: the table is not encrypted.
+        NotSupportedError: its plaintext from before `encrypt_table` was not purged.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
+    """
+    name = _named(table)
+    with showing(spark, name, progress) as told:
+        found = _jvm.call(spark, "decryptTable", name, bool(allow_plaintext), told)
+    return DecryptedTable(**json.loads(found))
+
+
+def _named(table: str) -> str:
+    if not isinstance(table, str) or not table.strip():
+        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
+    return table

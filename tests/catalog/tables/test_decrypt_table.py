@@ -1,0 +1,66 @@
+"""decrypt_table: an encrypted table is made plaintext in place, if that is said."""
+
+import pytest
+from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic, untouched
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    IcebergCryptoError,
+    NotEncryptedError,
+    decrypt_table,
+    encrypt_table,
+    verify_table,
+)
+
+
+@pytest.mark.catalogs("hive")
+def test_there_and_back(lake: Lake) -> None:
+    table = lake.create(partition="part")
+    lake.insert(table, [1, 2, 3], "p")
+    lake.run(f"ALTER TABLE {table} CREATE TAG before")
+    lake.insert(table, [4], "q")
+    lake.run(f"DELETE FROM {table} WHERE id = 2")
+    before = lake.sql(f"SELECT *, _row_id FROM {table} ORDER BY id")
+    with untouched(lake.folder), pytest.raises(ConfigurationError, match="allow_plaintext => true"):
+        decrypt_table(lake.spark, table)
+
+    old = set(files_below(lake.folder))
+    done = decrypt_table(lake.spark, table, allow_plaintext=True)
+    assert (done.old_key_id, done.files) == ("k1", 3)  # one with its delete file and without
+    assert lake.sql(f"SELECT *, _row_id FROM {table} ORDER BY id") == before
+    assert lake.ids(table, "VERSION AS OF 'before'") == [1, 2, 3]
+    new = set(files_below(lake.folder)) - old
+    assert new and not any(magic(file) in ENCRYPTED_MAGIC for file in new)
+    fresh = lake.with_options({})
+    with lake.seen_by(fresh.catalog):
+        fresh.sql(f"INSERT INTO {fresh.table()} VALUES (5, '{MARKER}-5', 'p')")
+        assert fresh.ids(fresh.table()) == [1, 3, 4, 5]
+    with pytest.raises(NotEncryptedError):
+        decrypt_table(lake.spark, table, allow_plaintext=True)
+
+    encrypt_table(lake.spark, table, "k2")
+    assert lake.ids(table) == [1, 3, 4, 5]
+    with verify_table(lake.spark, table) as report:
+        assert report.ok, str(report)
+
+
+def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
+    """Files of two partition specs are copied one spec after the other, and one of them is damaged."""
+    table = hadoop.create()
+    hadoop.insert(table, [1])
+    first = set(hadoop.files())
+    hadoop.run(f"ALTER TABLE {table} ADD PARTITION FIELD part")
+    hadoop.insert(table, [2])
+    for damaged in (min, max):
+        files = [path for path in hadoop.files() if path.suffix == ".parquet"]
+        file = damaged(files, key=lambda path: path in first)
+        content = file.read_bytes()
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        file.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+        with untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
+            decrypt_table(hadoop.spark, table, allow_plaintext=True)
+        file.write_bytes(content)
+    assert hadoop.ids(table) == [1, 2]
+    done = decrypt_table(hadoop.spark, table, allow_plaintext=True)
+    assert done.files == 2 and hadoop.ids(table) == [1, 2]

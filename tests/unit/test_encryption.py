@@ -1,0 +1,125 @@
+"""What encrypt_table and purge_plaintext make of the JVM's answer, and the command `encrypt`."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    KeyNotFoundError,
+    _jvm,
+    cli,
+    encrypt_table,
+    purge_plaintext,
+)
+from pyspark_iceberg_crypto.cli import _shared
+
+ENCRYPTED = {
+    "table": "lake.db.t",
+    "key_id": "k1",
+    "refs": 1,
+    "files": 2,
+    "bytes": 2048,
+    "copied_files": 2,
+    "rows": 5,
+    "kms_calls": 4,
+    "seconds": None,
+    "plaintext_metadata": "s3://lake/db/t/metadata/plaintext-1.metadata.json",
+    "committed": True,
+    "message": "encrypted with 'k1'",
+}
+PURGED = {
+    "table": "lake.db.t\x1b[31m",
+    "files": 2,
+    "bytes": 10,
+    "paths": ["a", "b"],
+    "committed": False,
+    "message": "2 plaintext files would be deleted; nothing was changed",
+}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+    """Run the command; gives its result, and what the JVM was asked."""
+
+    @contextmanager
+    def session(*_: Any) -> Iterator[str]:
+        yield "spark"
+
+    def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
+        asked: list[Any] = []
+
+        def call(*given: Any) -> str:
+            asked.extend(given[1:])
+            if isinstance(answer, Exception):
+                raise answer
+            return json.dumps(answer)
+
+        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_shared, "session", session)
+        command = arguments if arguments[:1] == ("decrypt",) else ("encrypt", *arguments)
+        return CliRunner().invoke(cli.main, list(command)), asked
+
+    return invoke
+
+
+def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, asked = run("lake.db.t", "--key-id", "k1", answer=ENCRYPTED)
+    assert asked == ["encryptTable", "lake.db.t", "k1", False, None]
+    assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: encrypted with 'k1'")
+    result, asked = run(
+        "lake.db.t", "--key-id", "k1", "--dry-run", "--output", "json", answer=ENCRYPTED
+    )
+    assert asked[3] is True and json.loads(result.stdout) == ENCRYPTED
+
+
+def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, asked = run("lake.db.t", "--purge", "--dry-run", answer=PURGED)
+    assert asked == ["purgePlaintext", "lake.db.t", True, None]
+    assert result.stdout.splitlines() == [
+        rf"· lake.db.t\x1b[31m: {PURGED['message']}",
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize("options", [(), ("--purge", "--key-id", "k1")])
+def test_it_is_one_or_the_other(
+    run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
+) -> None:
+    result, asked = run("lake.db.t", *options)
+    assert result.exit_code == 2 and not asked
+
+
+def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, _ = run("lake.db.t", "--key-id", "k", answer=KeyNotFoundError("no key 'k'", "make one"))
+    assert (result.exit_code, result.stderr) == (2, "error: no key 'k'\nhint: make one\n")
+
+
+def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    answer = {
+        "table": "lake.db.t",
+        "old_key_id": "k1",
+        "files": 2,
+        "bytes": 10,
+        "committed": True,
+        "message": "plaintext now",
+    }
+    result, asked = run("decrypt", "lake.db.t", "--allow-plaintext", answer=answer)
+    assert asked == ["decryptTable", "lake.db.t", True, None]
+    assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
+    _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)
+    assert asked[2] is False
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be a table's name"):
+        encrypt_table("spark", " ", "k1")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="cannot be a key id"):
+        encrypt_table("spark", "lake.db.t", 1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="cannot be a table's name"):
+        purge_plaintext("spark", None)  # type: ignore[arg-type]
