@@ -210,12 +210,13 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     table = plain(lake, format__version="2", gc_enabled="true")
     insert(lake, table, [1, 2])
     insert(lake, table, [3])
+    name = f"{lake.namespace}.t"
+    lake.sql(f"CALL {lake.catalog}.system.compute_table_stats(table => '{name}')")
     first = lake.value(f"SELECT min_by(snapshot_id, committed_at) FROM {table}.snapshots")
     kept = encrypt(lake).plaintext_metadata
     lake.sql(f"INSERT INTO {table} VALUES (4, '{MARKER}-4', 'p')")
     reader = lake.spark.read.format("iceberg").option("versionAsOf", str(first))
     assert sorted(row.id for row in reader.load(kept).collect()) == [1, 2]
-    name = f"{lake.namespace}.t"
     plain_files = plaintext_files(lake)
     listed, *paths = lake.sql(
         f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}', dry_run => true)"

@@ -210,7 +210,7 @@ public final class PlaintextPurge {
             .inTable(table.name());
       }
 
-      return kept(
+      return computed(
           old.files()
               .where(plain)
               .select("path", "kind", "length")
@@ -219,7 +219,7 @@ public final class PlaintextPurge {
   }
 
   /** Computed now, as the verifications let go of their files. */
-  private Dataset<Row> kept(Dataset<Row> files) {
+  private static Dataset<Row> computed(Dataset<Row> files) {
     return files.localCheckpoint(true);
   }
 
