@@ -34,7 +34,8 @@ public record CopiedGroup(
     return type != null
         && (type.equals(field.type())
             || type.isNestedType() && type.typeId() == field.type().typeId()
-            || type.isPrimitiveType() && TypeUtil.isPromotionAllowed(type, field.type().asPrimitiveType()));
+            || type.isPrimitiveType()
+                && TypeUtil.isPromotionAllowed(type, field.type().asPrimitiveType()));
   }
 
   /** Without the paths and keys of the manifests. */

@@ -54,7 +54,8 @@ public final class EncryptedSnapshots {
   private void run(Map<Version, List<CopiedGroup>> groups) {
     Snapshot trunk = byRef.containsKey(SnapshotRef.MAIN_BRANCH) ? trunk(groups) : null;
     for (Version version : Version.distinct(byRef)) {
-      List<CopiedGroup> own = groups.get(version).stream().filter(g -> !isCommon(groups, g)).toList();
+      List<CopiedGroup> own =
+          groups.get(version).stream().filter(g -> !isCommon(groups, g)).toList();
       if (trunk != null && own.isEmpty() && version.schemaId() == base.currentSchemaId()) {
         made.put(version, trunk.snapshotId());
       } else {
@@ -78,8 +79,7 @@ public final class EncryptedSnapshots {
   }
 
   private static boolean isCommon(Map<Version, List<CopiedGroup>> groups, CopiedGroup group) {
-    return groups.values().stream()
-        .allMatch(all -> all.stream().anyMatch(other -> other == group));
+    return groups.values().stream().allMatch(all -> all.stream().anyMatch(other -> other == group));
   }
 
   /** Makes a snapshot on top of the trunk, with the schema of the version. */
@@ -114,5 +114,4 @@ public final class EncryptedSnapshots {
       ops.commit(ops.current(), next);
     }
   }
-
 }

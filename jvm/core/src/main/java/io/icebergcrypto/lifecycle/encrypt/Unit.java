@@ -48,7 +48,6 @@ public record Unit(long high, long low) {
 
   /** As text. */
   String hex() {
-    return HexFormat.of()
-        .formatHex(ByteBuffer.allocate(BYTES).putLong(high).putLong(low).array());
+    return HexFormat.of().formatHex(ByteBuffer.allocate(BYTES).putLong(high).putLong(low).array());
   }
 }

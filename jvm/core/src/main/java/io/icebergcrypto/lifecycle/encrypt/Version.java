@@ -50,7 +50,6 @@ public record Version(long snapshotId, int schemaId) {
   private static Version of(TableMetadata metadata, SnapshotRef ref) {
     Snapshot snapshot = metadata.snapshot(ref.snapshotId());
     Integer schemaId = ref.isTag() ? snapshot.schemaId() : null;
-    return new Version(
-        ref.snapshotId(), schemaId == null ? metadata.currentSchemaId() : schemaId);
+    return new Version(ref.snapshotId(), schemaId == null ? metadata.currentSchemaId() : schemaId);
   }
 }

@@ -1,9 +1,9 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.HasEncryptedCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
-import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;
@@ -27,7 +27,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SparkSessionCatalog<T> implements OurCatalog {
+    extends SparkSessionCatalog<T> implements HasEncryptedCatalog {
 
   private EncryptedSparkCatalog iceberg;
 

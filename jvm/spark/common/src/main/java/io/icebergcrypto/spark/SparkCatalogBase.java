@@ -1,11 +1,11 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.HasEncryptedCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
-import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
@@ -26,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
+abstract class SparkCatalogBase extends SparkCatalog implements HasEncryptedCatalog {
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
   private PathTables lazyByPath;
