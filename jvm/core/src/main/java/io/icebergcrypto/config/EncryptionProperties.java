@@ -75,6 +75,12 @@ public final class EncryptionProperties {
   /** Table property of this catalog's own making: gc.enabled as it was before, if it was set. */
   public static final String PLAINTEXT_GC = "encryption.plaintext-gc-enabled";
 
+  /**
+   * Table property of this catalog's own making, while the plaintext is purged: how many old
+   * metadata files the user wants to be kept, empty for the default.
+   */
+  public static final String PLAINTEXT_VERSIONS = "encryption.plaintext-previous-versions-max";
+
   /** The table properties that make no sense for a plaintext table. */
   public static Set<String> ofEncryptedTables() {
     return Set.of(
@@ -82,7 +88,8 @@ public final class EncryptionProperties {
         TableProperties.ENCRYPTION_DEK_LENGTH,
         METADATA_MAC,
         PLAINTEXT_METADATA,
-        PLAINTEXT_GC);
+        PLAINTEXT_GC,
+        PLAINTEXT_VERSIONS);
   }
 
   private static final int MIN_FORMAT_VERSION = 3;

@@ -43,7 +43,8 @@ public final class PropertyNames {
       List.of(
           EncryptionProperties.METADATA_MAC,
           EncryptionProperties.PLAINTEXT_METADATA,
-          EncryptionProperties.PLAINTEXT_GC);
+          EncryptionProperties.PLAINTEXT_GC,
+          EncryptionProperties.PLAINTEXT_VERSIONS);
 
   private PropertyNames() {}
 

@@ -16,12 +16,13 @@ import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.UnaryOperator;
+import java.util.function.BiFunction;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadata.MetadataLogEntry;
@@ -297,41 +298,50 @@ public final class PlaintextPurge {
     }
   }
 
-  /** The log of metadata files forgets those from before, and the user's gc.enabled is back. */
+  /**
+   * The log of metadata files forgets those from before, which takes a commit with a short log; and
+   * the user's properties are back. A call after a crash in between does the rest.
+   */
   private void forget() {
-    TableMetadata before = table.operations().current();
-    String versions = before.properties().get(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX);
-    String gc = before.properties().get(EncryptionProperties.PLAINTEXT_GC);
     commit(
-        builder ->
-            builder.setProperties(Map.of(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, "1")));
+        (before, builder) ->
+            builder.setProperties(
+                Map.of(
+                    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX,
+                    "1",
+                    EncryptionProperties.PLAINTEXT_VERSIONS,
+                    before.getOrDefault(
+                        EncryptionProperties.PLAINTEXT_VERSIONS,
+                        before.getOrDefault(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, "")))));
     commit(
-        builder -> {
+        (before, builder) -> {
           builder.removeProperties(
               Set.of(
                   EncryptionProperties.PLAINTEXT_METADATA,
                   EncryptionProperties.PLAINTEXT_GC,
+                  EncryptionProperties.PLAINTEXT_VERSIONS,
                   TableProperties.GC_ENABLED,
                   TableProperties.METADATA_PREVIOUS_VERSIONS_MAX));
-          if (gc != null) {
-            builder.setProperties(Map.of(TableProperties.GC_ENABLED, gc));
-          }
-
-          return versions == null
-              ? builder
-              : builder.setProperties(
-                  Map.of(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, versions));
+          Map<String, String> back = new HashMap<>();
+          back.put(TableProperties.GC_ENABLED, before.get(EncryptionProperties.PLAINTEXT_GC));
+          back.put(
+              TableProperties.METADATA_PREVIOUS_VERSIONS_MAX,
+              before.get(EncryptionProperties.PLAINTEXT_VERSIONS));
+          back.values().removeIf(value -> value == null || value.isEmpty());
+          return builder.setProperties(back);
         });
   }
 
-  private void commit(UnaryOperator<TableMetadata.Builder> change) {
+  private void commit(
+      BiFunction<Map<String, String>, TableMetadata.Builder, TableMetadata.Builder> change) {
     Tasks.foreach(table.operations())
         .retry(TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
         .onlyRetryOn(CommitFailedException.class)
         .run(
             ops -> {
               TableMetadata base = ops.refresh();
-              ops.commit(base, change.apply(TableMetadata.buildFrom(base)).build());
+              TableMetadata.Builder builder = TableMetadata.buildFrom(base);
+              ops.commit(base, change.apply(base.properties(), builder).build());
             });
   }
 
