@@ -1,8 +1,9 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.HasEncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
 import java.util.HashMap;
 import java.util.Map;
@@ -27,7 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SparkSessionCatalog<T> implements HasEncryptedCatalog {
+    extends SparkSessionCatalog<T> implements OurCatalog {
 
   private EncryptedSparkCatalog iceberg;
 

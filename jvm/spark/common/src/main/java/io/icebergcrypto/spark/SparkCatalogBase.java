@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.HasEncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
@@ -26,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends SparkCatalog implements HasEncryptedCatalog {
+abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
   private PathTables lazyByPath;

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.HasEncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.util.List;
@@ -84,7 +84,7 @@ final class RotateMasterKey extends TableProcedure {
   /** The KMS that a catalog is set up with. */
   private static CachingKmsClient kms(String catalog) {
     CatalogPlugin plugin = SparkSession.active().sessionState().catalogManager().catalog(catalog);
-    if (plugin instanceof HasEncryptedCatalog ours) {
+    if (plugin instanceof OurCatalog ours) {
       return ours.encryptedCatalog().kms();
     }
 
