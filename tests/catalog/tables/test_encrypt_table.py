@@ -520,14 +520,15 @@ def test_the_documents_statements(lake: Lake) -> None:
         for statement in block.split(";\n")
         if statement.strip()
     ]
-    assert len(statements) == 7
+    assert len(statements) == 8
     kept = ""
     for statement in statements:
         run = statement.replace("'sales'", "'k1'").replace("<encryption.plaintext-metadata>", kept)
         if "purge_plaintext" in run and "true" in run:  # it has gone back before
             encrypt(lake, "orders")
+        if "decrypt_table" in run:
+            assert plaintext_files(lake, "orders") == []
         lake.sql(run)
         rows_now = lake.sql(f"SHOW TBLPROPERTIES {table}") if "DROP" not in run else []
         kept = next((r.value for r in rows_now if r.key == "encryption.plaintext-metadata"), kept)
     assert lake.ids(table) == [1, 2]
-    assert plaintext_files(lake, "orders") == []
