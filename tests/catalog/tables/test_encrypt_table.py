@@ -18,7 +18,7 @@ from harness.sessions import OtherSession, process_id
 from harness.world import World
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import repair_table, verify_table
 
 
 def plain(lake: Lake, name: str = "t", **properties: str) -> str:
@@ -329,6 +329,8 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
                 "has begun",
                 "'k1'",
             )
+            [begun] = repair_table(hadoop.spark, table, yes=True).left
+            assert begun.finding == "encryption begun" and "encrypt_table" in begun.remedy
             copied.append(encrypt(hadoop).copied_files)
     assert copied[0] < 6
     assert hadoop.ids(table) == [0, 1, 3, 4, 5]

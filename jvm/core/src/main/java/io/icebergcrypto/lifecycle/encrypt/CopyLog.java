@@ -164,6 +164,13 @@ public final class CopyLog {
     log.delete();
   }
 
+  /** Where the log of a plaintext table's copy is; null: none has begun, or it was deleted. */
+  public static String begun(BaseTable source) {
+    TableMetadata current = source.operations().current();
+    CopyLog log = new CopyLog(current, source.operations().io(), source.name(), null);
+    return log.storage.newInputFile(log.headerPath()).exists() ? log.folder() : null;
+  }
+
   // ---- headers
 
   private Header header() {

@@ -47,6 +47,8 @@ public record Defect(
     KEY_UNUSABLE("what is under that key cannot be read or written"),
     /** Other master keys than the table's wrap some of its KEKs. */
     OTHER_MASTER_KEY("the table is in order as long as the KMS has these master keys, too"),
+    /** It is not encrypted, and a run that was to encrypt it was not ended. */
+    ENCRYPTION_BEGUN("the table is plaintext, and encrypted copies of its rows take up storage"),
     /** It could not be looked at. */
     UNCHECKED("nothing is known about it");
 

@@ -12,6 +12,7 @@ import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import java.util.ArrayList;
 import java.util.List;
@@ -63,9 +64,8 @@ final class DefectSearch {
     TableMetadata metadata = table.operations().current();
     this.metadataFile = metadata.metadataFileLocation();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
-      throw new NotEncryptedException(
-              "Verify it to see its files; encrypt_table encrypts it in place.")
-          .inTable(name);
+      encryptionBegun(table);
+      return found;
     }
 
     String refused = checkMetadata(table);
@@ -73,7 +73,6 @@ final class DefectSearch {
     new KeyIdDefects(catalog, table, keys).addTo(found);
     properties(metadata.properties(), keys);
     plaintextSnapshots(table);
-    // the state that an interrupted operation has left is looked for here
     if (refused == null) {
       return found;
     }
@@ -82,6 +81,26 @@ final class DefectSearch {
         defect ->
             defect.mendable() ? defect.afterwards("First see to what is above; then:") : defect);
     return found;
+  }
+
+  /** A table of which nothing can be wrong but that its encryption has not come to its end. */
+  private void encryptionBegun(BaseTable table) {
+    String log = CopyLog.begun(table);
+    if (log == null) {
+      throw new NotEncryptedException(
+              "Verify it to see its files; encrypt_table encrypts it in place.")
+          .inTable(name);
+    }
+
+    add(
+        Kind.ENCRYPTION_BEGUN,
+        String.format(
+            "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
+        String.format(
+            "If it does not run any more, call it again, with the same key: it goes on. CALL"
+                + " %s.system.encrypt_table(table => '%s', key_id => '<master key id>'). To give"
+                + " it up, delete that folder; remove_orphan_files then deletes the copies.",
+            name.replaceFirst("\\..*", ""), name));
   }
 
   private void plaintextSnapshots(BaseTable table) {

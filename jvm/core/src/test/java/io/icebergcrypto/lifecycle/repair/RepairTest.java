@@ -22,6 +22,7 @@ import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -378,6 +379,22 @@ class RepairTest extends LakeFixture {
     TableRepair found = repair(new TestLake(backend, folder, silent).open(Map.of()), true);
     assertThat(found.complete()).as("%s", found).isFalse();
     assertThat(found.ok()).isFalse();
+  }
+
+  /** What a real run leaves: tests/catalog/tables/test_encrypt_table.py. */
+  @Test
+  void anEncryptionThatHasBegun() throws IOException {
+    Table plain = lake.openStock().createTable(T, TestLake.SCHEMA);
+    String log = plain.location() + "/metadata/encryption-" + TestLake.metadata(plain).uuid();
+    Path first = TestLake.path(log + "/group-000001.json");
+    Files.createDirectories(first.getParent());
+    Files.writeString(first, "{}");
+    Defect defect = found(Kind.ENCRYPTION_BEGUN);
+    assertThat(defect.detail()).contains(log);
+    assertThat(defect.remedy()).contains("lake.system.encrypt_table(table => 'lake.db.t'");
+    assertNotMended(open(), Kind.ENCRYPTION_BEGUN);
+    Files.delete(first);
+    assertThatThrownBy(() -> repair(true)).isInstanceOf(NotEncryptedException.class);
   }
 
   @Test

@@ -1,9 +1,10 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
-import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;

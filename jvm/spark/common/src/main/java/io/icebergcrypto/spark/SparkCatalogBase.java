@@ -1,11 +1,11 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
-import io.icebergcrypto.spark.procedures.OurCatalog;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.spark.procedures.OurCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
 /** This project's catalogs among Spark's. */

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.util.List;
