@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
