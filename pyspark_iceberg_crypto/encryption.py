@@ -44,13 +44,14 @@ class EncryptedTable(_Changed):
     Attributes:
         table: the table's full name.
         message: what was done, in a sentence.
-        committed: whether the table is encrypted now: not by a dry run.
+        committed: whether the table is encrypted now: not by a dry run, nor by a portion that is not the last.
         key_id: its master key.
         refs: how many branches and tags it has.
         files: how many data files these consisted of.
         bytes: the length of these files.
-        copied_files: how many of them this call copied, or would copy; earlier calls copied the others.
-        rows: how many rows main has; None in a dry run.
+        copied_files: how many of them this call copied, or would copy.
+        files_left: how many are not copied yet.
+        rows: how many rows main has; None as long as it is not encrypted.
         kms_calls: how many calls of the KMS it takes.
         seconds: how long it would take, by a rule of thumb; None when it was done.
         plaintext_metadata: a copy of the metadata that the table had, which leads to its plaintext until that is
@@ -62,6 +63,7 @@ class EncryptedTable(_Changed):
     files: int
     bytes: int
     copied_files: int
+    files_left: int
     rows: int | None
     kms_calls: int
     seconds: int | None
@@ -116,6 +118,7 @@ def encrypt_table(
     key_id: str,
     *,
     dry_run: bool = False,
+    max_bytes: int | None = None,
     progress: bool | None = None,
 ) -> EncryptedTable:
     """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
@@ -129,10 +132,12 @@ def encrypt_table(
         table: the table's name, such as "lake.db.t".
         key_id: the id of a master key in the KMS.
         dry_run: only say what there is to do.
+        max_bytes: how much this call copies, for a large table in portions. What is left is for the next calls; the
+            table is encrypted by the last one, and plaintext until then. None: all of it.
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, or the key id is empty.
+        ConfigurationError: there is no such table, the key id is empty, or max_bytes is not above 0.
         NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
@@ -141,9 +146,12 @@ def encrypt_table(
     """
     if not isinstance(key_id, str):
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
+    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
+        raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
+    most = None if max_bytes is None else str(min(max_bytes, 2**63 - 1))
     name = _named(table)
     with showing(spark, name, progress) as told:
-        found = _jvm.call(spark, "encryptTable", name, key_id, bool(dry_run), told)
+        found = _jvm.call(spark, "encryptTable", name, key_id, most, bool(dry_run), told)
     return EncryptedTable(**json.loads(found))
 
 

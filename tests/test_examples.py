@@ -149,13 +149,13 @@ readme, guide, uri = sys.argv[1:]
 follow(readme, uri, {"CREATE TABLE lake.db.t": ["DROP TABLE lake.db.t"]})["spark"].stop()
 os.mkdir("guide")
 os.chdir("guide")
-old = "CREATE TABLE lake.shop.orders_old (id INT) USING iceberg"
-copy = "CREATE TABLE lake.shop.orders_encrypted USING iceberg\nTBLPROPERTIES"
-names = follow(guide, uri, {copy: [old, "INSERT INTO lake.shop.orders_old VALUES (1)"]})
+old = "CREATE TABLE lake.shop.visits (id INT) USING iceberg"
+call = "CALL lake.system.encrypt_table"
+names = follow(guide, uri, {call: [old, "INSERT INTO lake.shop.visits VALUES (1)"]})
 spark = names["spark"]
-for table in ("lake.shop.orders", "lake.shop.orders_encrypted"):
+for table in ("lake.shop.orders", "lake.shop.visits"):
     assert [row.id for row in spark.table(table).collect()] == [1]
-assert names["verify_table"](spark, "lake.shop.orders_encrypted").ok
+assert names["verify_table"](spark, "lake.shop.visits").ok
 assert spark.sql("SHOW TABLES IN lake.shop").count() == 2
 spark.stop()
 print("followed")

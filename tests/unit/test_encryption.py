@@ -25,6 +25,7 @@ ENCRYPTED = {
     "files": 2,
     "bytes": 2048,
     "copied_files": 2,
+    "files_left": 0,
     "rows": 5,
     "kms_calls": 4,
     "seconds": None,
@@ -69,12 +70,16 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any
 
 def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("lake.db.t", "--key-id", "k1", answer=ENCRYPTED)
-    assert asked == ["encryptTable", "lake.db.t", "k1", False, None]
+    assert asked == ["encryptTable", "lake.db.t", "k1", None, False, None]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: encrypted with 'k1'")
     result, asked = run(
         "lake.db.t", "--key-id", "k1", "--dry-run", "--output", "json", answer=ENCRYPTED
     )
-    assert asked[3] is True and json.loads(result.stdout) == ENCRYPTED
+    assert asked[4] is True and json.loads(result.stdout) == ENCRYPTED
+    part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
+    result, asked = run("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", answer=part)
+    assert asked[3] == "1000"
+    assert (result.exit_code, result.stdout.strip()) == (1, "· lake.db.t: NOT encrypted yet")
 
 
 def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
@@ -121,5 +126,7 @@ def test_bad_arguments() -> None:
         encrypt_table("spark", " ", "k1")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a key id"):
         encrypt_table("spark", "lake.db.t", 1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="max_bytes is 0"):
+        encrypt_table("spark", "lake.db.t", "k1", max_bytes=0)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         purge_plaintext("spark", None)  # type: ignore[arg-type]

@@ -72,28 +72,15 @@ def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
     for statement in (f"SELECT * FROM {table}", f"ALTER TABLE {table} SET {right}"):
         with pytest.raises(Exception, match="(?i)data key length"):
             stock.sql(statement)
-    mend_on_hive(stock)
-
-
-def mend_on_hive(stock: Lake) -> None:
-    """Iceberg's Hive operations take the length from the metastore: it must be mended there first."""
     ours = stock.table(catalog="enc_hive")
-    alter = f"ALTER TABLE {ours} SET {tblproperties({'encryption.data-key-length': '16'})}"
-    for statement, hint in ((f"SELECT * FROM {ours}", "ALTER TABLE"), (alter, "Hive metastore")):
+    alter = f"ALTER TABLE {ours} SET {right}"
+    for statement, hint in ((f"SELECT * FROM {ours}", "ALTER TABLE"), (alter, "repair_table")):
         with pytest.raises(Exception, match=rf"(?s)InvalidConfigurationException: .*{hint}"):
             stock.sql(statement)
-    jvm, spark = stock.spark._jvm, stock.spark._jsparkSession
-    assert jvm is not None
-    conf = jvm.org.apache.hadoop.hive.conf.HiveConf()
-    conf.addResource(spark.sparkContext().hadoopConfiguration())
-    client = jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(conf)
-    stored = client.getTable(stock.namespace, "t")
-    stored.getParameters().put("encryption.data-key-length", "16")
-    client.alter_table(stock.namespace, "t", stored)
-    client.close()
-    stock.sql(f"REFRESH TABLE {ours}")
-    stock.sql(alter)
-    assert len(stock.sql(f"SELECT * FROM {ours}")) == 1
+    stock.sql(f"CALL enc_hive.system.repair_table(table => '{stock.namespace}.t', yes => true)")
+    stock.sql(f"REFRESH TABLE {table}")
+    for readable in (ours, table):
+        assert len(stock.sql(f"SELECT * FROM {readable}")) == 1
 
 
 def test_add_files_adds_plaintext(stock: Lake) -> None:

@@ -429,6 +429,25 @@ def test_two_at_once(lake: Lake) -> None:
     assert_proved(lake, table)
 
 
+def test_in_portions(hadoop: Lake) -> None:
+    table = plain(hadoop)
+    for i in range(3):
+        insert(hadoop, table, [i])
+    with pytest.raises(Exception, match="max_bytes is 0"):
+        encrypt(hadoop, max_bytes=0)
+    first = encrypt(hadoop, max_bytes=1)
+    assert (first.committed, first.copied_files, first.files_left) == (False, 1, 2)
+    assert first.message.startswith("NOT encrypted yet: 1 of 3 data files are copied (33 %)")
+    insert(hadoop, table, [3])  # it is plaintext still
+    assert encrypt(hadoop, dry_run="true").copied_files == 3
+    second = encrypt(hadoop, max_bytes=1)
+    assert (second.committed, second.copied_files, second.files_left) == (False, 1, 2)
+    last = encrypt(hadoop)
+    assert (last.committed, last.copied_files, last.files_left, last.rows) == (True, 2, 0, 4)
+    assert hadoop.ids(table) == [0, 1, 2, 3]
+    assert_proved(hadoop, table)
+
+
 @pytest.mark.nightly
 def test_back_to_the_plaintext(lake: Lake) -> None:
     """As docs/encrypting-tables.md says; on Hadoop a table cannot be registered in its place."""

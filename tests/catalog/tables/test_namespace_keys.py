@@ -36,8 +36,8 @@ def test_a_namespace_gives_its_key(lake: Lake) -> None:
     arguments = f"source_table => '{lake.table('named')}', table => '{lake.namespace}.copy'"
     lake.refused(
         f"CALL {lake.catalog}.system.snapshot({arguments})",
-        "snapshot keeps a table's files as they are",
-        f"{lake.namespace}.copy",
+        "snapshot uses a table's files as they are",
+        lake.table("named"),
     )
     assert strict.magics("ctas") == strict.magics("rtas") == {b"PARE", b"AGS1"}
 

@@ -47,9 +47,9 @@ public final class KeyIdRule {
     String how =
         wanted == null
             ? String.format(
-                "To store the data unencrypted, copy it: CREATE TABLE <new> USING iceberg AS SELECT"
-                    + " * FROM %s, in a catalog without table-default.%s.",
-                tableName, EncryptionProperties.KEY_ID)
+                "CALL %s.system.decrypt_table(table => '%s', allow_plaintext => true) makes it"
+                    + " plaintext: its rows are copied into plaintext files.",
+                tableName.replaceFirst("\\..*", ""), tableName)
             : String.format(
                 "To change the master key: CALL %s.system.rotate_master_key(table => '%s',"
                     + " new_key_id => '%s'), which wraps the table's KEKs anew.",

@@ -153,15 +153,16 @@ class EncryptedCatalogTest extends LakeFixture {
             "CALL lake.system.rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
     assertThatThrownBy(() -> table.updateProperties().remove("encryption.key-id").commit())
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("cannot be removed");
+        .hasMessageContaining("cannot be removed")
+        .hasMessageContaining("decrypt_table(table => 'lake.db.t', allow_plaintext => true)");
     Table plain = catalog.createTable(TableIdentifier.of(TestLake.DB, "p"), TestLake.SCHEMA);
     assertThatThrownBy(() -> plain.updateProperties().set("encryption.key-id", "k1").commit())
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("AS SELECT * FROM lake.db.p");
+        .hasMessageContaining("encrypt_table(table => 'lake.db.p', key_id => 'k1')");
     plain.updateProperties().set("format-version", "3").commit();
     assertThatThrownBy(() -> plain.updateProperties().set("encryption.key-id", "k1").commit())
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("AS SELECT * FROM lake.db.p");
+        .hasMessageContaining("encrypt_table(table => 'lake.db.p', key_id => 'k1')");
   }
 
   @Test

@@ -255,16 +255,24 @@ public final class PythonApi {
   /**
    * Encrypts a table of a catalog of ours in place.
    *
+   * @param maxBytes how much this call copies, in digits; null: all
    * @param progress one of {@link #progress}, or null
    * @return {@link EncryptedInPlace#toMap()} as JSON
    */
   public static String encryptTable(
-      SparkSession spark, String table, String keyId, boolean dryRun, Progress progress) {
+      SparkSession spark,
+      String table,
+      String keyId,
+      String maxBytes,
+      boolean dryRun,
+      Progress progress) {
+    long most = maxBytes == null ? Long.MAX_VALUE : Long.parseLong(maxBytes);
     Progress told = progress == null ? progress(spark) : progress;
     return changed(
         spark,
         table,
-        (catalog, name) -> TableEncryption.run(spark, catalog, name, keyId, dryRun, told).toMap());
+        (catalog, name) ->
+            TableEncryption.run(spark, catalog, name, keyId, most, dryRun, told).toMap());
   }
 
   /**

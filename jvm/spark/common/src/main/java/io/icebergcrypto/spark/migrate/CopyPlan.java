@@ -44,7 +44,7 @@ final class CopyPlan {
   /** Files that are copied together, by what they have in common. */
   record Kind(long versions, int specId, FileFormat format) {}
 
-  /** Copies files together. */
+  /** Copies files together; null: enough was copied. */
   interface Copier {
     CopiedGroup copy(BaseTable source, int specId, FileFormat format, List<FileScanTask> files);
   }
@@ -80,8 +80,8 @@ final class CopyPlan {
     countLeft();
   }
 
-  /** The length is an estimate: the plan keeps none. */
-  private void countLeft() {
+  /** Counts what is left. The length is an estimate: the plan keeps none. */
+  final void countLeft() {
     this.filesLeft = files;
     this.bytesLeft = bytes;
     if (units.values().stream().anyMatch(share -> share.done != 0)) {
@@ -148,7 +148,10 @@ final class CopyPlan {
   }
 
   private void copy(Copier copier, BaseTable source, Kind kind, List<FileScanTask> tasks) {
-    use(copier.copy(source, kind.specId(), kind.format(), tasks));
+    CopiedGroup group = copier.copy(source, kind.specId(), kind.format(), tasks);
+    if (group != null) {
+      use(group);
+    }
   }
 
   /** A copied group stands for its units in the versions that have all of them. */

@@ -15,9 +15,9 @@ import org.apache.spark.sql.SparkSession;
  * @param refs how many branches and tags it has
  * @param files how many data files they consist of
  * @param bytes the length of these
- * @param copiedFiles how many of them this call copied, or would copy; earlier calls copied the
- *     others
- * @param rows how many rows main has; -1 in a dry run
+ * @param copiedFiles how many of them this call copied, or would copy
+ * @param filesLeft how many are not copied yet
+ * @param rows how many rows main has; -1 as long as it is not encrypted
  * @param kmsCalls how many calls of the KMS the driver made, or would make
  * @param seconds how long it would take, by a rule of thumb; null when it was done
  * @param plaintextMetadata a copy of the metadata that it had, which leads to the plain files; null
@@ -31,6 +31,7 @@ public record EncryptedInPlace(
     long files,
     long bytes,
     long copiedFiles,
+    long filesLeft,
     long rows,
     int kmsCalls,
     Long seconds,
@@ -55,9 +56,32 @@ public record EncryptedInPlace(
         plan.files(),
         plan.bytes(),
         plan.filesLeft(),
+        plan.filesLeft(),
         -1,
         KMS_CALLS,
         plan.bytesLeft() / (BYTES_PER_CORE_SECOND * cores) + 1,
+        null,
+        false);
+  }
+
+  /** Some of it was copied. */
+  static EncryptedInPlace begun(
+      PlaintextTable plaintext,
+      TableMetadata base,
+      CopyPlan plan,
+      long copiedFiles,
+      long kmsCalls) {
+    return new EncryptedInPlace(
+        plaintext.name(),
+        plaintext.keyId(),
+        Version.byRef(plaintext.name(), base).size(),
+        plan.files(),
+        plan.bytes(),
+        copiedFiles,
+        plan.filesLeft(),
+        -1,
+        (int) kmsCalls + CHECK_CALLS,
+        null,
         null,
         false);
   }
@@ -77,6 +101,7 @@ public record EncryptedInPlace(
         plan.files(),
         plan.bytes(),
         copiedFiles,
+        0,
         rows,
         (int) kmsCalls + CHECK_CALLS,
         null,
@@ -86,6 +111,12 @@ public record EncryptedInPlace(
 
   /** One sentence for people. */
   public String message() {
+    if (!committed && seconds == null) {
+      return String.format(
+          "NOT encrypted yet: %d of %d data files are copied (%d %%); call it again to go on",
+          files - filesLeft, files, 100 * (files - filesLeft) / files);
+    }
+
     return committed
         ? String.format(
             "encrypted with '%s'; %d data files copied, every file verified, all rows compared; the"
@@ -106,6 +137,7 @@ public record EncryptedInPlace(
     values.put("files", files);
     values.put("bytes", bytes);
     values.put("copied_files", copiedFiles);
+    values.put("files_left", filesLeft);
     values.put("rows", committed ? rows : null);
     values.put("kms_calls", kmsCalls);
     values.put("seconds", seconds);

@@ -63,18 +63,22 @@ public final class TableEncryption {
   private final CopyLog log;
   private final long bytesPerGroup;
   private final int filesPerGroup;
+  private final long maxBytes;
   private final long kmsCallsBefore;
   private EncryptedKey kek;
   private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
   private boolean checked = false;
   private int copiedFiles = 0;
+  private long copiedBytes = 0;
 
-  private TableEncryption(SparkSession spark, PlaintextTable plaintext, Progress progress) {
+  private TableEncryption(
+      SparkSession spark, PlaintextTable plaintext, long maxBytes, Progress progress) {
     this.spark = spark;
     this.plaintext = plaintext;
     this.views = new PlaintextViews(plaintext.table());
     this.progress = progress;
-    this.bytesPerGroup = setting(spark, BYTES_PER_GROUP, 16L << 30);
+    this.maxBytes = maxBytes;
+    this.bytesPerGroup = Math.min(maxBytes, setting(spark, BYTES_PER_GROUP, 16L << 30));
     this.filesPerGroup = (int) Math.min(setting(spark, FILES_PER_GROUP, 2000), Integer.MAX_VALUE);
     this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
@@ -84,6 +88,8 @@ public final class TableEncryption {
    * Encrypts a table.
    *
    * @param keyId the id of a master key in the KMS
+   * @param maxBytes how much this call copies at most, but for the last file; what is left is for
+   *     the next calls, and the table is encrypted by the last one
    * @param dryRun true: only says what there is to do
    * @param progress is told how far it is
    * @throws IcebergCryptoException a refusal, or an error of the KMS or of the commit: the table is
@@ -94,12 +100,18 @@ public final class TableEncryption {
       EncryptedCatalog catalog,
       TableIdentifier identifier,
       String keyId,
+      long maxBytes,
       boolean dryRun,
       Progress progress) {
+    if (maxBytes <= 0) {
+      throw new InvalidConfigurationException(
+          "max_bytes is " + maxBytes, "Give how many bytes this call copies: more than 0.");
+    }
+
     PlaintextTable plaintext = PlaintextTable.load(catalog, identifier, keyId);
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
-      TableEncryption encryption = new TableEncryption(spark, plaintext, progress);
+      TableEncryption encryption = new TableEncryption(spark, plaintext, maxBytes, progress);
       return dryRun ? encryption.planned() : encryption.run();
     } finally {
       spark.sparkContext().setJobDescription(before);
@@ -142,7 +154,10 @@ public final class TableEncryption {
     }
   }
 
-  /** Copies what is missing, checks all of it, and commits; null: another commit came first. */
+  /**
+   * Copies what is missing, checks all of it, and commits; null: another commit came first. When
+   * enough was copied for one call, it ends after that.
+   */
   private EncryptedInPlace round(TableMetadata base) {
     TableMetadata form = EncryptedForm.of(base, plaintext.keyId(), keks(base));
     begin("planning", 0, 0);
@@ -152,6 +167,12 @@ public final class TableEncryption {
         bytesPerGroup,
         filesPerGroup,
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
+    plan.countLeft();
+    if (plan.filesLeft() > 0) {
+      return EncryptedInPlace.begun(
+          plaintext, base, plan, copiedFiles, kmsCalls() - kmsCallsBefore);
+    }
+
     String keptMetadata = keepMetadata(base);
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
     BaseTable next =
@@ -213,6 +234,10 @@ public final class TableEncryption {
       int specId,
       FileFormat format,
       List<FileScanTask> files) {
+    if (copiedBytes >= maxBytes) {
+      return null;
+    }
+
     int schemaId = source.schema().schemaId();
     BaseTable target = target(EncryptedForm.withSchema(form, schemaId));
     CopiedGroup group =
@@ -229,7 +254,11 @@ public final class TableEncryption {
     log.add(target, group);
     copiedFiles += files.size();
     Progress.Counter counter = progress.counter();
-    files.forEach(file -> counter.add(file.file().fileSizeInBytes()));
+    for (FileScanTask file : files) {
+      counter.add(file.file().fileSizeInBytes());
+      copiedBytes += file.file().fileSizeInBytes();
+    }
+
     return group;
   }
 

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * {@code CALL system.encrypt_table(table => ..., key_id => ... [, dry_run => true])}: encrypts a
- * plaintext table in place. See {@link TableEncryption}.
+ * {@code CALL system.encrypt_table(table => ..., key_id => ... [, dry_run => true] [, max_bytes =>
+ * ...])}: encrypts a plaintext table in place. See {@link TableEncryption}.
  */
 final class EncryptTable extends TableProcedure {
   /** The procedure's name. */
@@ -28,6 +28,7 @@ final class EncryptTable extends TableProcedure {
           .add("files", DataTypes.LongType, false)
           .add("bytes", DataTypes.LongType, false)
           .add("copied_files", DataTypes.LongType, false)
+          .add("files_left", DataTypes.LongType, false)
           .add("rows", DataTypes.LongType)
           .add("kms_calls", DataTypes.IntegerType, false)
           .add("seconds", DataTypes.LongType)
@@ -49,7 +50,12 @@ final class EncryptTable extends TableProcedure {
 
   @Override
   public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), text("key_id"), flag("dry_run")};
+    return new ProcedureParameter[] {
+      text("table"),
+      text("key_id"),
+      flag("dry_run"),
+      ProcedureParameter.in("max_bytes", DataTypes.LongType).defaultValue("NULL").build()
+    };
   }
 
   @Override
@@ -62,6 +68,7 @@ final class EncryptTable extends TableProcedure {
                     encrypted,
                     table,
                     given(input, 1),
+                    input.isNullAt(3) ? Long.MAX_VALUE : input.getLong(3),
                     isSet(input, 2),
                     new Progress(spark.sparkContext()))
                 .toMap()));

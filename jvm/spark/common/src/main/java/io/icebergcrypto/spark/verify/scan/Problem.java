@@ -37,10 +37,10 @@ public record Problem(
         "table",
         table,
         "it has no " + property + ": it is not encrypted",
-        "Make an encrypted copy: CREATE TABLE <new> USING iceberg TBLPROPERTIES"
-            + " ('encryption.key-id'='<master key id>') AS SELECT * FROM "
-            + table
-            + ".",
+        String.format(
+            "CALL %s.system.encrypt_table(table => '%s', key_id => '<master key id>') encrypts it"
+                + " in place.",
+            table.replaceFirst("\\..*", ""), table),
         false,
         ProblemCode.PLAINTEXT.label());
   }
