@@ -39,6 +39,14 @@ def test_a_namespace_gives_its_key(lake: Lake) -> None:
         "snapshot uses a table's files as they are",
         lake.table("named"),
     )
+    source = f"spark_catalog.default.{lake.namespace}"
+    lake.sql(f"CREATE TABLE {source} USING parquet AS SELECT 1L AS id")
+    lake.refused(
+        f"CALL {lake.catalog}.system.snapshot('{source}', '{lake.namespace}.copy')",
+        "snapshot keeps a table's files as they are",
+        f"{lake.namespace}.copy",
+    )
+    lake.sql(f"DROP TABLE {source}")
     assert strict.magics("ctas") == strict.magics("rtas") == {b"PARE", b"AGS1"}
 
 
