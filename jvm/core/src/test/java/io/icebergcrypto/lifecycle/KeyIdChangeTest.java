@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** A plaintext table becomes an encrypted one in one commit, or stays as it is. */
 @ParameterizedClass
-@EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
+@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by test_encrypt_table.py
 class KeyIdChangeTest extends LakeFixture {
   /** The table to be: its commits stay in memory. */
   private static final class Staged implements TableOperations {

@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** A table moves to a master key of another KMS; the former one is not needed then. */
 @ParameterizedClass
-@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by test_rotation.py
+@EnumSource(names = {"HIVE", "HADOOP"}) // JDBC by test_rotation.py
 class OtherKmsTest extends LakeFixture {
   private TestKeystore other;
 
