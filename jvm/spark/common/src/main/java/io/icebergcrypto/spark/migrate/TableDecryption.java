@@ -55,6 +55,7 @@ public final class TableDecryption {
   private final Progress progress;
   private final List<CopiedGroup> copied = new ArrayList<>();
   private final SourceViews views = this::view;
+  private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
 
   private TableDecryption(
       SparkSession spark,
@@ -95,14 +96,11 @@ public final class TableDecryption {
     check(catalog, table, allowPlaintext);
     TableDecryption decryption = new TableDecryption(spark, catalog, identifier, table, progress);
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
-    boolean done = false;
     try {
-      Map<String, Object> result = decryption.run();
-      done = true;
-      return result;
+      return decryption.run();
     } finally {
       spark.sparkContext().setJobDescription(before);
-      if (!done) {
+      if (!decryption.inUse) {
         decryption.copied.forEach(decryption::delete);
       }
     }
@@ -154,21 +152,20 @@ public final class TableDecryption {
       BaseTable next =
           EncryptedSnapshots.make(
               catalog, table.name(), behind.operations(), base, form, plan.groups());
-      boolean committed = false;
       try {
         begin("comparing rows", 0, 0);
         TableMetadata plaintext = next.operations().current();
         Version.byRef(table.name(), base)
             .forEach((ref, version) -> compare(base, plaintext, ref, version));
         begin("commit", 0, 0);
+        this.inUse = true;
         KeyIdChange.decrypt(catalog, identifier, base, plaintext);
-        committed = true;
         deleteUnused(plan);
         return result(base, plan);
       } catch (CommitFailedException e) {
-        continue; // what the other commit brought is copied, too
+        this.inUse = false; // what the other commit brought is copied, too
       } finally {
-        if (!committed) {
+        if (!inUse) {
           next.operations().current().snapshots().stream()
               .map(Snapshot::manifestListLocation)
               .forEach(path -> behind.operations().io().deleteFile(path));
