@@ -1,6 +1,10 @@
 """decrypt_table: an encrypted table is made plaintext in place, if that is said."""
 
+from typing import Any
+from urllib.parse import urlparse
+
 import pytest
+from doubles.faults import FaultProxy
 from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic, untouched
 from harness.lake import Lake
 
@@ -64,3 +68,34 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     assert hadoop.ids(table) == [1, 2]
     done = decrypt_table(hadoop.spark, table, allow_plaintext=True)
     assert done.files == 2 and hadoop.ids(table) == [1, 2]
+
+
+class LosesAnswers(FaultProxy):
+    """The server takes the commit without a key id, and nobody hears of it."""
+
+    def ask(self, request: Any, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        answer = super().ask(request, body)
+        lost = b'"remove-properties"' in body and b'"encryption.key-id"' in body
+        return (502, [], b"") if lost else answer
+
+
+@pytest.mark.catalogs("rest")
+def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
+    if lake.kind != "rest":
+        return  # only there a server answers
+    table = lake.create()
+    lake.insert(table, [1, 2])
+    port = urlparse(lake.world.ours("rest")["uri"]).port
+    assert port is not None
+    proxy = LosesAnswers(port).start()
+    try:
+        through = lake.with_options({"uri": proxy.url})
+        with pytest.raises(Exception, match="CommitStateUnknown"):
+            decrypt_table(lake.spark, through.table(), allow_plaintext=True)
+        assert any(request.startswith("POST") for request in proxy.requests)
+    finally:
+        proxy.stop()
+    fresh = lake.with_options({})
+    assert fresh.ids(fresh.table()) == [1, 2]
+    with pytest.raises(NotEncryptedError):
+        decrypt_table(lake.spark, fresh.table(), allow_plaintext=True)
