@@ -22,11 +22,8 @@ final class AuthenticateMetadata extends TableProcedure {
   private static final StructType OUTPUT =
       new StructType().add("authenticated_table", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   AuthenticateMetadata(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -42,7 +39,7 @@ final class AuthenticateMetadata extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     String sha256 = input.isNullAt(2) ? null : given(input, 2);
     encrypted.authenticateMetadata(table, given(input, 1), sha256);
     return List.<Object[]>of(new Object[] {input.getUTF8String(0)});

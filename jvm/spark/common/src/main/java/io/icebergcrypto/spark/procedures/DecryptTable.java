@@ -29,11 +29,8 @@ final class DecryptTable extends TableProcedure {
           .add("committed", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   DecryptTable(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -47,7 +44,7 @@ final class DecryptTable extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     SparkSession spark = SparkSession.active();
     Progress progress = new Progress(spark.sparkContext());
     return List.<Object[]>of(

@@ -36,11 +36,8 @@ final class EncryptTable extends TableProcedure {
           .add("committed", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   EncryptTable(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -59,7 +56,7 @@ final class EncryptTable extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     SparkSession spark = SparkSession.active();
     return List.<Object[]>of(
         row(

@@ -37,11 +37,8 @@ final class ListEncryptionKeys extends TableProcedure {
           .add("key_length", DataTypes.IntegerType)
           .add("key_version", DataTypes.IntegerType);
 
-  private final EncryptedCatalog encrypted;
-
   ListEncryptionKeys(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -50,7 +47,7 @@ final class ListEncryptionKeys extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     return EncryptionKeys.of(encrypted, table).keys().stream()
         .map(ListEncryptionKeys::row)
         .toList();

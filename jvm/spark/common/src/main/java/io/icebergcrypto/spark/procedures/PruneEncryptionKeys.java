@@ -29,11 +29,8 @@ final class PruneEncryptionKeys extends TableProcedure {
           .add("committed", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   PruneEncryptionKeys(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -47,7 +44,7 @@ final class PruneEncryptionKeys extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     return List.<Object[]>of(row(KeyPruning.run(encrypted, table, isSet(input, 1)).toMap()));
   }
 }

@@ -33,11 +33,8 @@ final class PurgePlaintext extends TableProcedure {
           .add("deleted", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType);
 
-  private final EncryptedCatalog encrypted;
-
   PurgePlaintext(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -51,7 +48,7 @@ final class PurgePlaintext extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     SparkSession spark = SparkSession.active();
     Progress progress = new Progress(spark.sparkContext());
     Purged purged = PlaintextPurge.run(spark, encrypted, table, isSet(input, 1), progress);

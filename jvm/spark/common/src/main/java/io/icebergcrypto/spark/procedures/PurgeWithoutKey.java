@@ -26,11 +26,8 @@ final class PurgeWithoutKey extends TableProcedure {
           .add("deleted_bytes", DataTypes.LongType, false)
           .add("folders_left", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   PurgeWithoutKey(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -39,7 +36,7 @@ final class PurgeWithoutKey extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     PurgedFiles purged = encrypted.purgeWithoutKey(table);
     String left = String.join(", ", purged.left());
     Object[] row = {purged.files(), purged.bytes(), UTF8String.fromString(left)};

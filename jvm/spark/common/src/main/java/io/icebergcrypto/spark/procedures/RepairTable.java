@@ -27,11 +27,8 @@ final class RepairTable extends TableProcedure {
           .add("mendable", DataTypes.BooleanType, false)
           .add("mended", DataTypes.BooleanType, false);
 
-  private final EncryptedCatalog encrypted;
-
   RepairTable(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -45,17 +42,12 @@ final class RepairTable extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
-    return run(encrypted, table, input);
+  boolean takesPaths() {
+    return true;
   }
 
   @Override
-  List<Object[]> run(String path, InternalRow input) {
-    return run(encrypted.byPath(), TableIdentifier.of(path), input);
-  }
-
-  private static List<Object[]> run(
-      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
     return TableRepair.run(catalog, table, isSet(input, 1)).defects().stream()
         .map(defect -> row(defect.toMap()))
         .toList();

@@ -31,11 +31,8 @@ final class RotateKek extends TableProcedure {
           .add("committed", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   RotateKek(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -49,17 +46,12 @@ final class RotateKek extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
-    return run(encrypted, table, input);
+  boolean takesPaths() {
+    return true;
   }
 
   @Override
-  List<Object[]> run(String path, InternalRow input) {
-    return run(encrypted.byPath(), TableIdentifier.of(path), input);
-  }
-
-  private static List<Object[]> run(
-      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
     return List.<Object[]>of(
         row(KekRotation.run(catalog, table, isSet(input, 1), isSet(input, 2)).toMap()));
   }

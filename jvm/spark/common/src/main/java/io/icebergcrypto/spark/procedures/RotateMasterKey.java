@@ -36,11 +36,8 @@ final class RotateMasterKey extends TableProcedure {
           .add("committed", DataTypes.BooleanType, false)
           .add("message", DataTypes.StringType, false);
 
-  private final EncryptedCatalog encrypted;
-
   RotateMasterKey(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
-    this.encrypted = encrypted;
+    super(NAME, catalog, encrypted, OUTPUT);
   }
 
   @Override
@@ -56,17 +53,12 @@ final class RotateMasterKey extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
-    return run(encrypted, table, input);
+  boolean takesPaths() {
+    return true;
   }
 
   @Override
-  List<Object[]> run(String path, InternalRow input) {
-    return run(encrypted.byPath(), TableIdentifier.of(path), input);
-  }
-
-  private static List<Object[]> run(
-      EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog catalog, TableIdentifier table, InternalRow input) {
     String newKeyId = text(input, 1);
     String from = text(input, 3);
     boolean dryRun = isSet(input, 2);

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -31,31 +32,28 @@ import org.apache.spark.unsafe.types.UTF8String;
 abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   private final String name;
   private final TableCatalog catalog;
+  private final EncryptedCatalog encrypted;
   private final StructType output;
 
-  TableProcedure(String name, TableCatalog catalog, StructType output) {
+  TableProcedure(String name, TableCatalog catalog, EncryptedCatalog encrypted, StructType output) {
     this.name = name;
     this.catalog = catalog;
+    this.encrypted = encrypted;
     this.output = output;
   }
 
   /**
    * Runs the procedure.
    *
+   * @param in the encrypting catalog that has the table: that of tables by their paths, too
    * @param input the arguments, of which the first names the table
    * @return the rows, each its values
    */
-  abstract List<Object[]> run(TableIdentifier table, InternalRow input);
+  abstract List<Object[]> run(EncryptedCatalog in, TableIdentifier table, InternalRow input);
 
-  /**
-   * Runs the procedure on a table by its path.
-   *
-   * @throws NotSupportedException when it does not take such tables
-   */
-  List<Object[]> run(String path, InternalRow input) {
-    throw new NotSupportedException(
-        String.format("nothing was done: %s takes no paths, and '%s' is one", name, path),
-        "Give the table's name, as in db.t.");
+  /** Whether it takes a table by its path. */
+  boolean takesPaths() {
+    return false;
   }
 
   @Override
@@ -141,7 +139,7 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   public Iterator<Scan> call(InternalRow input) {
     String table = given(input, 0);
     if (TableNames.isPath(table)) {
-      return scan(run(table, input));
+      return scan(run(byPath(table), TableIdentifier.of(table), input));
     }
 
     CatalogAndIdentifier found = TableNames.find(SparkSession.active(), table, catalog);
@@ -154,9 +152,20 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
           String.format("CALL %s.system.%s(...) instead.", found.catalog().name(), name));
     }
 
-    List<Object[]> rows = run(Spark3Util.identifierToTableIdentifier(found.identifier()), input);
+    List<Object[]> rows =
+        run(encrypted, Spark3Util.identifierToTableIdentifier(found.identifier()), input);
     catalog.invalidateTable(found.identifier());
     return scan(rows);
+  }
+
+  private EncryptedCatalog byPath(String path) {
+    if (takesPaths()) {
+      return encrypted.byPath();
+    }
+
+    throw new NotSupportedException(
+        String.format("nothing was done: %s takes no paths, and '%s' is one", name, path),
+        "Give the table's name, as in db.t.");
   }
 
   /** The values of a row, in the order of its columns. */

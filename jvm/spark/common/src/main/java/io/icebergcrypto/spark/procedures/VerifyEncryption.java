@@ -58,7 +58,7 @@ final class VerifyEncryption extends TableProcedure {
   private final EncryptedCatalog encrypted;
 
   VerifyEncryption(TableCatalog catalog, EncryptedCatalog encrypted) {
-    super(NAME, catalog, OUTPUT);
+    super(NAME, catalog, encrypted, OUTPUT);
     this.catalog = catalog;
     this.encrypted = encrypted;
   }
@@ -119,7 +119,7 @@ final class VerifyEncryption extends TableProcedure {
   }
 
   @Override
-  List<Object[]> run(TableIdentifier table, InternalRow input) {
+  List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     Identifier identifier = Identifier.of(table.namespace().levels(), table.name());
     return verified(CatalogTables.fullName(catalog.name(), identifier), options(input));
   }
