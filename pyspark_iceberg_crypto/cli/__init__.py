@@ -10,6 +10,7 @@ from pyspark_iceberg_crypto.cli._demo import demo
 from pyspark_iceberg_crypto.cli._doctor import doctor
 from pyspark_iceberg_crypto.cli._encrypt import encrypt
 from pyspark_iceberg_crypto.cli._inspect import inspect
+from pyspark_iceberg_crypto.cli._jar import jar
 from pyspark_iceberg_crypto.cli._keys import keys
 from pyspark_iceberg_crypto.cli._kms import kms
 from pyspark_iceberg_crypto.cli._prune import prune
@@ -39,6 +40,7 @@ for _command in (
     doctor,
     encrypt,
     inspect,
+    jar,
     keys,
     kms,
     prune,

@@ -18,10 +18,11 @@ from rich.console import Console, RenderableType
 
 from pyspark_iceberg_crypto import _jvm, _quiet
 from pyspark_iceberg_crypto._changes import Changed
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._text import visible
-from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
+from pyspark_iceberg_crypto.session import configure_spark, prepare
+from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
@@ -104,7 +105,7 @@ def told(error: Exception) -> tuple[str, str]:
         return error.message, error.hint
     is_sparks = isinstance(error, PySparkException)
     hint = "is the catalog set up? see --catalog-conf and --conf" if is_sparks else ""
-    return _jvm.first_line(error), hint
+    return first_line(error), hint
 
 
 def _fail(message: str, hint: str) -> NoReturn:
@@ -200,5 +201,5 @@ def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
         said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]
         click.echo("\n".join(said), err=True)
         raise SparkNotStartedError(
-            f"Spark did not start: {_jvm.first_line(error)}", "see its output above"
+            f"Spark did not start: {first_line(error)}", "see its output above"
         ) from error
