@@ -86,7 +86,7 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {JAR, "pyspark_iceberg_crypto/py.typed"} <= names
+    assert {JAR, "pyspark_iceberg_crypto/py.typed", "pyspark_iceberg_crypto/__init__.pyi"} <= names
     assert "pyspark_iceberg_crypto/log4j2-quiet.properties" in names
     assert "pyspark_iceberg_crypto/schemas/verify-report-1.json" in names
     assert {
@@ -100,7 +100,7 @@ def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> 
     (wheel,) = built.glob("*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
     commands = tmp_path / "venv" / "bin"
-    run(str(commands / "pip"), "install", "-q", "--no-compile", str(wheel), cwd=tmp_path)
+    run(str(commands / "pip"), "install", "-q", "--no-compile", f"{wheel}[spark]", cwd=tmp_path)
     password = {"STORE_PASSWORD": "only-for-tests"}
     said = run(str(commands / "python"), "-c", ROUND_TRIP, cwd=tmp_path, env=password)
     assert "round trip done" in said

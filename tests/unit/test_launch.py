@@ -276,7 +276,7 @@ import sys
 class Refused:
     def find_spec(self, name, path=None, target=None):
         if name.startswith({refused}):
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Refused())
 import pyspark_iceberg_crypto as ours
 {more}
@@ -296,3 +296,14 @@ import pyspark_iceberg_crypto as ours
 def test_what_needs_no_spark_and_no_jvm(refused: tuple[str, str], more: str) -> None:
     """The package is imported, and keys and settings are made, without PySpark; all of it with pyspark-client."""
     run([sys.executable, "-c", WITHOUT_SPARK.format(refused=refused, more=more)], Path.cwd())
+
+
+def test_commands_without_spark(tmp_path: Path) -> None:
+    """Keys are managed; what needs Spark says so, in the help, too."""
+    command = WITHOUT_SPARK.format(
+        refused=("pyspark", "py4j"), more="from pyspark_iceberg_crypto.cli import main; main()"
+    )
+    program = [sys.executable, "-c", command]
+    assert "create-key" in run([*program, "kms", "--help"], tmp_path)
+    assert run([*program, "--help"], tmp_path).count("Needs Spark: pip install") == 11
+    assert run([*program, "verify", "lake", "--conf", "a=b"], tmp_path, expect=2) == ""
