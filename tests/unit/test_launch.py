@@ -301,7 +301,7 @@ def test_what_needs_no_spark_and_no_jvm(refused: tuple[str, str], more: str) -> 
 def test_commands_without_spark(tmp_path: Path) -> None:
     """Keys are managed; what needs Spark says so, in the help, too."""
     command = WITHOUT_SPARK.format(
-        refused=("pyspark", "py4j"), more="from pyspark_iceberg_crypto.cli import main; main()"
+        refused=("pyspark.", "py4j"), more="from pyspark_iceberg_crypto.cli import main; main()"
     )
     program = [sys.executable, "-c", command]
     assert "create-key" in run([*program, "kms", "--help"], tmp_path)
