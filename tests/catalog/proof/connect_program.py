@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+sys.modules["py4j"] = None  # type: ignore[assignment]  # pyspark-client does not need it
+
 import pyspark.util
 from pyspark.sql import SparkSession
 
@@ -35,7 +37,6 @@ def main(url: str) -> None:
     pruned = ours.prune_encryption_keys(spark, "shop.db.later", dry_run=True)
     told = {
         "of pyspark-client": pyspark.util.is_remote_only(),
-        "py4j": "py4j" in sys.modules,
         "verify_table": [whole.ok, whole.snapshots + whole.format_version],
         "verify_catalog": [every.ok, [report.table for report in every.reports]],
         "encrypt_table, dry run": [dry.committed, dry.files, dry.files_left],
@@ -48,7 +49,7 @@ def main(url: str) -> None:
         "repair_table": ours.repair_table(spark, "shop.db.later").ok,
         "an unknown key": refused,
         "encryption_keys": error_of(lambda: ours.encryption_keys(spark, "shop.db.later")),
-        "stock's catalog": error_of(lambda: ours.verify_table(spark, "spark_catalog.db.t")),
+        "stock's catalog": error_of(lambda: ours.verify_table(spark, "stock_hadoop.db.t")),
     }
     spark.sql("DROP TABLE shop.db.later")
     sys.stdout.write(json.dumps(told) + "\n")

@@ -190,7 +190,6 @@ def test_pyspark_client_alone(client: Client, tmp_path: Path) -> None:
     )
     assert told == {
         "of pyspark-client": True,
-        "py4j": False,
         "verify_table": [True, 4],
         "verify_catalog": [False, ["shop.db.hr.broken", "shop.db.hr.plain"]],
         "encrypt_table, dry run": [False, 2, 2],
