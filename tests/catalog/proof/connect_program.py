@@ -1,3 +1,4 @@
+# ruff: noqa: E402
 """What test_clients.py runs with pyspark-client: what Python functions do over Spark Connect, as JSON."""
 
 import json
