@@ -99,6 +99,14 @@ soak: setup-test ## Kill writers, 50 a catalog, and rotations, 30; 1,000 commits
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" -k killed tests/catalog/tables/test_encrypt_table.py
 
+JMH_FIGURES := jvm/build/streams.json
+JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
+
+.PHONY: bench-streams
+bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (7 min; JMH="-f 1 ..." has other options)
+	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
+	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
+
 .PHONY: vault
 vault: ## Build the tests' Vault, which is kept outside of this folder
 	$(call ready,$(VAULT))

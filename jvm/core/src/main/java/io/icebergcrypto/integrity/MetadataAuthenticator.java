@@ -1,5 +1,6 @@
 package io.icebergcrypto.integrity;
 
+import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -196,21 +197,34 @@ public final class MetadataAuthenticator {
       }
     }
 
-    return signed(base, CanonicalJson.asRead(builder.build()), kek);
-  }
+    TableMetadata complete = builder.build();
+    TableMetadata signed = signed(base, complete, kek);
+    if (signed == null) { // what it says changes when it is read: sign what it says then
+      signed = signed(base, CanonicalJson.asRead(complete), kek);
+    }
 
-  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
-    MetadataMac.Format format = MetadataMac.Format.V2;
-    SecretKeySpec key = keys.keyOf(format, complete, kek);
-    MetadataPlace place = next(base, complete);
-    MetadataMac mac = MetadataMac.of(format, content.of(complete), place, key, kek.keyId());
-    TableMetadata signed = mac.addTo(CanonicalJson.of(complete));
-    if (!mac.matches(content.of(signed), place, key) || SigningKeys.retired(signed, kek) != null) {
+    if (signed == null || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
           "Nothing was committed: the MAC of the metadata of " + tableName + " would not match");
     }
 
     return signed;
+  }
+
+  /**
+   * Metadata with a MAC.
+   *
+   * @return null when the MAC would not match what a reader has
+   */
+  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
+    MetadataMac.Format format = MetadataMac.Format.V2;
+    SecretKeySpec key = keys.keyOf(format, complete, kek);
+    MetadataPlace place = next(base, complete);
+    JsonObject written = CanonicalJson.asWritten(complete);
+    MetadataMac mac = MetadataMac.of(format, content.without(written), place, key, kek.keyId());
+    TableMetadata signed = mac.addTo(written);
+    boolean asRead = place.equals(next(base, signed));
+    return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
   }
 
   /** Where the catalog behind will write the metadata file. */
