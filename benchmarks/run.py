@@ -119,8 +119,10 @@ def finish(results: Results, given: argparse.Namespace) -> None:
     print(f"results: {given.out}")
     draw_plot(results, given.out.with_suffix(".svg"))
     if given.write_docs:
-        write_docs(DOCS / "benchmarks.md", text)
         draw_plot(results, DOCS / "images" / "benchmarks.svg")
+        write_docs(
+            DOCS / "benchmarks.md", f"{text}\n![Ratios of all measures](images/benchmarks.svg)\n"
+        )
 
 
 def draw_plot(results: Results, path: Path) -> None:

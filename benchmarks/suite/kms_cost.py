@@ -5,7 +5,7 @@ In one JVM: executors of their own would each unwrap a table's KEK once more.
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from harness.world import STOCK, catalog_conf
 
 from suite.registry import Bench
 from suite.results import verdict
+from suite.runner import first_line
 from suite.session import with_slow_kms
 
 LATENCIES = {False: (1, 100), True: (1, 20, 100)}
@@ -22,6 +23,14 @@ PEERS = {"stock": ("hive", STOCK), "hive": ("hive", SPARK_CATALOG), "rest": ("re
 PEERS |= {kind: (kind, SPARK_CATALOG) for kind in ("jdbc", "hadoop")}
 QUICK = ("stock", "hive", "jdbc")
 """In quick mode: REST does what Hive does, and Hadoop what JDBC does, whose metadata is authenticated."""
+LATER = (
+    "later INSERT",
+    "SELECT, same session",
+    "INSERT after it",
+    "stream of 10 batches",
+    "expire_snapshots",
+)
+"""Steps of a session that has the table's KEK."""
 JOINED, OPENED, BATCHES = 5, 50, 10
 
 
@@ -44,16 +53,15 @@ class KmsCost:
 
 
 class Session:
-    """A catalog whose KMS client is new, as in a Spark application that begins."""
+    """A Spark session whose catalog, and with it the KMS client, is new, as in an application that begins."""
 
     def __init__(self, bench: Bench, peer: str, namespace: str) -> None:
-        self.spark, self._folder = bench.spark, bench.folder
-        self.catalog = f"kms_{uuid.uuid4().hex[:8]}"
+        self.spark, self._folder = bench.spark.newSession(), bench.folder
+        self.catalog, self.namespace = f"kms_{peer}", namespace
         kind, implementation = PEERS[peer]
         options = with_slow_kms(bench.world, kind)
         for key, value in catalog_conf(self.catalog, implementation, options).items():
             self.spark.conf.set(key, value)
-        self.namespace = namespace
 
     def table(self, name: str) -> str:
         return f"{self.catalog}.{self.namespace}.{name}"
@@ -96,6 +104,9 @@ class Session:
         )
         query.awaitTermination()
 
+    def drop(self, name: str) -> None:
+        self.spark.sql(f"DROP TABLE {self.table(name)}")
+
     def expire(self, name: str) -> None:
         self.spark.sql(
             f"CALL {self.catalog}.system.expire_snapshots(table => '{self.namespace}.{name}',"
@@ -103,8 +114,16 @@ class Session:
         ).collect()
 
 
+class StepFailedError(Exception):
+    """Says which step of which peer."""
+
+
 def kms_costs(bench: Bench, peers: list[str], rounds: int) -> Iterator[dict[str, Any]]:
-    """Lines of all operations, latencies and peers."""
+    """Lines of all operations, latencies and peers.
+
+    Raises:
+        StepFailedError: a step did not get through.
+    """
     jvm: Any = bench.spark._jvm
     kms = jvm.io.icebergcrypto.benchmarks.SlowKms
     costs: dict[tuple[str, str, int], KmsCost] = {}
@@ -129,12 +148,12 @@ def make_many(bench: Bench, peer: str) -> str:
     """A namespace with many tables."""
     namespace = f"kms_many_{peer}"
     session = Session(bench, peer, namespace)
-    bench.spark.sql(f"CREATE NAMESPACE {session.catalog}.{namespace}")
+    session.spark.sql(f"CREATE NAMESPACE {session.catalog}.{namespace}")
     jvm: Any = bench.spark._jvm
     for i in range(OPENED):
         session.create(f"t{i}")
         table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            bench.spark._jsparkSession, session.table(f"t{i}")
+            session.spark._jsparkSession, session.table(f"t{i}")
         )
         jvm.io.icebergcrypto.benchmarks.Tables.touch(table, 1)
     return namespace
@@ -156,7 +175,10 @@ def run_steps(
     def step(name: str, work: Callable[[], None]) -> None:
         kms.take()
         start = time.perf_counter()
-        work()
+        try:
+            work()
+        except Exception as error:
+            raise StepFailedError(f"{peer}, {name}: {first_line(error)}") from error
         seconds = time.perf_counter() - start
         wraps, unwraps, waits = kms.take()
         cost = costs.setdefault((peer, name, latency), KmsCost(peer, name, latency))
@@ -165,7 +187,7 @@ def run_steps(
         cost.seconds.append(seconds)
 
     first = new_session()
-    bench.spark.sql(f"CREATE NAMESPACE {first.catalog}.{namespace}")
+    first.spark.sql(f"CREATE NAMESPACE {first.catalog}.{namespace}")
     step("CREATE", lambda: first.create("t0"))
     step("first INSERT", lambda: first.insert("t0"))
     step("later INSERT", lambda: first.insert("t0"))
@@ -180,7 +202,7 @@ def run_steps(
         step("join of 5 tables, new session", lambda: third.join(JOINED))
         fourth = Session(bench, peer, many)
         step("50 tables opened, new session", lambda: fourth.select_each(OPENED))
-    bench.spark.sql(f"DROP TABLE {second.table('t0')} PURGE")
+    step("DROP", lambda: second.drop("t0"))
 
 
 def targets(costs: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -188,47 +210,33 @@ def targets(costs: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     by = {(cost["peer"], cost["step"]): cost for cost in costs}
     found = []
     for peer in [peer for peer in PEERS if peer != "stock" and (peer, "CREATE") in by]:
-
-        def at(step: str, peer: str = peer) -> dict[str, Any]:
-            return by[peer, step]
-
-        if ("stock", "CREATE") in by:
-            more = [
-                sum(at(step)[call] - by["stock", step][call] for step in ("CREATE", "first INSERT"))
-                for call in ("wraps", "unwraps")
-            ]
-            found.append(
-                (
-                    f"{peer}: CREATE and first INSERT: at most one wrap and one unwrap more than stock",
-                    f"{more[0]:+d} wraps, {more[1]:+d} unwraps",
-                    verdict(max(more) <= 1),
-                )
-            )
-        steps = (
-            "later INSERT",
-            "SELECT, same session",
-            "INSERT after it",
-            "stream of 10 batches",
-            "expire_snapshots",
-        )
-        calls = sum(at(step)["wraps"] + at(step)["unwraps"] for step in steps)
-        found.append(
-            (
-                f"{peer}: nothing later in a session calls the KMS",
-                f"{calls} calls",
-                verdict(calls == 0),
-            )
-        )
-        once = at("SELECT, new session")["unwraps"]
-        found.append(
-            (f"{peer}: a new session unwraps a KEK once", f"{once} unwraps", verdict(once == 1))
-        )
-        joined = at("join of 5 tables, new session")
-        found.append(
-            (
-                f"{peer}: a join of 5 tables opens their keys at the same time",
-                f"{joined['unwraps']} unwraps, {joined['waits']} waits",
-                verdict(joined["unwraps"] == JOINED and joined["waits"] == 1),
-            )
-        )
+        own = {step: cost for (name, step), cost in by.items() if name == peer}
+        stock = {step: cost for (name, step), cost in by.items() if name == "stock"}
+        found += [(f"{peer}: {what}", calls, word) for what, calls, word in targets_of(own, stock)]
     return found
+
+
+def targets_of(
+    own: Mapping[str, dict[str, Any]], stock: Mapping[str, dict[str, Any]]
+) -> Iterator[tuple[str, str, str]]:
+    """Of one peer, by the costs of its steps and of stock's."""
+    if stock:
+        wraps, unwraps = (
+            sum(own[step][call] - stock[step][call] for step in ("CREATE", "first INSERT"))
+            for call in ("wraps", "unwraps")
+        )
+        yield (
+            "CREATE and first INSERT: at most one wrap and one unwrap more than stock",
+            f"{wraps:+d} wraps, {unwraps:+d} unwraps",
+            verdict(wraps <= 1 and unwraps <= 1),
+        )
+    calls = sum(own[step]["wraps"] + own[step]["unwraps"] for step in LATER)
+    yield "nothing later in a session calls the KMS", f"{calls} calls", verdict(calls == 0)
+    once = own["SELECT, new session"]["unwraps"]
+    yield "a new session unwraps a KEK once", f"{once} unwraps", verdict(once == 1)
+    joined = own["join of 5 tables, new session"]
+    yield (
+        "a join of 5 tables opens their keys at the same time",
+        f"{joined['unwraps']} unwraps, {joined['waits']} waits",
+        verdict(joined["unwraps"] == JOINED and joined["waits"] == 1),
+    )

@@ -3,6 +3,7 @@
 import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,10 @@ class Peer(ABC):
     about: str
     against: str | None = None
 
+    def encrypted_by_format(self) -> bool:
+        """Whether its files are PARE or AGS1."""
+        return False
+
     @abstractmethod
     def create(
         self, spark: SparkSession, table: str, rows: DataFrame, file_format: str = "parquet"
@@ -35,6 +40,10 @@ class Peer(ABC):
 
     @abstractmethod
     def read(self, spark: SparkSession, table: str) -> DataFrame: ...
+
+    @abstractmethod
+    def file(self, spark: SparkSession, table: str) -> str:
+        """The path of one of its files."""
 
 
 @dataclass
@@ -72,6 +81,13 @@ class Iceberg(Peer):
 
     def read(self, spark: SparkSession, table: str) -> DataFrame:
         return spark.table(self.table(table))
+
+    def file(self, spark: SparkSession, table: str) -> str:
+        path: str = spark.table(f"{self.table(table)}.files").collect()[0].file_path
+        return path.removeprefix("file:")
+
+    def encrypted_by_format(self) -> bool:
+        return self.encrypted
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """The rows as the table has them."""
@@ -138,8 +154,7 @@ class Files(Peer):
         path = jvm.org.apache.hadoop.fs.Path(self.path(table))
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         path.getFileSystem(conf).delete(path, True)
-        if ORC_KEYS in self.reading:
-            conf.set(ORC_KEYS, self.reading[ORC_KEYS])
+        if "orc.encrypt" in self.writing:
             make_orc_key(jvm, conf)
         self.schemas[table] = rows.schema
 
@@ -154,19 +169,22 @@ class Files(Peer):
         reader = spark.read.options(**self.reading).schema(self.schemas[table])
         return reader.format(self.file_format).load(self.path(table))
 
+    def file(self, spark: SparkSession, table: str) -> str:
+        return str(next(Path(self.path(table)).glob("part-*")))
+
+    def encrypted_by_format(self) -> bool:
+        return self.writing.keys() >= FACTORY.keys()
+
 
 FACTORY = {
     "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
     "parquet.encryption.kms.client.class": "io.icebergcrypto.benchmarks.ParquetKms",
 }
 ORC_KEY = "k1"
-ORC_KEYS = "hadoop.security.key.provider.path"
-IN_MEMORY = {ORC_KEYS: "user:///"}
-"""Hadoop's key provider that keeps keys in this JVM."""
 
 
 def make_orc_key(jvm: Any, conf: Any) -> None:
-    """A master key for ORC, if there is none yet."""
+    """A master key for ORC in Hadoop's key provider, if there is none yet."""
     keys = jvm.org.apache.hadoop.crypto.key
     provider = keys.KeyProviderFactory.getProviders(conf).get(0)
     if provider.getMetadata(ORC_KEY) is None:
@@ -209,9 +227,7 @@ def all_peers(folder: str) -> dict[str, Peer]:
             "ORC column encryption, all columns",
             "orc",
             file_format="orc",
-            writing=IN_MEMORY
-            | {"orc.encrypt": ORC_KEY + ":{columns}", "orc.mask": "nullify:{columns}"},
-            reading=IN_MEMORY,
+            writing={"orc.encrypt": ORC_KEY + ":{columns}", "orc.mask": "nullify:{columns}"},
             folder=folder,
         ),
         EncryptedColumns(

@@ -52,6 +52,7 @@ class Bench:
             source = self.data.rows(rows or name)
             peer.create(self.spark, name, source, file_format)
             peer.append(self.spark, name, source.repartition(files))
+            check_encryption(peer, Path(peer.file(self.spark, name)))
             self._made.add((peer.name, name))
         return peer.read(self.spark, name)
 
@@ -60,6 +61,14 @@ class Bench:
         new = (peer.name, what) not in self._made
         self._made.add((peer.name, what))
         return new
+
+
+def check_encryption(peer: Peer, file: Path) -> None:
+    """Nobody is faster because nothing was encrypted."""
+    with file.open("rb") as opened:
+        magic = opened.read(4)
+    if (magic in (b"PARE", b"AGS1")) != peer.encrypted_by_format():
+        raise AssertionError(f"{peer.name}: {file.name} begins with {magic!r}")
 
 
 Prepare = Callable[[Bench, Peer], Run]

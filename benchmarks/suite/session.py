@@ -63,6 +63,8 @@ def settings(world: World, cores: int, memory: str) -> dict[str, str]:
         ),
         # Hadoop's own starts a process, chmod, for each file.
         "spark.hadoop.fs.file.impl": world.file_system,
+        # For ORC: keys in memory. A JVM keeps the provider that it has when it opens its first ORC file.
+        "spark.hadoop.hadoop.security.key.provider.path": "user:///",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={world.root}",
         **embedded_metastore(world.root / "metastore"),
     }

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from suite.compare import NotComparableError, baseline_of, compare, missing
+from suite.kms_cost import LATER, targets
 from suite.results import MET, MISSED, Measured, Results, read
 from suite.stats import quartiles, ratio
 
@@ -138,6 +139,38 @@ def test_what_cannot_be_compared() -> None:
         "scan, hive / stock",
         "scan, stock / plaintext",
     ]
+
+
+def kms_lines(
+    peer: str, other: dict[str, tuple[int, int, int]] | None = None
+) -> list[dict[str, Any]]:
+    """Wraps, unwraps and waits of steps; the others have none."""
+    given = {"CREATE": (1, 0, 1), "first INSERT": (0, 0, 0), "SELECT, new session": (0, 1, 1)}
+    given |= {"join of 5 tables, new session": (0, 5, 1)} | dict.fromkeys(LATER, (0, 0, 0))
+    given |= other or {}
+    names = ("wraps", "unwraps", "waits")
+    return [
+        {"peer": peer, "step": step, **dict(zip(names, counted, strict=True))}
+        for step, counted in given.items()
+    ]
+
+
+def test_targets_of_calls_to_the_kms() -> None:
+    stock = kms_lines("stock", {"CREATE": (0, 0, 0), "first INSERT": (1, 1, 2)})
+    assert {verdict for *_, verdict in targets(stock + kms_lines("hive"))} == {MET}
+    bad = {
+        "CREATE": (3, 1, 4),
+        "expire_snapshots": (0, 1, 1),
+    }
+    found = targets(stock + kms_lines("hive", bad))
+    assert [verdict for *_, verdict in found] == [MISSED, MISSED, MET, MET]
+    one_after_the_other = kms_lines("hive")
+    next(line for line in one_after_the_other if line["unwraps"] == 5)["waits"] = 5
+    assert targets(stock + one_after_the_other)[-1] == (
+        "hive: a join of 5 tables opens their keys at the same time",
+        "5 unwraps, 5 waits",
+        MISSED,
+    )
 
 
 def check(*arguments: object) -> "subprocess.CompletedProcess[str]":
