@@ -25,7 +25,7 @@ from suite.kms_cost import kms_costs
 from suite.peers import all_peers
 from suite.registry import EVERYONE, MEASURES, Bench, Measure
 from suite.report import report, write_docs
-from suite.results import Results, read
+from suite.results import BOUNDED, Results, read
 from suite.runner import Limits, first_line, run_all
 from suite.session import session
 
@@ -38,7 +38,7 @@ MODES = {
     True: {"scale": 1.0, "rounds": 11, "minutes": 180},
 }
 """What holds in quick and in full mode, if nothing else is given."""
-SECONDS = {False: 20, True: 600}
+SECONDS = {False: 12, True: 600}
 """For the rounds of one measure."""
 
 
@@ -57,7 +57,9 @@ def main(given: argparse.Namespace) -> int:
         "cores": given.cores,
         "seed": seed,
     }
-    limits = Limits(given.rounds, SECONDS[given.full], time.monotonic() + 60 * given.minutes)
+    parts = given.rounds if given.full else min(given.rounds, BOUNDED)
+    deadline = time.monotonic() + 60 * given.minutes
+    limits = Limits(given.rounds, parts, SECONDS[given.full], deadline)
     with session(given.cores, given.memory) as (spark, world):
         folder = Path(tempfile.mkdtemp(dir=world.root))
         peers = all_peers(str(folder))

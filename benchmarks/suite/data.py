@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto.demo import flights
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 WIDE_COLUMNS = 200
-WRITTEN_ROWS = 300_000
+WRITTEN_ROWS = 150_000
 """At most so many are in memory to be written."""
 
 

@@ -13,7 +13,8 @@ from suite.peers import Peer
 
 PAIR = ("plaintext", "stock", "hive")
 CATALOGS = (*PAIR, "plaintext-rest", "rest", "plaintext-jdbc", "jdbc", "plaintext-hadoop", "hadoop")
-FORMATS = (*CATALOGS, "parquet", "parquet-crypto", "orc", "orc-crypto")
+FILES = ("parquet", "parquet-crypto", "orc", "orc-crypto")
+FORMATS = (*CATALOGS, *FILES)
 COLUMNS = ("plaintext", "hive", "columns")
 EVERYONE = (*FORMATS, "columns")
 

@@ -24,11 +24,13 @@ class Limits:
 
     Attributes:
         rounds: of each measure, at most.
+        of_parts: of each measure that is part of a total, whose rounds are added up.
         seconds: for the rounds of one measure; what takes longer has fewer, but at least BOUNDED.
         deadline: time.monotonic() after which no measure begins; one that runs ends after its round.
     """
 
     rounds: int
+    of_parts: int
     seconds: float
     deadline: float
 
@@ -95,7 +97,8 @@ def run_one(
             taken = turn(name, partial(timed, runs[name], 1))
             quickest = min(quickest, taken or SHORT)
     times = min(AT_MOST, max(1, round(SHORT / quickest)))
-    for _ in range(limits.rounds_of(max(times * (time.monotonic() - start), 0.001))):
+    rounds = limits.rounds_of(max(times * (time.monotonic() - start), 0.001))
+    for _ in range(limits.of_parts if measure.total else rounds):
         order = list(runs)
         bench.random.shuffle(order)
         for name in order:

@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame
 
 from suite.data import WRITTEN_ROWS
 from suite.peers import Peer
-from suite.registry import CATALOGS, COLUMNS, FORMATS, PAIR, Bench, Run, measure, noop
+from suite.registry import CATALOGS, COLUMNS, FILES, FORMATS, PAIR, Bench, Run, measure, noop
 
 SMALL_FILES = {False: 64, True: 1000}
 """How many files the table of small files has, in quick and in full mode."""
@@ -55,7 +55,7 @@ def scan_parquet(bench: Bench, peer: Peer) -> Run:
     return Run(lambda: noop(table))
 
 
-@measure("scan", "scan 1 of 16 columns, Parquet", FORMATS, target=1.05, rows="lineitem")
+@measure("scan", "scan 1 of 16 columns, Parquet", (*PAIR, *FILES), target=1.05, rows="lineitem")
 def scan_one_column(bench: Bench, peer: Peer) -> Run:
     table = bench.table(peer, "lineitem")
     return Run(lambda: noop(table.select("l_extendedprice")))

@@ -8,7 +8,7 @@ from pyspark_iceberg_crypto import verify_table
 from suite.peers import Iceberg, Peer
 from suite.registry import CATALOGS, PAIR, Bench, Run, measure, noop
 
-BATCHES = 10
+BATCHES = 5
 PLANNED_FILES = {10: False, 1_000: False, 50_000: True}
 """Numbers of files, and whether only the full mode has them."""
 
