@@ -8,6 +8,7 @@ import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
@@ -167,6 +168,22 @@ public final class MetadataAuthenticator {
    * @throws InvalidConfigurationException when its master key cannot vouch for it
    */
   public TableMetadata sign(TableMetadata base, TableMetadata metadata) {
+    return sign(base, metadata, complete -> next(base, complete));
+  }
+
+  /**
+   * Signs metadata for a file that the catalog does not have: that of a table's copy, which is to
+   * be registered there.
+   *
+   * @param file where the file will be
+   * @return the metadata with a MAC; the same where metadata is not authenticated
+   */
+  public TableMetadata signFor(String file, TableMetadata metadata) {
+    return sign(null, metadata, complete -> MetadataPlace.of(file));
+  }
+
+  private TableMetadata sign(
+      TableMetadata base, TableMetadata metadata, Function<TableMetadata, MetadataPlace> place) {
     if (!isOn()) {
       return metadata;
     }
@@ -196,13 +213,13 @@ public final class MetadataAuthenticator {
       }
     }
 
-    return signed(base, CanonicalJson.asRead(builder.build()), kek);
+    TableMetadata complete = CanonicalJson.asRead(builder.build());
+    return signed(complete, place.apply(complete), kek);
   }
 
-  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
+  private TableMetadata signed(TableMetadata complete, MetadataPlace place, EncryptedKey kek) {
     MetadataMac.Format format = MetadataMac.Format.V2;
     SecretKeySpec key = keys.keyOf(format, complete, kek);
-    MetadataPlace place = next(base, complete);
     MetadataMac mac = MetadataMac.of(format, content.of(complete), place, key, kek.keyId());
     TableMetadata signed = mac.addTo(CanonicalJson.of(complete));
     if (!mac.matches(content.of(signed), place, key) || SigningKeys.retired(signed, kek) != null) {
