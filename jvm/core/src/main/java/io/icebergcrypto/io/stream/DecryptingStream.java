@@ -218,13 +218,14 @@ public final class DecryptingStream extends SeekableInputStream implements Range
 
   private void checkHeader() {
     if (FileMagic.of(encrypted) != FileMagic.AGS1) {
-      throw new IllegalStateException("it does not start with AGS1");
+      throw new IllegalStateException("Invalid GCM stream: it does not start with AGS1");
     }
 
     int size = ByteBuffer.wrap(encrypted, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
     if (size != BLOCK) {
       throw new IllegalStateException(
-          String.format("its header gives blocks of %d bytes, expected %d", size, BLOCK));
+          String.format(
+              "Invalid GCM stream: its header gives blocks of %d bytes, expected %d", size, BLOCK));
     }
   }
 
