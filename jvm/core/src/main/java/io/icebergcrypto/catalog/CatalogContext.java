@@ -167,6 +167,11 @@ record CatalogContext(
     authenticator(fullName(identifier), null, this::kms).check(file);
   }
 
+  /** See {@link EncryptedCatalog#signedFor}. */
+  TableMetadata signedFor(BaseTable table, String file, TableMetadata metadata) {
+    return authenticator(table.name(), table.operations(), this::kms).signFor(file, metadata);
+  }
+
   /**
    * Refuses a master key that cannot vouch for metadata, where that is to be authenticated.
    *

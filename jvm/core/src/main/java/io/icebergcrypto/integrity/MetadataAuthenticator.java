@@ -9,6 +9,7 @@ import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
@@ -168,6 +169,22 @@ public final class MetadataAuthenticator {
    * @throws InvalidConfigurationException when its master key cannot vouch for it
    */
   public TableMetadata sign(TableMetadata base, TableMetadata metadata) {
+    return sign(base, metadata, complete -> next(base, complete));
+  }
+
+  /**
+   * Signs metadata for a file that the catalog does not have: that of a table's copy, which is to
+   * be registered there.
+   *
+   * @param file where the file will be
+   * @return the metadata with a MAC; the same where metadata is not authenticated
+   */
+  public TableMetadata signFor(String file, TableMetadata metadata) {
+    return sign(null, metadata, complete -> MetadataPlace.of(file));
+  }
+
+  private TableMetadata sign(
+      TableMetadata base, TableMetadata metadata, Function<TableMetadata, MetadataPlace> place) {
     if (!isOn()) {
       return metadata;
     }
@@ -198,9 +215,9 @@ public final class MetadataAuthenticator {
     }
 
     TableMetadata complete = builder.build();
-    TableMetadata signed = signed(base, complete, kek);
+    TableMetadata signed = signed(complete, place, kek);
     if (signed == null) { // what it says changes when it is read: sign what it says then
-      signed = signed(base, CanonicalJson.asRead(complete), kek);
+      signed = signed(CanonicalJson.asRead(complete), place, kek);
     }
 
     if (signed == null || SigningKeys.retired(signed, kek) != null) {
@@ -216,14 +233,15 @@ public final class MetadataAuthenticator {
    *
    * @return null when the MAC would not match what a reader has
    */
-  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
+  private TableMetadata signed(
+      TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
     MetadataMac.Format format = MetadataMac.Format.V2;
     SecretKeySpec key = keys.keyOf(format, complete, kek);
-    MetadataPlace place = next(base, complete);
+    MetadataPlace place = placeOf.apply(complete);
     JsonObject written = CanonicalJson.asWritten(complete);
     MetadataMac mac = MetadataMac.of(format, content.without(written), place, key, kek.keyId());
     TableMetadata signed = mac.addTo(written);
-    boolean asRead = place.equals(next(base, signed));
+    boolean asRead = place.equals(placeOf.apply(signed));
     return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
   }
 
