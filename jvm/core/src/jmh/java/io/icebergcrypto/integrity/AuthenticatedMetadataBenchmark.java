@@ -83,7 +83,8 @@ public class AuthenticatedMetadataBenchmark {
         number * 1_234_567L,
         number,
         number,
-        number);
+        number,
+        number - 1);
   }
 
   private TableMetadata read(String name) {
