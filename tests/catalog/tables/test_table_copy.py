@@ -149,6 +149,7 @@ def test_a_table_is_copied(lake: Lake, tmp_path: Path) -> None:
     assert lake.ids(table) == [1, 3, 6, 7]
 
 
+@pytest.mark.catalogs("jdbc")
 def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
     table = lake.create()
     lake.insert(table, [1])
@@ -171,6 +172,21 @@ def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
         lake.refused(call, table, "nothing was written", *words)
     path = f"CALL {lake.catalog}.system.rewrite_table_path('{source}', '{source}', '/copy')"
     lake.refused(path, source, "takes no paths")
+
+    call = f"{call.rpartition(', staging')[0]}, staging_location => '{tmp_path}/s'"
+    not_listed = lake.sql(f"{call}, create_file_list => false)")[0]
+    assert not_listed.file_list_location == "N/A"
+    staged = {path.name for path in everything_below(tmp_path / "s")}
+    assert not_listed.latest_version in staged
+    assert "file-list" not in staged
+    shutil.rmtree(tmp_path / "s")
+
+    # a data file elsewhere: no property says so any more, but the manifest does
+    lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.data.path'='{tmp_path}/other')")
+    lake.refused(f"{call})", "write.data.path", "is not below source_prefix")
+    lake.sql(f"INSERT INTO {table} VALUES (2, '{MARKER}', 'p')")
+    lake.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.data.path')")
+    lake.refused(f"{call})", table, f"{tmp_path}/other/", "is not below source_prefix")
     assert everything_below(tmp_path / "s") == set()
 
 
