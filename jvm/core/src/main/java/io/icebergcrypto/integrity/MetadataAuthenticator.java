@@ -1,5 +1,6 @@
 package io.icebergcrypto.integrity;
 
+import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -213,21 +214,35 @@ public final class MetadataAuthenticator {
       }
     }
 
-    TableMetadata complete = CanonicalJson.asRead(builder.build());
-    return signed(complete, place.apply(complete), kek);
-  }
+    TableMetadata complete = builder.build();
+    TableMetadata signed = signed(complete, place, kek);
+    if (signed == null) { // what it says changes when it is read: sign what it says then
+      signed = signed(CanonicalJson.asRead(complete), place, kek);
+    }
 
-  private TableMetadata signed(TableMetadata complete, MetadataPlace place, EncryptedKey kek) {
-    MetadataMac.Format format = MetadataMac.Format.V2;
-    SecretKeySpec key = keys.keyOf(format, complete, kek);
-    MetadataMac mac = MetadataMac.of(format, content.of(complete), place, key, kek.keyId());
-    TableMetadata signed = mac.addTo(CanonicalJson.of(complete));
-    if (!mac.matches(content.of(signed), place, key) || SigningKeys.retired(signed, kek) != null) {
+    if (signed == null || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
           "Nothing was committed: the MAC of the metadata of " + tableName + " would not match");
     }
 
     return signed;
+  }
+
+  /**
+   * Metadata with a MAC.
+   *
+   * @return null when the MAC would not match what a reader has
+   */
+  private TableMetadata signed(
+      TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
+    MetadataMac.Format format = MetadataMac.Format.V2;
+    SecretKeySpec key = keys.keyOf(format, complete, kek);
+    MetadataPlace place = placeOf.apply(complete);
+    JsonObject written = CanonicalJson.asWritten(complete);
+    MetadataMac mac = MetadataMac.of(format, content.without(written), place, key, kek.keyId());
+    TableMetadata signed = mac.addTo(written);
+    boolean asRead = place.equals(placeOf.apply(signed));
+    return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
   }
 
   /** Where the catalog behind will write the metadata file. */
