@@ -195,6 +195,13 @@ def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
         every = ", ".join(f"{name} => '{value}'" for name, value in {**right, **wrong}.items())
         call = f"CALL {lake.catalog}.system.rewrite_table_path({every})"
         lake.refused(call, table, "nothing was written", *words)
+    log = f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp LIMIT 1"
+    older = path_of(lake.value(log))
+    with changed({older: None}):
+        gone = call.replace("staging_location => ", "start_version => ").replace(
+            f"{tmp_path}/used", older.name
+        )
+        lake.refused(gone, table, "nothing was written", older.name, "cannot be read")
     path = f"CALL {lake.catalog}.system.rewrite_table_path('{source}', '{source}', '/copy')"
     lake.refused(path, source, "takes no paths")
 
