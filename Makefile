@@ -91,13 +91,13 @@ nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog, and rotations, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
-	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" -k killed tests/catalog/tables/test_encrypt_table.py
+	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" --log-level=INFO tests/catalog/tables/test_killed.py
 
 .PHONY: vault
 vault: ## Build the tests' Vault, which is kept outside of this folder
