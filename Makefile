@@ -73,7 +73,7 @@ took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 6
 
 .PHONY: test-jvm
 test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes)
-	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
+	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(NIGHTLY),-Pnightly) $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
 	    $(call took,Java) | tee -a $(TIMES)
 
 .PHONY: test-py
@@ -87,7 +87,7 @@ nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 .PHONY: nightly
 nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
-	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)'
+	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 
 .PHONY: soak

@@ -239,7 +239,7 @@ def metadata_of(lake: Lake) -> set[Path]:
 def operations(key: str, other: str) -> dict[str, tuple[Operation, Sequence[int]]]:
     """In the order in which a table goes through them, and after how many requests the KMS goes away by day."""
     return {
-        "encrypt_table": (lambda lake, t: encrypt_table(lake.spark, t, key), [6, 8]),
+        "encrypt_table": (lambda lake, t: encrypt_table(lake.spark, t, key), [8]),
         "reencrypt_table": (lambda lake, t: reencrypt_table(lake.spark, t), [2]),
         "rotate_master_key": (lambda lake, t: rotate_master_key(lake.spark, t, other), [6]),
         "rotate_kek": (lambda lake, t: rotate_kek(lake.spark, t, rewrap=True), [6]),

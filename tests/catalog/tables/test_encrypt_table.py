@@ -42,7 +42,7 @@ def assert_proved(lake: Lake, table: str) -> None:
         assert report.ok, str(report)
 
 
-@pytest.mark.catalogs()
+@pytest.mark.catalogs("rest")
 def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     table = plain(lake, partition="part", format__version="2")
     insert(lake, table, [1, 2, 3], "p")
