@@ -16,6 +16,7 @@ VENV := .venv
 # What is installed into it, by the extra of pyproject.toml.
 DEMO := $(VENV)/.demo
 TEST := $(VENV)/.test
+BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 TEST_JARS := jvm/build/.test-jars
 VAULT = $(shell dev/vault.sh path)
@@ -85,10 +86,11 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly
-nightly: setup-test ## Run all tests on all catalogs, then soak; with a new seed (SEED=n repeats one)
+nightly: setup-test ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
+	@$(MAKE) --no-print-directory bench-check
 
 .PHONY: soak
 soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
@@ -98,6 +100,30 @@ soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tabl
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" --log-level=INFO tests/catalog/tables/test_killed.py
+
+BENCH = build/benchmarks/results.json
+bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
+
+.PHONY: setup-bench
+setup-bench:
+	$(call ready,$(FOR_TESTS) $(BENCH_PACKAGES),test-tools)
+
+.PHONY: bench
+bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; ARGS="--only scan")
+	@$(bench) $(if $(FULL),--full) $(ARGS)
+
+.PHONY: bench-check
+bench-check: setup-bench ## Measure, and say what got worse since benchmarks/baseline.json
+	@rm -f $(BENCH); $(bench) $(ARGS) || test -s $(BENCH)
+	@$(VENV)/bin/python benchmarks/check.py $(BENCH)
+
+JMH_FIGURES := jvm/build/streams.json
+JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
+
+.PHONY: bench-streams
+bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (7 min; JMH="-f 1 ..." has other options)
+	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
+	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
 
 .PHONY: vault
 vault: ## Build the tests' Vault, which is kept outside of this folder
@@ -170,7 +196,7 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@

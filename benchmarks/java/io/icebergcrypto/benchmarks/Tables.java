@@ -1,0 +1,79 @@
+package io.icebergcrypto.benchmarks;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DataFiles;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.io.CloseableIterable;
+
+/**
+ * What benchmarks do through Iceberg's Java API: in Java, because each call from Python takes its
+ * time, too.
+ */
+public final class Tables {
+  private static final AtomicLong NEXT = new AtomicLong();
+
+  private Tables() {}
+
+  /** The first data file of a table, with its key. */
+  public static DataFile first(Table table) {
+    try (CloseableIterable<FileScanTask> tasks = table.newScan().planFiles()) {
+      return tasks.iterator().next().file().copy();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /**
+   * Lists a data file so many times under other names, which nothing opens, in commits of at most
+   * {@code batch}.
+   */
+  public static void list(Table table, DataFile file, int times, int batch) {
+    for (int begin = 0; begin < times; begin += batch) {
+      AppendFiles append = table.newFastAppend();
+      for (int i = begin; i < Math.min(begin + batch, times); i++) {
+        append.appendFile(
+            DataFiles.builder(table.spec())
+                .copy(file)
+                .withPath(file.location() + "." + NEXT.incrementAndGet())
+                .build());
+      }
+      append.commit();
+    }
+  }
+
+  /** Makes so many snapshots without a file. */
+  public static void touch(Table table, int times) {
+    for (int i = 0; i < times; i++) {
+      table.newFastAppend().commit();
+    }
+  }
+
+  /** Plans a scan of the whole table; returns the number of its tasks. */
+  public static long plan(Table table) {
+    long tasks = 0;
+    try (CloseableIterable<FileScanTask> planned = table.newScan().planFiles()) {
+      for (FileScanTask task : planned) {
+        tasks += task.length() >= 0 ? 1 : 0;
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return tasks;
+  }
+
+  /** Bytes that all threads alive have allocated so far. */
+  public static long allocated() {
+    var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long bytes = 0;
+    for (long one : threads.getThreadAllocatedBytes(threads.getAllThreadIds())) {
+      bytes += Math.max(one, 0);
+    }
+    return bytes;
+  }
+}
