@@ -117,6 +117,14 @@ bench-check: setup-bench ## Measure, and say what got worse since benchmarks/bas
 	@rm -f $(BENCH); $(bench) $(ARGS) || test -s $(BENCH)
 	@$(VENV)/bin/python benchmarks/check.py $(BENCH)
 
+JMH_FIGURES := jvm/build/streams.json
+JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
+
+.PHONY: bench-streams
+bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (7 min; JMH="-f 1 ..." has other options)
+	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
+	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
+
 .PHONY: vault
 vault: ## Build the tests' Vault, which is kept outside of this folder
 	$(call ready,$(VAULT))

@@ -5,64 +5,30 @@ The other side is one class of static methods, ``io.icebergcrypto.python.PythonA
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Any
 
-from py4j.java_gateway import JavaPackage
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark import SparkConf, SparkContext
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto import _connect, errors, settings
+from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
+
+with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these refuses its sessions
+    from py4j.java_gateway import JavaPackage
+    from pyspark import SparkConf, SparkContext
 
 API_CLASS = "io.icebergcrypto.python.PythonApi"
 ICEBERG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
-COORDINATE = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
-
-_JAVA_PACKAGE = "io.icebergcrypto."
-_PYTHON_TYPES = {
-    "IcebergCryptoException": errors.IcebergCryptoError,
-    "InvalidConfigurationException": errors.ConfigurationError,
-    "KeyNotFoundException": errors.KeyNotFoundError,
-    "KeyDisabledException": errors.KeyDisabledError,
-    "KmsUnavailableException": errors.KmsUnavailableError,
-    "AccessDeniedException": errors.AccessDeniedError,
-    "LoginFailedException": errors.LoginFailedError,
-    "TamperedException": errors.TamperedError,
-    "BadWrappedKeyException": errors.BadWrappedKeyError,
-    "PlaintextException": errors.PlaintextFoundError,
-    "NotSupportedException": errors.NotSupportedError,
-    "NotEncryptedException": errors.NotEncryptedError,
-}
-# What a call raises when no error of ours is behind it.
-UNTYPED = (Py4JError, CapturedException)
-# Exceptions of Spark, Iceberg and Java that a wrong argument causes.
-_BAD_ARGUMENT = {
-    "org.apache.iceberg.exceptions.NotFoundException": "check the path",
-    "java.io.FileNotFoundException": "check the path",
-    "org.apache.iceberg.exceptions.NoSuchTableException": "check the table's name, and that of its "
-    "catalog",
-    "org.apache.iceberg.exceptions.NoSuchNamespaceException": "check the namespace's name",
-    "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": "check the catalog's name, "
-    "or set the catalog up with configure_spark",
-}
-# An executor's exception reaches the driver as the text of a stack trace.
-_IN_TEXT = re.compile(
-    r"io\.icebergcrypto\.(?P<type>\w+Exception): (?P<problem>.+?)"
-    r"(?:\n  hint: (?P<hint>[^\n]+))?(?=\n|\Z)",
-    re.DOTALL,
-)
 
 
 def call(spark: SparkSession, method: str, *args: Any) -> Any:
-    """Call a method of PythonApi on this session, with Java's errors as ours.
+    """Call a method of PythonApi on this session, with Java's errors as ours; over Spark Connect, its procedure.
 
     Raises:
-        IcebergCryptoError: see ``api`` and ``typed_errors``.
+        IcebergCryptoError: see ``api``, ``typed_errors`` and ``_connect.call``.
     """
+    if _connect.is_connect(spark):
+        return _connect.call(spark, method, *args)
     target = api(spark)
     with typed_errors():
         return getattr(target, method)(spark._jsparkSession, *args)
@@ -87,9 +53,9 @@ def require_session(spark: SparkSession | None) -> None:
         NoSessionError: there is no session, or it was stopped.
         SparkConnectError: the session is a Spark Connect client.
     """
-    if any(c.__module__.startswith("pyspark.sql.connect.") for c in type(spark).__mro__):
+    if _connect.is_connect(spark):
         raise errors.SparkConnectError(
-            "a Spark Connect session has no JVM that Python could call",
+            _connect.NEEDS_JVM,
             "use SQL, such as CALL lake.system.verify_encryption(table => 'db.t'), or call this where the driver is, "
             "in a session built without remote()",
         )
@@ -109,7 +75,7 @@ def require_session(spark: SparkSession | None) -> None:
 def _context_is_stopped(spark: SparkSession) -> bool:
     try:
         return bool(spark.sparkContext._jsc.sc().isStopped())
-    except (Py4JError, OSError):  # the JVM itself has gone
+    except (*UNTYPED, OSError):  # the JVM itself has gone
         return True
 
 
@@ -138,7 +104,7 @@ def _find_class(jvm: Any, name: str) -> Any:
         raise errors.JarMissingError(
             f"the {jar} jar is not on Spark's class path (no class {name})",
             "call configure_spark before the first Spark session of this process, or start Spark "
-            f"with --packages {COORDINATE}",
+            f"with --packages {settings.COORDINATE}",
         )
     return found
 
@@ -215,68 +181,3 @@ def shut_down(spark: SparkSession) -> None:
         process.wait(timeout=60)
     SparkContext._gateway = None
     SparkContext._jvm = None
-
-
-@contextmanager
-def typed_errors() -> Iterator[None]:
-    """Turn a JVM exception that has one of ours among its causes into the matching Python error.
-
-    What this package's own functions raise is typed already. This is for SQL and DataFrames:
-
-    >>> with typed_errors():
-    ...     spark.sql("INSERT INTO lake.db.t VALUES (1)")
-
-    Exceptions that have nothing to do with encryption pass as they are.
-
-    Raises:
-        IcebergCryptoError: the matching child, with Java's problem and hint.
-        NoSessionError: the JVM has gone.
-    """
-    try:
-        yield
-    except Py4JNetworkError as error:
-        raise errors.NoSessionError(
-            "Spark's JVM does not answer", "start a new Python process"
-        ) from error
-    except (Py4JJavaError, CapturedException) as error:
-        typed = _typed(error)
-        if typed is None:
-            raise
-        raise typed from error
-
-
-def _typed(error: Py4JJavaError | CapturedException) -> errors.IcebergCryptoError | None:
-    for thrown in _causes(error):
-        name = str(thrown.getClass().getName())
-        if name.startswith(_JAVA_PACKAGE):
-            kind = _PYTHON_TYPES.get(name.rpartition(".")[2], errors.IcebergCryptoError)
-            return kind(str(thrown.problem()), str(thrown.hint() or ""))
-    for thrown in _causes(error):
-        hint = _BAD_ARGUMENT.get(str(thrown.getClass().getName()))
-        if hint is not None:
-            return errors.ConfigurationError(str(thrown.getMessage()), hint)
-    return from_text(str(error))
-
-
-def _causes(error: Py4JJavaError | CapturedException) -> Iterator[Any]:
-    thrown = error._origin if isinstance(error, CapturedException) else error.java_exception
-    while thrown is not None:
-        yield thrown
-        thrown = thrown.getCause()
-
-
-def first_line(error: BaseException) -> str:
-    """Say in one line what an exception says, a Java one without its stack trace."""
-    text = str(error)
-    if isinstance(error, Py4JJavaError):
-        text = str(error.java_exception.toString())
-    return next(iter(text.strip().splitlines()), type(error).__name__)
-
-
-def from_text(text: str) -> errors.IcebergCryptoError | None:
-    """Find one of our exceptions in the text of a stack trace, or return None."""
-    found = _IN_TEXT.search(text)
-    if found is None:
-        return None
-    kind = _PYTHON_TYPES.get(found["type"], errors.IcebergCryptoError)
-    return kind(found["problem"], found["hint"] or "")

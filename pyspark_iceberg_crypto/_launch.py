@@ -37,12 +37,18 @@ def jar_setting(options: dict[str, Any], key: str) -> list[str]:
 
 
 def set_jars(options: dict[str, Any], key: str, items: list[str]) -> None:
-    """Set ``spark.jars`` or ``spark.jars.packages`` where Spark will look first."""
+    """Set ``spark.jars`` or ``spark.jars.packages`` where Spark will look first.
+
+    ``spark.jars`` moves from the builder to the arguments. Spark adds the jars of packages to it for the executors,
+    and PySpark would put the builder's value, which lacks them, in its place.
+    """
     options[key] = join(items)
-    if _in_arguments(key) is not None:
+    if key == "spark.jars" or _in_arguments(key) is not None:
         kept = [word for name, words in _arguments() if name != key for word in words]
         flag = next(flag for flag, name in _FLAGS.items() if name == key)
         os.environ[SUBMIT_ARGS] = shlex.join([flag, options[key], *kept])
+    if key == "spark.jars":
+        del options[key]
 
 
 def session_setting(options: dict[str, Any], key: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.reports._text import size
 
 _EVERY_SECONDS = 0.5
@@ -74,7 +74,7 @@ def _told(ask: Callable[[], str]) -> dict[str, Any] | None:
     try:
         return dict(json.loads(ask()))
     except (
-        *_jvm.UNTYPED,
+        *UNTYPED,
         OSError,
         ValueError,
     ):  # the JVM may be about to end; the call that it works on says why

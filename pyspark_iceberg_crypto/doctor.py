@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 
 from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -23,8 +24,10 @@ from pyspark_iceberg_crypto.errors import (
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
+    first_line,
 )
-from pyspark_iceberg_crypto.kms import BY_TYPE, KmsMetrics, kms_metrics
+from pyspark_iceberg_crypto.kms import BY_TYPE
+from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
 
@@ -165,9 +168,9 @@ def _load(spark: SparkSession, catalog: str) -> KmsMetrics:
     """Have Spark load the catalog, which makes its KMS client."""
     try:
         return kms_metrics(spark, catalog)
-    except _jvm.UNTYPED as error:
+    except UNTYPED as error:
         raise IcebergCryptoError(
-            f"catalog {catalog} cannot be loaded: {_jvm.first_line(error)}",
+            f"catalog {catalog} cannot be loaded: {first_line(error)}",
             f"check spark.sql.catalog.{catalog}.type, .uri and .warehouse, and that the catalog's "
             "server can be reached",
         ) from error
@@ -179,8 +182,8 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
     try:
         try:
             _jvm.call(spark, "checkKey", catalog, key_id)
-        except _jvm.UNTYPED as error:
-            raise IcebergCryptoError(_jvm.first_line(error)) from error
+        except UNTYPED as error:
+            raise IcebergCryptoError(first_line(error)) from error
     except IcebergCryptoError as error:
         yield from _chain(error, key_id)
         return

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm, _progress
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto._typed import UNTYPED
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
@@ -143,8 +144,8 @@ def _tables(spark: SparkSession, name: str, found: _Findings) -> Iterator[str]:
     except IcebergCryptoError as error:
         found.unlisted(name, error.message, error.hint)
         return
-    except _jvm.UNTYPED as error:
-        found.unlisted(name, _jvm.first_line(error), "check that the catalog can be loaded")
+    except UNTYPED as error:
+        found.unlisted(name, first_line(error), "check that the catalog can be loaded")
         return
     for one in listed:
         if one["view"]:

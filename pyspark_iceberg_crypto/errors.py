@@ -92,3 +92,10 @@ class SparkConnectError(IcebergCryptoError):
 
 class JarMissingError(IcebergCryptoError):
     """The JVM that Spark runs in lacks a jar that is needed."""
+
+
+def first_line(error: BaseException) -> str:
+    """Say in one line what an exception says, one of Java without its stack trace."""
+    thrown = getattr(error, "java_exception", None)
+    text = str(error if thrown is None else thrown.toString())
+    return next(iter(text.strip().splitlines()), type(error).__name__)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from urllib.parse import quote_plus
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto import _connect, _jvm
+from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.verify import VerifyReport, options_json, showing, verify_table
 
@@ -49,7 +51,9 @@ def verify_catalog(
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
-    options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    if _connect.is_connect(spark):
+        return _by_procedure(spark, name, json.loads(options))
     reports: list[VerifyReport] = []
     not_checked: list[dict[str, str]] = []
     views: list[str] = []
@@ -76,8 +80,26 @@ def verify_catalog(
                     reports.append(report)
             except IcebergCryptoError as error:
                 not_checked.append(_not_checked(table, error.message, error.hint))
-            except _jvm.UNTYPED as error:
-                not_checked.append(_not_checked(table, _jvm.first_line(error), ""))
+            except UNTYPED as error:
+                not_checked.append(_not_checked(table, first_line(error), ""))
+    return TablesReport(name, reports, not_checked, views)
+
+
+def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> TablesReport:
+    catalog, _, namespace = name.removesuffix(".*").partition(".")
+    given = {**options, "namespace": namespace or None, "report": True}
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for row in _connect.rows(spark, catalog, "verify_encryption", given):
+        by_table.setdefault(row["table"], []).append(row)
+    reports, not_checked, views = [], [], []
+    for table, rows in by_table.items():
+        report = next((row["report"] for row in rows if row["report"]), None)
+        if report is not None:
+            reports.append(VerifyReport.of(json.loads(report)))
+        elif rows[0]["kind"] == "view":
+            views.append(table)
+        else:
+            not_checked.append(_not_checked(table, rows[0]["problem"], rows[0]["hint"]))
     return TablesReport(name, reports, not_checked, views)
 
 
@@ -103,5 +125,5 @@ def verify_folder(spark: SparkSession, uri: str, *, progress: bool | None = None
         raise ConfigurationError(f"{uri!r} cannot be a folder", "for example 's3://bucket/folder'")
     with showing(spark, str(uri), progress) as told:
         result = _jvm.call(spark, "verifyFolder", str(uri), told)
-    with _jvm.typed_errors():
+    with typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)

@@ -121,4 +121,4 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
     """
     found = json.loads(_jvm.call(spark, "repairTable", table_name(table), bool(yes)))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
-    return RepairReport(**found, findings=findings)
+    return RepairReport(**{"table": table, **found}, findings=findings)

@@ -16,10 +16,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
     NotEncryptedError,
+    first_line,
 )
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
@@ -400,8 +402,8 @@ def _tried(work: Callable[[str], Result], table: str) -> Result | _Failed | None
         return None
     except IcebergCryptoError as error:
         return _Failed(error.message, error.hint)
-    except _jvm.UNTYPED as error:
-        return _Failed(_jvm.first_line(error), "")
+    except UNTYPED as error:
+        return _Failed(first_line(error), "")
 
 
 def _left(table: str, problem: str, hint: str | None) -> dict[str, str]:

@@ -5,31 +5,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from inspect import isclass
-from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm, _launch
-from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError, SparkConnectError
-from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
+from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
+from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
+from pyspark_iceberg_crypto.kms import KmsSettings
+from pyspark_iceberg_crypto.settings import (
+    EXTENSIONS,
+    ICEBERG_ARTIFACT,
+    ICEBERG_COORDINATE,
+    ICEBERG_EXTENSION,
+    OUR_ARTIFACT,
+    PATH_CATALOG,
+    SESSION_CATALOG,
+    catalog_properties,
+    conf_of,
+    packages_of,
+)
 
-CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
-SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
-SESSION_CATALOG = "spark_catalog"
-PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
-# What Iceberg itself gives to that catalog.
-PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
-CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
-
-EXTENSIONS = "spark.sql.extensions"
-ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-ICEBERG_ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
-ICEBERG_COORDINATE = f"org.apache.iceberg:{ICEBERG_ARTIFACT}:1.12.0"
 # Iceberg's jars that hold these groups of packages, too.
 BUNDLES = {"com.azure": "iceberg-azure-bundle", "com.google.auth": "iceberg-gcp-bundle"}
-OUR_ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
 
 BuilderOrSession = TypeVar("BuilderOrSession", SparkSession.Builder, SparkSession)
 
@@ -86,16 +83,14 @@ def configure_spark(
         NoSessionError: the session was stopped.
         SparkConnectError: it is a Spark Connect session or builder; its server needs the settings.
     """
-    properties = _catalog_properties(
+    _refuse_connect(builder_or_session)
+    properties = catalog_properties(
         type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
     )
-    conf = _catalog_conf(_check_name(catalog), properties)
-    if session_catalog:
-        conf.update(_catalog_conf(SESSION_CATALOG, properties))
-    if path_access and not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}"):
-        conf.update(_catalog_conf(PATH_CATALOG, _path_properties(properties)))
+    path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
+    conf = conf_of(catalog, properties, session_catalog, path_access)
     if isinstance(builder_or_session, SparkSession.Builder):
-        prepare(builder_or_session, _packages(kms, properties))
+        prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
             _check_running(active, conf)
@@ -121,12 +116,8 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
         JarMissingError: a JVM is running without the jars, or this installation has no jar.
         SparkConnectError: the builder makes a Spark Connect session.
     """
+    _refuse_connect(builder)
     options = builder._options
-    if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
-        raise SparkConnectError(
-            "a Spark Connect client cannot set up the server's jars and catalogs",
-            f"start the server with --packages {_jvm.COORDINATE} and set spark.sql.catalog.* there",
-        )
     active = SparkSession._instantiatedSession
     if active is not None and active.sparkContext._jsc is not None:
         return  # getOrCreate returns that session, and static settings are past changing
@@ -139,20 +130,24 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
     builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
 
 
-def wheel_jar() -> Path:
-    """Return the path of the jar that this package carries.
+def _refuse_connect(builder_or_session: SparkSession.Builder | SparkSession) -> None:
+    """Refuse what makes, or is, a session of Spark Connect.
 
     Raises:
-        JarMissingError: it carries none, like a source tree that was never built.
+        SparkConnectError: it says what the server has to be started with.
     """
-    jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
-    if not jars:
-        raise JarMissingError(
-            "this installation of pyspark-iceberg-crypto has no jar",
-            "in a source tree run `make jar`; otherwise pip install --force-reinstall "
-            "pyspark-iceberg-crypto",
+    if not isinstance(builder_or_session, SparkSession.Builder):
+        is_remote = _connect.is_connect(builder_or_session)
+    else:
+        options = builder_or_session._options
+        mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "")))
+        remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
+        is_remote = remote is not None or mode.lower() == "connect"
+    if is_remote:
+        raise SparkConnectError(
+            "a Spark Connect client cannot set up the server's jars and catalogs",
+            _connect.SERVER_SETTINGS,
         )
-    return jars[-1]
 
 
 def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
@@ -172,7 +167,7 @@ def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
         )
     by_coordinate = any(_is_ours(coordinate) for coordinate in packages)
     if not any(name.startswith(OUR_ARTIFACT) for name in named):
-        _launch.set_jars(options, "spark.jars", [*jars, str(wheel_jar())])
+        _launch.set_jars(options, "spark.jars", [*jars, str(settings.jar_path())])
     missing = [package for package in wanted if not _is_among(package, named)]
     if not iceberg and not by_coordinate:  # our coordinate brings Iceberg along
         missing.insert(0, ICEBERG_COORDINATE)
@@ -190,98 +185,6 @@ def _is_among(coordinate: str, named: list[str]) -> bool:
     holders = [artifact, BUNDLES[group]] if group in BUNDLES else [artifact]
     names = "|".join(map(re.escape, holders))
     return any(re.fullmatch(rf"({names})(-\d.*)?", name) for name in named)
-
-
-def _packages(kms: KmsSettings | None, properties: dict[str, str]) -> Sequence[str]:
-    """Return the packages that a KMS needs: given as an object, or as properties."""
-    known = BY_TYPE.get(properties.get("encryption.kms-type", "").lower())
-    found: Sequence[str] = getattr(known if kms is None else kms, "packages", ())
-    return found
-
-
-def _check_name(catalog: str) -> str:
-    if not isinstance(catalog, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", catalog):
-        raise ConfigurationError(
-            f"{catalog!r} cannot be a catalog's name",
-            "use letters, digits and underscores, as in catalog='lake'",
-        )
-    return catalog
-
-
-def _catalog_properties(
-    type: str | None,  # noqa: A002
-    catalog_impl: str | None,
-    uri: str | None,
-    warehouse: str | None,
-    kms: KmsSettings | None,
-    required: bool,
-    allowed_key_ids: Sequence[str] | None,
-    options: dict[str, str],
-) -> dict[str, str]:
-    """Check the arguments and make Iceberg's catalog properties of them."""
-    _check_type(type or options.get("type"), catalog_impl or options.get("catalog-impl"))
-    if catalog_impl is None and not {"type", "catalog-impl"} & options.keys():
-        type = type or "hive"  # noqa: A001
-    named = {"type": type, "catalog-impl": catalog_impl, "uri": uri, "warehouse": warehouse}
-    if kms is not None:
-        if isclass(kms) or not isinstance(kms, KmsSettings):
-            raise ConfigurationError(
-                f"kms must be a KMS such as Keystore(...), not {kms!r}",
-                "for example kms=Keystore('keys.p12', password_env='KEYSTORE_PASSWORD')",
-            )
-        named.update(kms.properties())
-    if required:
-        named["encryption.required"] = "true"
-    if allowed_key_ids is not None:
-        named["encryption.allowed-key-ids"] = _key_id_list(allowed_key_ids)
-    given = {key: value for key, value in named.items() if value is not None}
-    for key, value in options.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise ConfigurationError(
-                f"options must be text to text, and {key!r} is {value!r}",
-                f"options={{{str(key)!r}: {str(value)!r}}}",
-            )
-        if given.get(key, value) != value:
-            raise ConfigurationError(
-                f"options sets {key} to {value!r}, and an argument sets it to {given[key]!r}",
-                "set it in one place",
-            )
-    return {**given, **options}
-
-
-def _key_id_list(key_ids: Sequence[str]) -> str:
-    """Join key ids; a comma within one is escaped."""
-    is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
-    if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
-        raise ConfigurationError(
-            f"allowed_key_ids must be a list of key ids, not {key_ids!r}",
-            "for example allowed_key_ids=['sales', 'hr-*']; None allows every key",
-        )
-    return ", ".join(re.sub(r"(\\.)|,", lambda m: m[1] or r"\,", key_id) for key_id in key_ids)
-
-
-def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A002
-    if type is not None and catalog_impl is not None:
-        raise ConfigurationError(
-            f"both type={type!r} and catalog_impl={catalog_impl!r} are given", "give one of them"
-        )
-    if type is not None and type not in CATALOG_TYPES:
-        raise ConfigurationError(
-            f"unknown catalog type {type!r}",
-            f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
-        )
-
-
-def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
-    prefix = f"spark.sql.catalog.{catalog}"
-    implementation = SESSION_CATALOG_CLASS if catalog == SESSION_CATALOG else CATALOG_CLASS
-    return {prefix: implementation, **{f"{prefix}.{key}": v for key, v in properties.items()}}
-
-
-def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's properties without its own location: a path needs the KMS and the rules for new tables."""
-    place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
-    return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
 
 
 def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> bool:

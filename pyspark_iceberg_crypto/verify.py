@@ -10,7 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto import _connect, _jvm, _progress
+from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
@@ -41,13 +42,13 @@ class VerifyReport(TableReport, Evidence):
             raise ConfigurationError(
                 "this report holds no list of files", "call verify_table again"
             )
-        with _jvm.typed_errors():
+        with typed_errors():
             return _jvm.data_frame(self._spark, self._result.files())
 
     def close(self) -> None:
         """Let the JVM forget the list of files. Calling it again does nothing."""
         if self._result is not None:
-            with _jvm.typed_errors():
+            with typed_errors():
                 self._result.close()
             object.__setattr__(self, "_result", None)
 
@@ -107,7 +108,7 @@ def verify_table(
     options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
     with showing(spark, table, progress) as told:
         result = _jvm.call(spark, "verifyTable", table, options, told)
-    with _jvm.typed_errors():
+    with typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)
 
 
@@ -148,7 +149,7 @@ def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[
     Returns:
         the JVM's Progress, which the call in the block is given, or None.
     """
-    if not _progress.is_wanted(progress):
+    if _connect.is_connect(spark) or not _progress.is_wanted(progress):
         yield None
         return
     told = _jvm.call(spark, "progress")

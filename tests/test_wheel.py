@@ -16,13 +16,17 @@ ROOT = Path(__file__).resolve().parents[1]
 JAR = "pyspark_iceberg_crypto/jars/iceberg-crypto-spark-4.1_2.13-0.1.0.jar"
 
 ROUND_TRIP = """
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import Keystore, configure_spark, inspect_file, kms_metrics, verify_table
 
+warehouse = str(Path("warehouse").resolve())
 keys = Keystore.create("keys.p12", keys=["k1"], password_env="STORE_PASSWORD")
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-builder = builder.config("spark.driver.host", "127.0.0.1")
-spark = configure_spark(builder, type="hadoop", warehouse="warehouse", kms=keys).getOrCreate()
+# Its executor is a JVM of its own: the jars have to get there.
+builder = SparkSession.builder.master("local-cluster[1,1,700]").config("spark.executor.memory", "700m")
+builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+spark = configure_spark(builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate()
 keys.check(spark)
 spark.sql("CREATE TABLE lake.db.t (id INT, name STRING) TBLPROPERTIES ('encryption.key-id'='k1')")
 spark.sql("INSERT INTO lake.db.t VALUES (1, 'one'), (2, 'two')")
@@ -33,7 +37,7 @@ with verify_table(spark, "lake.db.t") as report:
 assert inspect_file(spark, path).magic == "PARE"
 assert kms_metrics(spark).wrap_calls >= 1
 # A second cell of a notebook: the same settings on the session that runs.
-assert configure_spark(SparkSession.builder, type="hadoop", warehouse="warehouse", kms=keys).getOrCreate() is spark
+assert configure_spark(SparkSession.builder, type="hadoop", warehouse=warehouse, kms=keys).getOrCreate() is spark
 print("round trip done")
 """
 
@@ -86,7 +90,7 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {JAR, "pyspark_iceberg_crypto/py.typed"} <= names
+    assert {JAR, "pyspark_iceberg_crypto/py.typed", "pyspark_iceberg_crypto/__init__.pyi"} <= names
     assert "pyspark_iceberg_crypto/log4j2-quiet.properties" in names
     assert "pyspark_iceberg_crypto/schemas/verify-report-1.json" in names
     assert {
@@ -100,14 +104,16 @@ def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> 
     (wheel,) = built.glob("*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
     commands = tmp_path / "venv" / "bin"
-    run(str(commands / "pip"), "install", "-q", "--no-compile", str(wheel), cwd=tmp_path)
+    run(str(commands / "pip"), "install", "-q", "--no-compile", f"{wheel}[spark]", cwd=tmp_path)
     password = {"STORE_PASSWORD": "only-for-tests"}
-    said = run(str(commands / "python"), "-c", ROUND_TRIP, cwd=tmp_path, env=password)
+    (spark,) = (tmp_path / "venv").glob("lib/python*/site-packages/pyspark")
+    at_home = {**password, "SPARK_HOME": str(spark)}
+    said = run(str(commands / "python"), "-c", ROUND_TRIP, cwd=tmp_path, env=at_home)
     assert "round trip done" in said
 
     catalog = (
         "type=hadoop",
-        "warehouse=warehouse",
+        f"warehouse={tmp_path}/warehouse",
         "encryption.kms-type=keystore",
         f"encryption.kms.keystore.path={tmp_path}/keys.p12",
         "encryption.kms.keystore.password-env=STORE_PASSWORD",

@@ -9,19 +9,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 
-from pyspark_iceberg_crypto import _jvm, _quiet
 from pyspark_iceberg_crypto._changes import Changed
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._text import visible
-from pyspark_iceberg_crypto.session import SESSION_CATALOG, configure_spark, prepare
+from pyspark_iceberg_crypto.settings import SESSION_CATALOG
+
+if TYPE_CHECKING:  # commands that manage keys run without Spark
+    from pyspark.sql import SparkSession
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
@@ -102,9 +102,9 @@ def told(error: Exception) -> tuple[str, str]:
     """Say what is wrong, and what to do about it."""
     if isinstance(error, IcebergCryptoError):
         return error.message, error.hint
-    is_sparks = isinstance(error, PySparkException)
+    is_sparks = any(kind.__name__ == "PySparkException" for kind in type(error).__mro__)
     hint = "is the catalog set up? see --catalog-conf and --conf" if is_sparks else ""
-    return _jvm.first_line(error), hint
+    return first_line(error), hint
 
 
 def _fail(message: str, hint: str) -> NoReturn:
@@ -172,6 +172,9 @@ def session(
         catalog: the catalog to set up, or several.
         properties: its properties, the same for each; None or empty: spark-defaults.conf sets them up.
     """
+    from pyspark_iceberg_crypto import _jvm, _quiet
+    from pyspark_iceberg_crypto.session import configure_spark, prepare
+
     builder = _quiet.builder("iceberg-crypto")
     for key, value in pairs(conf).items():
         builder.config(key, value)
@@ -193,6 +196,8 @@ class SparkNotStartedError(IcebergCryptoError):
 
 
 def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
+    from pyspark_iceberg_crypto import _quiet
+
     try:
         with _quiet.output_to(log):
             return builder.getOrCreate()
@@ -200,5 +205,5 @@ def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
         said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]
         click.echo("\n".join(said), err=True)
         raise SparkNotStartedError(
-            f"Spark did not start: {_jvm.first_line(error)}", "see its output above"
+            f"Spark did not start: {first_line(error)}", "see its output above"
         ) from error

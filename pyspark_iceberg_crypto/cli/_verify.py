@@ -17,7 +17,7 @@ from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
 from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.session import SESSION_CATALOG
+from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import IcebergCryptoError, _jvm, _quiet
+from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.demo.place import ENCRYPTED, Place
 
 QUESTION = f"""
@@ -31,7 +32,7 @@ def answer(spark: SparkSession) -> list[list[Any]]:
 def attempt(what: str, action: Callable[[], Any]) -> dict[str, Any]:
     """Try something, and tell what came of it: an answer, or an error's type, message and hint."""
     try:
-        with _jvm.typed_errors():
+        with typed_errors():
             return {"what": what, "answer": action()}
     except IcebergCryptoError as error:
         kind, message, hint = type(error).__name__, error.message, error.hint

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto import IcebergCryptoError, VerifyReport, _jvm, verify_table
+from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.demo import flights
 from pyspark_iceberg_crypto.demo.other_process import answer
 from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Place
@@ -125,12 +126,12 @@ class _Story:
         self.show(f"{store.path}, keys {[key.key_id for key in store.list_keys()]}")
 
     def create(self, spark: SparkSession) -> None:
-        with _jvm.typed_errors():
+        with typed_errors():
             spark.sql(f"CREATE NAMESPACE {CATALOG}.demo")
             spark.sql(CREATE)
 
     def load(self, spark: SparkSession, csv: Path) -> int:
-        with _jvm.typed_errors():
+        with typed_errors():
             flights.read(spark, csv).writeTo(ENCRYPTED).append()
             rows = spark.table(ENCRYPTED).count()
         self.show(f"{rows:,} rows")
@@ -138,7 +139,7 @@ class _Story:
         return rows
 
     def change(self, spark: SparkSession) -> None:
-        with _jvm.typed_errors():
+        with typed_errors():
             early = spark.table(ENCRYPTED).where("dep_delay < -15").count()
             spark.sql(f"UPDATE {ENCRYPTED} SET dep_delay = -15 WHERE dep_delay < -15")  # noqa: S608
             cancelled = spark.table(ENCRYPTED).where("dep_time IS NULL").count()

@@ -1,10 +1,9 @@
-"""The key management systems (KMSs) that can hold a catalog's master keys, and counters of their use.
+"""The key management systems (KMSs) that can hold a catalog's master keys.
 
-Importing this needs no KMS's client library: each is loaded when a method first needs it.
+Importing this needs neither Spark nor a KMS's client library: each is loaded when a method first needs it.
 """
 
 from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms, KmsSettings
-from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
 from pyspark_iceberg_crypto.kms.aws import AwsKms
 from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 from pyspark_iceberg_crypto.kms.gcp import GcpKms
@@ -20,11 +19,9 @@ __all__ = [
     "KeyInfo",
     "Keystore",
     "Kms",
-    "KmsMetrics",
     "KmsSettings",
     "Pkcs11",
     "Vault",
-    "kms_metrics",
 ]
 
 # The classes by their ``encryption.kms-type``.

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import Field, asdict, dataclass, field
 from inspect import cleandoc
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from pyspark.sql import SparkSession
-
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, KeyNotFoundError
 from pyspark_iceberg_crypto.kms import _settings
 from pyspark_iceberg_crypto.kms._extras import MissingExtraError
+
+if TYPE_CHECKING:  # keys are managed without Spark
+    from pyspark.sql import SparkSession
 
 ENABLED = "enabled"
 _TYPE = "encryption.kms-type"
@@ -162,6 +162,8 @@ class Kms(ABC):
             KmsUnavailableError: the catalog cannot reach the KMS.
             IcebergCryptoError: the key cannot be used; see the error's type.
         """
+        from pyspark_iceberg_crypto import _jvm
+
         self._check_catalog(_jvm.catalog_properties(spark, catalog), catalog)
         for name in self._enabled_keys() if key_id is None else [key_id]:
             _jvm.call(spark, "checkKey", catalog, name)

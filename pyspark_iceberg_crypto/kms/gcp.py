@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -19,6 +18,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NotSupportedError,
+    first_line,
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
@@ -56,7 +56,7 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
     if module == "google.auth.exceptions" and type(error).__name__ not in _FIRST_LINE:
         # OAuth's error, which the library keeps first; the rest is the whole answer.
         return (), str(error.args[0]) if error.args else type(error).__name__
-    return (), _jvm.first_line(error)
+    return (), first_line(error)
 
 
 _FIRST_LINE = ("TransportError", "DefaultCredentialsError")

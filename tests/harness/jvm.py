@@ -13,7 +13,7 @@ from pyspark.errors.exceptions import captured
 
 from harness.classes import BOUND_KMS_CLIENT, IMPLEMENTATIONS, KMS_CLIENTS
 from harness.jars import SPARK_JARS, build_jars, our_jar
-from pyspark_iceberg_crypto._jvm import typed_errors
+from pyspark_iceberg_crypto import typed_errors
 
 ENVIRONMENT = {
     "ICEBERG_CRYPTO_TEST_TOKEN": "token-only-for-tests-271828",

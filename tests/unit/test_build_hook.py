@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import pyspark_iceberg_crypto
-from pyspark_iceberg_crypto import AwsKms, session
+from pyspark_iceberg_crypto import AwsKms, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,7 +81,7 @@ def test_one_place_for_versions() -> None:
     lines = (ROOT / "gradle.properties").read_text().splitlines()
     versions = dict(line.split("=") for line in lines if "=" in line and line[0] != "#")
     assert pyspark_iceberg_crypto.__version__ == versions["version"]
-    assert session.ICEBERG_COORDINATE.endswith(f":{versions['icebergVersion']}")
+    assert settings.ICEBERG_COORDINATE.endswith(f":{versions['icebergVersion']}")
     assert AwsKms.packages == (
         f"org.apache.iceberg:iceberg-aws-bundle:{versions['icebergVersion']}",
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from doubles.in_process import evidence_json
 
-from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport, _jvm
+from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport, _typed
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.evidence import _check
 from pyspark_iceberg_crypto.kms import _versions
@@ -119,7 +119,7 @@ def report(text: str) -> object:
 
 REPORT = VerifyReport.of(evidence_json())
 TARGETS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "errors in stack traces": (STACK_TRACE, _jvm.from_text),
+    "errors in stack traces": (STACK_TRACE, _typed.from_text),
     "keytool's list": (KEYTOOL, listed),
     "pkcs11-tool's list": (PKCS11_TOOL, _pkcs11_tool._parse),
     "Vault's keys": (VAULT_KEY, vault_key),

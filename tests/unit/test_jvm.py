@@ -11,7 +11,9 @@ from pyspark.errors.exceptions.captured import AnalysisException
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm, errors
+from pyspark_iceberg_crypto._typed import from_text, typed_errors
 from pyspark_iceberg_crypto.inspection import inspect_file
+from pyspark_iceberg_crypto.settings import COORDINATE
 from pyspark_iceberg_crypto.verify import verify_table
 
 JAVA = "io.icebergcrypto."
@@ -71,13 +73,6 @@ def test_a_session_whose_jvm_has_gone() -> None:
         _jvm.api(spark)
 
 
-def test_a_spark_connect_session() -> None:
-    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(errors.SparkConnectError) as caught:
-        verify_table(connect, "lake.db.t")
-    assert "without remote()" in caught.value.hint
-
-
 class Packages(JavaPackage):
     """A JVM without the jar: Py4J takes every name in it for a package."""
 
@@ -92,7 +87,7 @@ def test_a_missing_jar() -> None:
     spark = Session(Packages())
     with pytest.raises(errors.JarMissingError, match="iceberg-crypto jar") as caught:
         _jvm.api(spark)
-    assert f"--packages {_jvm.COORDINATE}" in caught.value.hint
+    assert f"--packages {COORDINATE}" in caught.value.hint
 
 
 def test_a_class_is_there_or_not() -> None:
@@ -136,7 +131,7 @@ def test_a_java_error_deep_among_the_causes_becomes_its_python_type(
 ) -> None:
     ours = JavaThrowable(JAVA + java, "no key 'k9'", "create it")
     outer = JavaThrowable("java.lang.RuntimeException", cause=JavaThrowable("X", cause=ours))
-    with pytest.raises(errors.IcebergCryptoError) as caught, _jvm.typed_errors():
+    with pytest.raises(errors.IcebergCryptoError) as caught, typed_errors():
         raise thrown(outer)
     assert type(caught.value) is python
     assert (caught.value.message, caught.value.hint) == ("no key 'k9'", "create it")
@@ -147,39 +142,39 @@ def test_an_error_that_pyspark_has_converted_is_looked_through() -> None:
     ours = JavaThrowable(JAVA + "KeyNotFoundException", "no key", None)
     error = AnalysisException.__new__(AnalysisException)
     error._origin = JavaThrowable("org.apache.spark.sql.AnalysisException", cause=ours)
-    with pytest.raises(errors.KeyNotFoundError) as caught, _jvm.typed_errors():
+    with pytest.raises(errors.KeyNotFoundError) as caught, typed_errors():
         raise error
     assert caught.value.hint == ""
 
 
 def test_a_missing_file_is_a_wrong_argument() -> None:
     missing = JavaThrowable("org.apache.iceberg.exceptions.NotFoundException", "no file /nope")
-    with pytest.raises(errors.ConfigurationError, match="no file /nope"), _jvm.typed_errors():
+    with pytest.raises(errors.ConfigurationError, match="no file /nope"), typed_errors():
         raise thrown(missing)
 
 
 def test_a_java_error_in_one_line() -> None:
-    assert _jvm.first_line(thrown(JavaThrowable("java.X", "a\nb"))) == "java.X: a"
-    assert _jvm.first_line(OSError()) == "OSError"
+    assert errors.first_line(thrown(JavaThrowable("java.X", "a\nb"))) == "java.X: a"
+    assert errors.first_line(OSError()) == "OSError"
 
 
 def test_any_other_java_error_is_left_alone() -> None:
     error = thrown(JavaThrowable("java.io.IOException", cause=JavaThrowable("X")))
-    with pytest.raises(Py4JJavaError) as caught, _jvm.typed_errors():
+    with pytest.raises(Py4JJavaError) as caught, typed_errors():
         raise error
     assert caught.value is error
 
 
 def test_a_jvm_that_does_not_answer() -> None:
-    with pytest.raises(errors.NoSessionError, match="does not answer"), _jvm.typed_errors():
+    with pytest.raises(errors.NoSessionError, match="does not answer"), typed_errors():
         raise Py4JNetworkError("gone")
 
 
 def test_an_executors_error_is_found_in_the_text_of_its_trace() -> None:
-    found = _jvm.from_text(
+    found = from_text(
         "Job aborted: Lost task 0.0: io.icebergcrypto.TamperedException: Table db.t: file f\n"
         "was cut\n  hint: restore it\n\tat io.icebergcrypto.X.y(X.java:1)\n"
     )
     assert isinstance(found, errors.TamperedError)
     assert found.message.startswith("Table db.t: file f")
-    assert _jvm.from_text("java.io.IOException: nothing of ours") is None
+    assert from_text("java.io.IOException: nothing of ours") is None

@@ -2,10 +2,12 @@
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 from doubles.in_process import DoubleKms
+from harness.programs import run
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import (
@@ -13,12 +15,14 @@ from pyspark_iceberg_crypto import (
     GcpKms,
     JarMissingError,
     SparkConnectError,
+    _jvm,
     configure_spark,
-    session,
+    settings,
+    spark_conf,
 )
 
-ICEBERG = session.ICEBERG_COORDINATE
-EXTENSION = session.ICEBERG_EXTENSION
+ICEBERG = settings.ICEBERG_COORDINATE
+EXTENSION = settings.ICEBERG_EXTENSION
 OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
 
@@ -26,9 +30,18 @@ OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 def jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """The wheel's jar; and a Spark without a spark-defaults.conf."""
     made = tmp_path / "iceberg-crypto-spark-4.1_2.13-0.1.0.jar"
-    monkeypatch.setattr(session, "wheel_jar", lambda: made)
+    monkeypatch.setattr(settings, "jar_path", lambda: made)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     return str(made)
+
+
+def jars(options: dict[str, str]) -> str:
+    """What --jars says; the builder's spark.jars would keep the jars of packages from the executors."""
+    assert "spark.jars" not in options
+    words = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+    assert words[-1] == "pyspark-shell"
+    return words[words.index("--jars") + 1]
 
 
 def defaults(text: str) -> None:
@@ -46,7 +59,7 @@ def configured(**settings: str) -> dict[str, str]:
 
 def test_a_bare_builder_gets_jar_iceberg_and_extension(jar: str) -> None:
     options = configured()
-    assert options["spark.jars"] == jar
+    assert jars(options) == jar
     assert options["spark.jars.packages"] == ICEBERG
     assert options["spark.sql.extensions"] == EXTENSION
 
@@ -55,7 +68,7 @@ def test_what_the_builder_has_is_kept(jar: str) -> None:
     options = configured(
         spark_jars="/a.jar", spark_jars_packages="g:a:1,g:b:2", spark_sql_extensions="com.X"
     )
-    assert options["spark.jars"] == f"/a.jar,{jar}"
+    assert jars(options) == f"/a.jar,{jar}"
     assert options["spark.jars.packages"] == f"g:a:1,g:b:2,{ICEBERG}"
     assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
 
@@ -92,7 +105,7 @@ def test_submit_arguments_that_name_no_jars_stay(monkeypatch: pytest.MonkeyPatch
     arguments = "--conf spark.executor.memory=1g --name 'two words' pyspark-shell"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
     assert configured()["spark.jars.packages"] == ICEBERG
-    assert os.environ["PYSPARK_SUBMIT_ARGS"] == arguments
+    assert os.environ["PYSPARK_SUBMIT_ARGS"].endswith(arguments)
 
 
 def test_an_extension_in_the_submit_arguments_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +120,7 @@ def test_spark_defaults_are_added_to(between: str, jar: str) -> None:
         f"  spark.jars{between}/a.jar  \nspark.sql.extensions{between}com.X\n"
     )
     options = configured()
-    assert options["spark.jars"] == f"/a.jar,{jar}"
+    assert jars(options) == f"/a.jar,{jar}"
     assert options["spark.jars.packages"] == f"g:a:1,g:b:2,{ICEBERG}"
     assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
 
@@ -142,7 +155,7 @@ def test_an_iceberg_that_the_user_names_is_not_added_twice(key: str, value: str)
 def test_our_coordinate_brings_our_jar_and_iceberg() -> None:
     options = configured(spark_jars_packages=OURS)
     assert options["spark.jars.packages"] == OURS
-    assert "spark.jars" not in options
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "pyspark-shell"
 
 
 BUNDLE = "org.double:double-bundle:1.0"
@@ -156,7 +169,7 @@ def test_what_the_kms_needs_is_added() -> None:
 def test_what_the_kms_needs_is_added_for_a_kms_type_among_the_options(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(session.BY_TYPE, "double", DoubleKms)
+    monkeypatch.setitem(settings.BY_TYPE, "double", DoubleKms)
     builder = configure_spark(SparkSession.builder, options={"encryption.kms-type": "Double"})
     assert builder._options["spark.jars.packages"] == f"{ICEBERG},{BUNDLE}"
 
@@ -207,6 +220,9 @@ def test_an_iceberg_for_another_spark_is_refused() -> None:
 def test_a_connect_builder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SparkConnectError, match="server"):
         configure_spark(SparkSession.builder.remote("sc://localhost"))
+    with pytest.raises(SparkConnectError, match="server") as caught:
+        configured(spark_api_mode="Connect")
+    assert "spark_conf(...)" in caught.value.hint
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     with pytest.raises(SparkConnectError):
         configured()
@@ -214,18 +230,80 @@ def test_a_connect_builder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_under_spark_submit_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    monkeypatch.setattr(session._jvm, "require_jars", lambda: None)
-    monkeypatch.setattr(session._jvm, "launched_conf", {"spark.sql.extensions": "com.X"}.get)
+    monkeypatch.setattr(_jvm, "require_jars", lambda: None)
+    monkeypatch.setattr(_jvm, "launched_conf", {"spark.sql.extensions": "com.X"}.get)
     options = configured()
     assert not {"spark.jars", "spark.jars.packages"} & options.keys()
     assert options["spark.sql.extensions"] == f"com.X,{EXTENSION}"
-    assert options["spark.sql.catalog.lake"] == session.CATALOG_CLASS
+    assert options["spark.sql.catalog.lake"] == settings.CATALOG_CLASS
 
 
 def test_a_source_tree_without_a_jar_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(session, "__file__", str(tmp_path / "session.py"))
+    monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
     with pytest.raises(JarMissingError, match="make jar"):
-        session.wheel_jar()
+        settings.jar_path()
+
+
+def test_settings_for_a_spark_that_something_else_starts() -> None:
+    """They are what configure_spark sets, with our coordinate in place of the jar's path."""
+    options = {
+        "type": "hadoop",
+        "warehouse": "/w",
+        "kms": DoubleKms("https://kms"),
+        "required": True,
+    }
+    conf = spark_conf("lake", **options)
+    own = ("spark.jars.packages", "spark.sql.extensions")
+    assert conf.pop(own[0]) == f"{OURS},{BUNDLE}"
+    assert conf.pop(own[1]) == EXTENSION
+    builder = configure_spark(SparkSession.builder, "lake", **options)
+    assert conf == {key: builder._options[key] for key in builder._options if key not in own}
+    assert own[0] not in spark_conf("lake", **options, packages=False)
+
+
+def test_settings_are_refused_as_configure_spark_refuses_them() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be a catalog's name"):
+        spark_conf("my lake", type="hadoop")
+    with pytest.raises(ConfigurationError, match="unknown catalog type"):
+        spark_conf("lake", type="hadop")
+
+
+WITHOUT_SPARK = """
+import sys
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith({refused}):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refused())
+import pyspark_iceberg_crypto as ours
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("refused", "more"),
+    [
+        (
+            ("pyspark.", "py4j"),
+            "ours.jar_path, ours.spark_conf(type='rest', kms=ours.Keystore('k.p12', password_env='P'))",
+        ),
+        (("pyspark.core", "py4j"), "[getattr(ours, name) for name in dir(ours)]"),
+    ],
+)
+def test_what_needs_no_spark_and_no_jvm(refused: tuple[str, str], more: str) -> None:
+    """The package is imported, and keys and settings are made, without PySpark; all of it with pyspark-client."""
+    run([sys.executable, "-c", WITHOUT_SPARK.format(refused=refused, more=more)], Path.cwd())
+
+
+def test_commands_without_spark(tmp_path: Path) -> None:
+    """Keys are managed; what needs Spark says so, in the help, too."""
+    command = WITHOUT_SPARK.format(
+        refused=("pyspark.", "py4j"), more="from pyspark_iceberg_crypto.cli import main; main()"
+    )
+    program = [sys.executable, "-c", command]
+    assert "create-key" in run([*program, "kms", "--help"], tmp_path)
+    assert run([*program, "--help"], tmp_path).count("Needs Spark: pip install") == 11
+    assert run([*program, "verify", "lake", "--conf", "a=b"], tmp_path, expect=2) == ""

@@ -12,12 +12,13 @@ from pyspark_iceberg_crypto import (
     NoSessionError,
     configure_spark,
     session,
+    settings,
 )
 
 
 @pytest.fixture(autouse=True)
 def jar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "wheel_jar", lambda: Path("/lib/iceberg-crypto.jar"))
+    monkeypatch.setattr(settings, "jar_path", lambda: Path("/lib/iceberg-crypto.jar"))
 
 
 def catalog_conf(*args: Any, **kwargs: Any) -> dict[str, str]:
@@ -186,7 +187,7 @@ def running(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> SparkSessi
     return made
 
 
-EXTENDED = {"spark.sql.extensions": f"com.X,{session.ICEBERG_EXTENSION}"}
+EXTENDED = {"spark.sql.extensions": f"com.X,{settings.ICEBERG_EXTENSION}"}
 
 
 def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +195,7 @@ def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> 
     assert configure_spark(spark, type="rest", uri="u") is spark
     assert spark.conf.get("spark.sql.catalog.lake.uri") == "u"
     configure_spark(spark, type="rest", uri="u")  # the same again is no contradiction
-    assert spark.conf.get("spark.sql.catalog.default_iceberg") == session.CATALOG_CLASS
+    assert spark.conf.get("spark.sql.catalog.default_iceberg") == settings.CATALOG_CLASS
 
 
 def test_a_running_session_with_another_catalog_of_that_name_is_refused(

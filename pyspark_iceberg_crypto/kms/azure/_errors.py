@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -17,6 +16,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
     NotSupportedError,
+    first_line,
 )
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status, shows_header
 
@@ -34,9 +34,9 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
         reason = _login_reason(error)
         return ["login"] if _NO_NETWORK.search(reason) else [], reason
     if not hasattr(error, "status_code"):
-        return [], _jvm.first_line(error)
+        return [], first_line(error)
     if error.status_code is None:
-        return ["broken"], _jvm.first_line(error)
+        return ["broken"], first_line(error)
     code, inner, message = _told(error)
     said = f"HTTP {error.status_code} {inner or code} {message}".rstrip()
     return [inner, http_status(error.status_code)], said
@@ -147,7 +147,7 @@ def _told(error: Any) -> tuple[str, str, str]:
     """Return Azure's error code, inner code and message."""
     told = getattr(error, "error", None)
     if told is None:
-        return "", "", _jvm.first_line(error)
+        return "", "", first_line(error)
     inner = told.innererror or {}
     message = " ".join(str(told.message or "").split())
     return str(told.code or ""), str(inner.get("code", "")), message
@@ -158,4 +158,4 @@ def _login_reason(error: BaseException) -> str:
     found = re.search(
         r"AADSTS\d+[^\r\n]*|\w+Credential: Authentication failed: [^\r\n]*", str(error)
     )
-    return found[0] if found else _jvm.first_line(error)
+    return found[0] if found else first_line(error)

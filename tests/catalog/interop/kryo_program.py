@@ -5,6 +5,7 @@ Reads its settings as JSON from standard input and writes each step's outcome as
 
 import json
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ class Work:
     def done(self) -> dict[str, Any]:
         steps: list[Callable[[], Any]] = [
             *(self.write, self.change, self.avro, self.metadata_tables, self.statistics),
-            *(self.compact, self.stream, self.verified, self.planted, self.tampered),
+            *(self.compact, self.stream, self.verified, self.copied, self.planted, self.tampered),
             *(self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
         ]
         seen = {}
@@ -135,6 +136,32 @@ class Work:
                 }
         return found
 
+    def copied(self) -> Any:
+        """All snapshots and statistics, at another location, prepared by Spark's tasks."""
+        source, target = self.folder / "warehouse" / "db" / "t", self.folder / "copy"
+        self.spark.conf.set("spark.iceberg-crypto.verify.files-on-driver", "0")
+        row = self.sql(
+            f"CALL lake.system.rewrite_table_path(table => 'db.t', source_prefix => '{source}', "
+            f"target_prefix => '{target}', staging_location => '{self.folder}/staging')"
+        )[0]
+        self.spark.conf.unset("spark.iceberg-crypto.verify.files-on-driver")
+        *_, last = lines = Path(row.file_list_location).read_text().splitlines()
+        for source_file, target_file in (line.split(",") for line in lines):
+            Path(target_file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source_file, target_file)
+        metadata = last.split(",")[1]
+        self.sql(f"CALL lake.system.register_table(table => 'db.c', metadata_file => '{metadata}')")
+        with (
+            replaced_folder(source, self.folder / "away"),
+            verify_table(self.spark, "lake.db.c", depth="deep", all_snapshots=True) as report,
+        ):
+            return {
+                "ok": report.ok,
+                "report": str(report),
+                "kinds": sorted({count.kind for count in report.counts}),
+                "ids": self.ids("lake.db.c"),
+            }
+
     def planted(self) -> Any:
         """Two plaintext files in the place of encrypted ones: named, and no other."""
         victims = self.data_files("a")[:2]
@@ -211,6 +238,16 @@ class Work:
 def flipped(path: Path) -> bytes:
     whole = path.read_bytes()
     return whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]
+
+
+@contextmanager
+def replaced_folder(folder: Path, by: Path) -> Iterator[None]:
+    """The folder is elsewhere for a while."""
+    folder.rename(by)
+    try:
+        yield
+    finally:
+        by.rename(folder)
 
 
 @contextmanager

@@ -84,6 +84,13 @@ def test_verify(seen: dict[str, Any]) -> None:
     assert found["False"]["all_told"]
 
 
+def test_a_copy(seen: dict[str, Any]) -> None:
+    copied = step(seen, "copied")
+    assert copied["ok"], copied["report"]
+    assert copied["kinds"] == sorted([*KINDS, *STATISTICS, "metadata file"])
+    assert copied["ids"] == CHANGED
+
+
 def test_verify_names_planted_files(seen: dict[str, Any]) -> None:
     planted = step(seen, "planted")
     assert len(planted["found"]) == 2

@@ -1,6 +1,9 @@
 """Clients that have SQL only, Spark Connect and JDBC: the procedures give them the rows that a session here has."""
 
 import csv
+import json
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +18,8 @@ from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 from pyspark.sql import SparkSession
 from servers.spark import start_connect, start_thrift
+
+from pyspark_iceberg_crypto import verify_table
 
 pytestmark = pytest.mark.nightly
 
@@ -71,6 +76,7 @@ class Client:
     seen: Callable[[Any], Any]
     error: Callable[[str], str]
     session: OtherSession | None = None
+    url: str = ""
 
 
 @pytest.fixture(scope="module", params=["connect", "jdbc"])
@@ -85,18 +91,18 @@ def client(
             yield beeline(server.url, folder)
         else:
             with OtherSession({"spark.remote": server.url}) as session:
-                yield connected(session)
+                yield connected(session, server.url)
     finally:
         server.stop()
 
 
-def connected(session: OtherSession) -> Client:
+def connected(session: OtherSession, url: str) -> Client:
     def error(statement: str) -> str:
         with pytest.raises(RuntimeError) as raised:
             session.sql(statement)
         return str(raised.value)
 
-    return Client(session.sql, lambda value: value, error, session)
+    return Client(session.sql, lambda value: value, error, session, url)
 
 
 def beeline(url: str, folder: Path) -> Client:
@@ -157,11 +163,44 @@ def test_an_error_has_its_hint(client: Client) -> None:
 
 
 @pytest.mark.parametrize("client", ["connect"], indirect=True)
-def test_python_over_spark_connect(client: Client) -> None:
-    """Rows as a DataFrame; a function that needs a JVM says what to use."""
+def test_python_over_spark_connect(shop: Shop, client: Client) -> None:
+    """Rows as a DataFrame; a report is that of a session here."""
     assert client.session is not None
     call = "CALL shop.system.verify_encryption()"
     rows = client.session.sql(call, "problem IS NOT NULL")
     assert {row["table"] for row in rows} == {"shop.db.hr.broken", "shop.db.hr.plain"}
-    with pytest.raises(RuntimeError, match=r"hint: .*CALL \w+\.system\.verify_encryption"):
-        client.session.verify("shop.db.whole")
+    options = {"depth": "deep", "strays": True}
+    there = client.session.verify("shop.db.whole", **options)
+    with verify_table(shop.spark, "shop.db.whole", progress=False, **options) as report:
+        here = report.to_dict()
+    differing = {"seconds", "started_at", "ended_at"}
+    assert {k for k in here if here[k] != there[k]} <= differing
+
+
+@pytest.mark.parametrize("client", ["connect"], indirect=True)
+def test_pyspark_client_alone(client: Client, tmp_path: Path) -> None:
+    """A client without JVM, Py4J and Spark: functions do their work by procedures."""
+    target = tmp_path / "pyspark-client"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+    run([*pip, "pyspark-client==4.1.*"], tmp_path)
+    path = os.pathsep.join([str(target), str(Path(__file__).parents[3])])
+    program = Path(__file__).with_name("connect_program.py")
+    told = json.loads(
+        run([sys.executable, program, client.url], tmp_path, {"PYTHONPATH": path}).splitlines()[-1]
+    )
+    assert told == {
+        "of pyspark-client": True,
+        "verify_table": [True, 4],
+        "verify_catalog": [False, ["shop.db.hr.broken", "shop.db.hr.plain"]],
+        "encrypt_table, dry run": [False, 2, 2],
+        "encrypt_table": True,
+        "purge_plaintext": [True, 7],
+        "rotate_master_key": "k2",
+        "rotate_kek": True,
+        "reencrypt_table": 1,
+        "prune_encryption_keys": "nothing to remove",
+        "repair_table": True,
+        "an unknown key": "KeyNotFoundError",
+        "encryption_keys": "SparkConnectError",
+        "stock's catalog": "SparkConnectError",
+    }

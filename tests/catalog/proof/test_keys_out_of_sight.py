@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.classes import CACHING_KMS_CLIENT
+from harness.lake import FILES_ON_DRIVER
 from harness.programs import run
 from harness.sessions import OtherSession, deks_in_shuffles
 from harness.world import World
@@ -102,6 +103,7 @@ def test_icebergs_procedures_shuffle_keys_unless_spark_encrypts(
             "spark.local.dir": str(tmp_path / f"local-{encrypts}"),
             "spark.shuffle.compress": "false",
             "spark.cleaner.referenceTracking": "false",
+            FILES_ON_DRIVER: "0",
         }
         with OtherSession(conf) as session:
             for procedure, arguments in (
@@ -109,8 +111,11 @@ def test_icebergs_procedures_shuffle_keys_unless_spark_encrypts(
                 ("expire_snapshots", ", older_than => TIMESTAMP '2999-01-01 00:00:00'"),
                 ("remove_orphan_files", ""),
                 ("reencrypt_table", ""),
+                ("rewrite_table_path", ", source_prefix => 'SOURCE', target_prefix => 'COPY'"),
             ):
                 name = f"ns_{uuid.uuid4().hex[:8]}.t"
+                folder = world.warehouse("hadoop") / name.replace(".", "/")
+                arguments = arguments.replace("SOURCE", str(folder)).replace("COPY", str(tmp_path))
                 table = f"enc_hadoop.{name}"
                 session.sql(
                     f"CREATE TABLE {table} (id INT, part STRING) USING iceberg PARTITIONED BY (part)"
@@ -120,7 +125,8 @@ def test_icebergs_procedures_shuffle_keys_unless_spark_encrypts(
                     session.sql(f"INSERT INTO {table} VALUES (1, 'p')")
                 call = f"CALL enc_hadoop.system.{procedure}(table => '{name}'{arguments})"
                 found = session.do(deks_in_shuffles, table, [call])
-                none = encrypts == "true" or procedure == "reencrypt_table"  # ours
+                ours = procedure in ("reencrypt_table", "rewrite_table_path")
+                none = encrypts == "true" or ours
                 assert (found == 0) is none, (procedure, found)
                 session.sql(f"DROP TABLE {table}")
 

@@ -41,17 +41,6 @@ def test_statistics_are_refused(lake: Lake, table: str) -> None:
     assert lake.ids(table) == [1]
 
 
-def test_rewrite_table_path_is_refused(lake: Lake, table: str) -> None:
-    prefix = lake.folder / "t"
-    refused(
-        lake,
-        "rewrite_table_path",
-        f"source_prefix => 'file:{prefix}', target_prefix => 'file:/nowhere'",
-        words=("under the same paths", "register_table", f"AS SELECT * FROM {lake.table()}"),
-    )
-    assert lake.ids(table) == [1]
-
-
 def test_add_files_is_refused(lake: Lake, parquet_source: str) -> None:
     table = lake.create()
     lake.insert(table, [1])

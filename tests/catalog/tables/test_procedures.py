@@ -216,7 +216,7 @@ def test_java_actions(lake: Lake) -> None:
 
 @pytest.mark.catalogs("jdbc")
 def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
-    """In place of rewrite_table_path: the files come back under the paths that they had."""
+    """Without rewrite_table_path: the files come back under the paths that they had."""
     if lake.kind == "hadoop":
         pytest.skip("a folder of a Hadoop catalog is a table of it: there is nothing to register")
     table = lake.create(write_delete_mode="merge-on-read")

@@ -21,7 +21,6 @@ import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Table;
@@ -168,6 +167,11 @@ record CatalogContext(
     authenticator(fullName(identifier), null, this::kms).check(file);
   }
 
+  /** See {@link EncryptedCatalog#signedFor}. */
+  TableMetadata signedFor(BaseTable table, String file, TableMetadata metadata) {
+    return authenticator(table.name(), table.operations(), this::kms).signFor(file, metadata);
+  }
+
   /**
    * Refuses a master key that cannot vouch for metadata, where that is to be authenticated.
    *
@@ -191,8 +195,8 @@ record CatalogContext(
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
   Table decorate(Table table, TableIdentifier identifier) {
-    if (table instanceof BaseMetadataTable) {
-      return metadataTable(identifier);
+    if (table instanceof BaseMetadataTable metadataTable) {
+      return metadataTable(metadataTable.table(), identifier);
     }
 
     if (table instanceof BaseTable base) {
@@ -212,13 +216,16 @@ record CatalogContext(
     return table;
   }
 
-  /** The catalog behind would read manifests without keys: built anew on the decorated table. */
-  private Table metadataTable(TableIdentifier identifier) {
-    TableIdentifier of = TableIdentifier.of(identifier.namespace().levels());
+  /**
+   * The catalog behind would read manifests without keys: built anew on the decorated table.
+   *
+   * @param of the table that the catalog behind has loaded for it
+   */
+  private Table metadataTable(BaseTable of, TableIdentifier identifier) {
     return MetadataTableUtils.createMetadataTableInstance(
-        ((HasTableOperations) load(of)).operations(),
+        operations(of.operations(), of.name()),
         delegate().name(),
-        of,
+        TableIdentifier.of(identifier.namespace().levels()),
         identifier,
         MetadataTableType.from(identifier.name()));
   }

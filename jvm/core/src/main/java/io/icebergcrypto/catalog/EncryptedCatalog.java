@@ -331,6 +331,17 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   }
 
   /**
+   * Signs the metadata of a table's copy, where this catalog authenticates metadata.
+   *
+   * @param table the table
+   * @param file where the copy's metadata file will be
+   * @return the metadata with a MAC; the same where metadata is not authenticated
+   */
+  public TableMetadata signedFor(BaseTable table, String file, TableMetadata metadata) {
+    return context.signedFor(table, file, metadata);
+  }
+
+  /**
    * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
    * table which is to be encrypted, before it is committed.
    *

@@ -8,6 +8,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
@@ -81,8 +82,11 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     // the catalog behind would do it past the operations that add the KEK and authenticate
+    Table made;
     try {
-      encryptedCreation(keyId, checked(delegate::createTransaction)).commitTransaction();
+      BaseTransaction transaction = underlying(checked(delegate::createTransaction));
+      encryptedCreation(keyId, transaction).commitTransaction();
+      made = made(transaction);
     } catch (CommitFailedException e) {
       throw new AlreadyExistsException(
           e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
@@ -92,11 +96,23 @@ final class EncryptedTableBuilder implements TableBuilder {
       }
 
       createAtOnce(keyId, e);
+      made = catalog.load(identifier);
     }
 
-    Table made = catalog.load(identifier);
     checkKept(keyId, made.properties());
     return made;
+  }
+
+  /**
+   * The table that a transaction has created, with its operations: another load would read the
+   * metadata once more. A REST server may give a table other settings than a transaction.
+   */
+  private Table made(BaseTransaction transaction) {
+    return catalog.behind().isRest()
+        ? catalog.load(identifier)
+        : catalog.decorate(
+            new BaseTable(transaction.underlyingOps(), tableName(), catalog.reporter()),
+            identifier);
   }
 
   /**

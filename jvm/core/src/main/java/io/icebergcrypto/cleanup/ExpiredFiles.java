@@ -3,12 +3,14 @@ package io.icebergcrypto.cleanup;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
@@ -62,32 +64,36 @@ final class ExpiredFiles {
     unreachable.putAll(manifests(base, since));
     unreachable.keySet().removeAll(remaining.keySet());
 
-    Set<String> statistics = new HashSet<>(StatisticsPaths.of(before));
+    Set<String> statistics = ConcurrentHashMap.newKeySet();
+    statistics.addAll(StatisticsPaths.of(before));
     statistics.addAll(StatisticsPaths.of(base));
     statistics.removeAll(StatisticsPaths.of(after));
+    Set<String> lists = ConcurrentHashMap.newKeySet();
+    lists.addAll(lists(expired));
+    lists.addAll(lists(since));
     Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
     specs.putAll(base.specsById());
     specs.putAll(after.specsById());
     ReachableFiles reachable = new ReachableFiles(ops.io(), specs, executor);
-    boolean data = withData && !unreachable.isEmpty();
-    Set<String> live = new HashSet<>(remaining.keySet());
-    live.addAll(lists(after.snapshots()));
-    if (data || !statistics.isEmpty()) { // an entry of statistics may name any file
-      live.addAll(reachable.contentFiles(remaining.values()));
+    Set<String> data = ConcurrentHashMap.newKeySet();
+    if (withData) {
+      reachable.forEachContentFile(unreachable.values(), data::add);
     }
 
-    if (data) {
-      deleteBut(live, reachable.contentFiles(unreachable.values()), "data");
+    Map<String, Set<String>> unused = new LinkedHashMap<>(); // in the order of their deletion
+    unused.put("data", data);
+    unused.put("manifest", new ConcurrentHashMap<>(unreachable).keySet());
+    unused.put("manifest list", lists);
+    unused.put("statistics", statistics);
+    Consumer<String> live = path -> unused.values().forEach(paths -> paths.remove(path));
+    remaining.keySet().forEach(live);
+    lists(after.snapshots()).forEach(live);
+    if (!data.isEmpty() || !statistics.isEmpty()) { // an entry of statistics may name any file
+      // there is no bound to how many they are: they are not kept
+      reachable.forEachContentFile(remaining.values(), live);
     }
 
-    deleteBut(live, unreachable.keySet(), "manifest");
-    deleteBut(live, lists(expired), "manifest list");
-    deleteBut(live, lists(since), "manifest list");
-    deleteBut(live, statistics, "statistics");
-  }
-
-  private void deleteBut(Set<String> live, Collection<String> paths, String type) {
-    deleter.accept(paths.stream().filter(path -> !live.contains(path)).toList(), type);
+    unused.forEach((type, paths) -> deleter.accept(paths, type));
   }
 
   private static List<String> lists(Collection<Snapshot> snapshots) {

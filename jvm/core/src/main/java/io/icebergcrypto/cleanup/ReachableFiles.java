@@ -4,11 +4,11 @@ import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
+import java.util.function.Consumer;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.PartitionSpec;
@@ -61,6 +61,16 @@ final class ReachableFiles {
   /** The paths of the data and delete files that are live in manifests. */
   Set<String> contentFiles(Collection<ManifestFile> manifests) {
     Set<String> paths = ConcurrentHashMap.newKeySet();
+    forEachContentFile(manifests, paths::add);
+    return paths;
+  }
+
+  /**
+   * Gives these paths, and keeps none.
+   *
+   * @param action is called by many threads at once, and perhaps more than once for a path
+   */
+  void forEachContentFile(Collection<ManifestFile> manifests, Consumer<String> action) {
     Tasks.foreach(manifests)
         .executeWith(executor)
         .stopOnFailure()
@@ -68,12 +78,11 @@ final class ReachableFiles {
         .run(
             manifest -> {
               try (CloseableIterable<String> live = ManifestFiles.readPaths(manifest, io, specs)) {
-                live.forEach(paths::add);
+                live.forEach(action);
               } catch (IOException | RuntimeException e) {
                 throw unreadable("manifest", manifest.path(), e);
               }
             });
-    return new HashSet<>(paths);
   }
 
   /** Errors of the storage say little; our own are left as they are. */

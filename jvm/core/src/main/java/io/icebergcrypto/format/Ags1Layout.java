@@ -28,10 +28,10 @@ import java.nio.ByteOrder;
  */
 public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
   /** Bytes in front of the first block: the magic and the block length. */
-  static final int HEADER_LENGTH = 8;
+  public static final int HEADER_LENGTH = 8;
 
   /** Bytes that encryption adds to every block: a nonce of 12 and a tag of 16. */
-  static final int BLOCK_OVERHEAD = 28;
+  public static final int BLOCK_OVERHEAD = 28;
 
   /** Length in bytes of the shortest file, that of the empty plaintext. */
   static final int MIN_FILE_LENGTH = HEADER_LENGTH + BLOCK_OVERHEAD;
@@ -54,12 +54,7 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
    */
   static Ags1Layout parse(byte[] header, long fileLength, String path) {
     if (header.length < HEADER_LENGTH || fileLength < MIN_FILE_LENGTH) {
-      throw tampered(
-          path,
-          fileLength,
-          String.format(
-              "expected at least %d bytes, a header of %d and one block of %d or more",
-              MIN_FILE_LENGTH, HEADER_LENGTH, BLOCK_OVERHEAD));
+      throw tooShort(path, fileLength);
     }
     if (FileMagic.of(header) != FileMagic.AGS1) {
       throw tampered(path, fileLength, "expected it to start with AGS1");
@@ -74,6 +69,20 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
               Integer.toUnsignedLong(blockSize), MAX_BLOCK_SIZE, ICEBERG_BLOCK_SIZE));
     }
     return ofBlocks(blockSize, fileLength, path);
+  }
+
+  /**
+   * Computes the layout of a file that has Iceberg's block size.
+   *
+   * @param fileLength the file's length in bytes, as its key metadata gives it
+   * @param path the file's location, for the error
+   * @throws TamperedException if no sequence of blocks has this length
+   */
+  public static Ags1Layout ofLength(long fileLength, String path) {
+    if (fileLength < MIN_FILE_LENGTH) {
+      throw tooShort(path, fileLength);
+    }
+    return ofBlocks(ICEBERG_BLOCK_SIZE, fileLength, path);
   }
 
   private static Ags1Layout ofBlocks(int blockSize, long fileLength, String path) {
@@ -101,6 +110,15 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
               count, blockSize, Integer.MAX_VALUE));
     }
     return new Ags1Layout(blockSize, count, body - count * BLOCK_OVERHEAD);
+  }
+
+  private static TamperedException tooShort(String path, long fileLength) {
+    return tampered(
+        path,
+        fileLength,
+        String.format(
+            "expected at least %d bytes, a header of %d and one block of %d or more",
+            MIN_FILE_LENGTH, HEADER_LENGTH, BLOCK_OVERHEAD));
   }
 
   private static TamperedException tampered(String path, long fileLength, String what) {

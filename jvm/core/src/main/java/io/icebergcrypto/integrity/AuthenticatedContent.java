@@ -32,11 +32,16 @@ record AuthenticatedContent(Set<String> setOnLoad) {
     return CanonicalJson.canonical(of(file.metadata())).equals(CanonicalJson.canonical(of(loaded)));
   }
 
-  private JsonObject without(JsonObject json) {
-    if (!setOnLoad.isEmpty() && json.get("properties") instanceof JsonObject properties) {
-      setOnLoad.forEach(properties::remove);
+  /** That of a document, which stays as it is. */
+  JsonObject without(JsonObject json) {
+    if (setOnLoad.isEmpty() || !(json.get("properties") instanceof JsonObject properties)) {
+      return json;
     }
 
-    return json;
+    JsonObject others = MetadataMac.copy(properties);
+    setOnLoad.forEach(others::remove);
+    JsonObject copy = MetadataMac.copy(json);
+    copy.add("properties", others);
+    return copy;
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.integrity;
 
+import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -8,6 +9,7 @@ import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
@@ -167,6 +169,22 @@ public final class MetadataAuthenticator {
    * @throws InvalidConfigurationException when its master key cannot vouch for it
    */
   public TableMetadata sign(TableMetadata base, TableMetadata metadata) {
+    return sign(base, metadata, complete -> next(base, complete));
+  }
+
+  /**
+   * Signs metadata for a file that the catalog does not have: that of a table's copy, which is to
+   * be registered there.
+   *
+   * @param file where the file will be
+   * @return the metadata with a MAC; the same where metadata is not authenticated
+   */
+  public TableMetadata signFor(String file, TableMetadata metadata) {
+    return sign(null, metadata, complete -> MetadataPlace.of(file));
+  }
+
+  private TableMetadata sign(
+      TableMetadata base, TableMetadata metadata, Function<TableMetadata, MetadataPlace> place) {
     if (!isOn()) {
       return metadata;
     }
@@ -196,21 +214,35 @@ public final class MetadataAuthenticator {
       }
     }
 
-    return signed(base, CanonicalJson.asRead(builder.build()), kek);
-  }
+    TableMetadata complete = builder.build();
+    TableMetadata signed = signed(complete, place, kek);
+    if (signed == null) { // what it says changes when it is read: sign what it says then
+      signed = signed(CanonicalJson.asRead(complete), place, kek);
+    }
 
-  private TableMetadata signed(TableMetadata base, TableMetadata complete, EncryptedKey kek) {
-    MetadataMac.Format format = MetadataMac.Format.V2;
-    SecretKeySpec key = keys.keyOf(format, complete, kek);
-    MetadataPlace place = next(base, complete);
-    MetadataMac mac = MetadataMac.of(format, content.of(complete), place, key, kek.keyId());
-    TableMetadata signed = mac.addTo(CanonicalJson.of(complete));
-    if (!mac.matches(content.of(signed), place, key) || SigningKeys.retired(signed, kek) != null) {
+    if (signed == null || SigningKeys.retired(signed, kek) != null) {
       throw new IllegalStateException(
           "Nothing was committed: the MAC of the metadata of " + tableName + " would not match");
     }
 
     return signed;
+  }
+
+  /**
+   * Metadata with a MAC.
+   *
+   * @return null when the MAC would not match what a reader has
+   */
+  private TableMetadata signed(
+      TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
+    MetadataMac.Format format = MetadataMac.Format.V2;
+    SecretKeySpec key = keys.keyOf(format, complete, kek);
+    MetadataPlace place = placeOf.apply(complete);
+    JsonObject written = CanonicalJson.asWritten(complete);
+    MetadataMac mac = MetadataMac.of(format, content.without(written), place, key, kek.keyId());
+    TableMetadata signed = mac.addTo(written);
+    boolean asRead = place.equals(placeOf.apply(signed));
+    return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
   }
 
   /** Where the catalog behind will write the metadata file. */

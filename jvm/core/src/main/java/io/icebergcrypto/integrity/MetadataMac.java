@@ -6,8 +6,11 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataPlace;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.OutputStreamWriter;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
@@ -117,16 +120,32 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
     try {
       Mac hmac = Mac.getInstance(ALGORITHM);
       hmac.init(key);
-      hmac.update(
-          StandardCharsets.UTF_8
-              .newEncoder() // half of a surrogate pair is an error, not a question mark
-              .encode(CharBuffer.wrap(authenticated(format, document, place))));
+      // half of a surrogate pair is an error of the encoder, not a question mark
+      CanonicalJson.writeCanonical(
+          authenticated(format, document, place),
+          new OutputStreamWriter(into(hmac), StandardCharsets.UTF_8.newEncoder()));
       return new MetadataMac(format, place.version(), hmac.doFinal(), kekId);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it has text that is no Unicode", e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e); // nothing is written to any storage
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
     }
+  }
+
+  private static OutputStream into(Mac hmac) {
+    return new OutputStream() {
+      @Override
+      public void write(int b) {
+        hmac.update((byte) b);
+      }
+
+      @Override
+      public void write(byte[] bytes, int offset, int count) {
+        hmac.update(bytes, offset, count);
+      }
+    };
   }
 
   /** Whether this is the MAC of a document at a place. */
@@ -148,7 +167,7 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
   }
 
   /** What the MAC is made over. */
-  private static String authenticated(Format format, JsonObject document, MetadataPlace place) {
+  private static JsonObject authenticated(Format format, JsonObject document, MetadataPlace place) {
     JsonObject metadata = withoutMac(document);
     if (format == Format.V1) {
       metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
@@ -158,7 +177,7 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
     all.addProperty("file-version", place.version());
     all.addProperty("folder", place.folder());
     all.add("metadata", metadata);
-    return CanonicalJson.canonical(all);
+    return all;
   }
 
   private static JsonObject withoutMac(JsonObject document) {
@@ -173,7 +192,7 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
   }
 
   /** Another object with the same members; they are shared. */
-  private static JsonObject copy(JsonObject object) {
+  static JsonObject copy(JsonObject object) {
     JsonObject copy = new JsonObject();
     object.entrySet().forEach(member -> copy.add(member.getKey(), member.getValue()));
     return copy;

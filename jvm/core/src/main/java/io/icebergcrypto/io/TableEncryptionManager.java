@@ -4,6 +4,7 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
+import io.icebergcrypto.io.stream.EncryptedOutput;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -263,10 +264,11 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
     OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
     int length = dataKeyLength;
-    return written.kept(
+    NativeEncryptionOutputFile file =
         length == firstDataKeyLength
             ? super.encrypt(output)
-            : with(length, List.of()).encrypt(output));
+            : with(length, List.of()).encrypt(output);
+    return written.kept(new EncryptedOutput(file));
   }
 
   /** The manifests and manifest lists that this manager has encrypted, and no check has read. */

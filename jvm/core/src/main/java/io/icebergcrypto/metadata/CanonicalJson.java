@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
@@ -58,23 +59,40 @@ public final class CanonicalJson {
   }
 
   /**
-   * Metadata as a reader of its file will have it: UTF-8 has no place for half of a surrogate pair.
+   * What a reader of metadata's file will find in it: UTF-8 has no place for half of a surrogate
+   * pair.
    */
+  public static JsonObject asWritten(TableMetadata metadata) {
+    return parse(written(metadata));
+  }
+
+  /** Metadata as a reader of its file will have it. */
   public static TableMetadata asRead(TableMetadata metadata) {
+    return TableMetadataParser.fromJson(written(metadata));
+  }
+
+  private static String written(TableMetadata metadata) {
     byte[] written = TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
-    return TableMetadataParser.fromJson(new String(written, StandardCharsets.UTF_8));
+    return new String(written, StandardCharsets.UTF_8);
   }
 
   /** The document with its names sorted as RFC 8785 sorts them, and numbers as they are. */
   public static String canonical(JsonElement document) {
     StringWriter out = new StringWriter();
-    try (JsonWriter writer = new JsonWriter(out)) {
-      write(writer, document);
+    try {
+      writeCanonical(document, out);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
 
     return out.toString();
+  }
+
+  /** Writes the same, and closes what it is written to. */
+  public static void writeCanonical(JsonElement document, Writer out) throws IOException {
+    try (JsonWriter writer = new JsonWriter(out)) {
+      write(writer, document);
+    }
   }
 
   private static JsonElement read(JsonReader in, int depth) throws IOException {

@@ -2,10 +2,15 @@ package io.icebergcrypto.format;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.io.stream.DecryptingStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.HexFormat;
 import org.apache.iceberg.encryption.AesGcmInputFile;
+import org.apache.iceberg.encryption.EncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,11 +26,10 @@ class VectorsTest {
 
     assertThat(inspection.magic()).isEqualTo(FileMagic.AGS1);
     assertThat(inspection.ags1()).isEqualTo(new Ags1Layout(Ags1Layout.ICEBERG_BLOCK_SIZE, 1, 1532));
-    AesGcmInputFile decrypting =
-        decrypting(
-            file,
-            HexFormat.of().parseHex("5bb3b37709a50a8ea8b7165034f77a77"),
-            HexFormat.of().parseHex("f726dcbf98e79dcedf353a0904104294"));
+    byte[] key = HexFormat.of().parseHex("5bb3b37709a50a8ea8b7165034f77a77");
+    byte[] aadPrefix = HexFormat.of().parseHex("f726dcbf98e79dcedf353a0904104294");
+    AesGcmInputFile decrypting = decrypting(file, key, aadPrefix);
+    assertThat(readOurselves(file, key, aadPrefix)).isEqualTo(readAll(decrypting));
     assertThat(FileInspector.magic(decrypting)).isEqualTo(FileMagic.AVRO);
     assertThat(MessageDigest.getInstance("SHA-256").digest(readAll(decrypting)))
         .asHexString()
@@ -46,12 +50,36 @@ class VectorsTest {
     for (int i = 0; i < keyLength; i++) {
       key[i] = (byte) i;
     }
-    assertThat(readAll(decrypting(file, key, TestFiles.AAD_PREFIX)))
-        .isEqualTo(TestFiles.plaintext(plaintextLength));
+    byte[] expected = TestFiles.plaintext(plaintextLength);
+    assertThat(readAll(decrypting(file, key, TestFiles.AAD_PREFIX))).isEqualTo(expected);
+    assertThat(readOurselves(file, key, TestFiles.AAD_PREFIX)).isEqualTo(expected);
   }
 
   private static AesGcmInputFile decrypting(byte[] file, byte[] key, byte[] aadPrefix) {
     return new AesGcmInputFile(TestFiles.input(file), key, aadPrefix, (long) file.length);
+  }
+
+  private record KeyMetadata(ByteBuffer encryptionKey, ByteBuffer aadPrefix)
+      implements NativeEncryptionKeyMetadata {
+    @Override
+    public ByteBuffer buffer() {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public EncryptionKeyMetadata copy() {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  private static byte[] readOurselves(byte[] file, byte[] key, byte[] aadPrefix)
+      throws IOException {
+    KeyMetadata metadata = new KeyMetadata(ByteBuffer.wrap(key), ByteBuffer.wrap(aadPrefix));
+    InputFile stored = TestFiles.input(file);
+    Ags1Layout layout = Ags1Layout.ofLength(file.length, stored.location());
+    try (DecryptingStream in = new DecryptingStream(stored.newStream(), layout, metadata)) {
+      return in.readAllBytes();
+    }
   }
 
   private static byte[] readAll(AesGcmInputFile file) throws IOException {

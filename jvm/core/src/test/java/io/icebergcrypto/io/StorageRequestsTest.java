@@ -53,13 +53,22 @@ class StorageRequestsTest {
     Map<String, Map<String, Integer>> asked = new LinkedHashMap<>();
     TableIdentifier id = TableIdentifier.of(TestLake.DB, name);
     try (CloseableCatalog first = open(ours)) {
-      TestLake.append(TestLake.createTable(first.catalog, name, V3), 0);
+      Table[] made = new Table[1];
+      count(
+          asked,
+          "create and read the schema",
+          () -> (made[0] = TestLake.createTable(first.catalog, name, V3)).schema());
+      count(asked, "first append", () -> TestLake.append(made[0], 0));
     }
 
     try (CloseableCatalog session = open(ours);
         CloseableCatalog another = open(ours)) {
       Catalog catalog = session.catalog;
       count(asked, "load", () -> catalog.loadTable(id));
+      count(
+          asked,
+          "load a metadata table",
+          () -> catalog.loadTable(TableIdentifier.of(TestLake.DB.toString(), name, "files")));
       Table table = catalog.loadTable(id);
       count(asked, "append", () -> TestLake.append(table, 1));
       count(asked, "scan", () -> TestLake.ids(table));

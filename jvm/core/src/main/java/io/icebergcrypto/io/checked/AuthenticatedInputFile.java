@@ -1,9 +1,10 @@
 package io.icebergcrypto.io.checked;
 
-import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.io.stream.DecryptingStream;
 import java.nio.ByteBuffer;
 import java.util.function.Function;
-import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
@@ -13,8 +14,8 @@ import org.apache.iceberg.io.SeekableInputStream;
 
 /**
  * An encrypted file that must be what was written. It is read in one of two ways: as an AES GCM
- * stream that Iceberg decrypts (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet,
- * which decrypts with the keys of {@link #keyMetadata()}. Which one only shows when it is opened.
+ * stream (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet, which decrypts with
+ * the keys of {@link #keyMetadata()}. Which one only shows when it is opened.
  */
 public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private final String table;
@@ -23,7 +24,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private final OpenParquetFile openFile;
   private NativeEncryptionKeyMetadata lazyKeyMetadata = null;
   private ExpectedFile lazyFile = null;
-  private NativeEncryptionInputFile lazyDecrypted = null;
+  private Ags1Layout lazyLayout = null;
 
   public AuthenticatedInputFile(
       String table,
@@ -82,19 +83,17 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
 
   @Override
   public long getLength() {
-    return decrypted().getLength();
+    return layout().plaintextLength();
   }
 
   @Override
   public SeekableInputStream newStream() {
-    NativeEncryptionInputFile decrypted = decrypted();
-    try {
-      return new AuthenticatedStream(decrypted.newStream(), file(), decrypted.getLength());
-    } catch (IcebergCryptoException e) {
-      throw e;
-    } catch (IllegalStateException | ArithmeticException e) { // not a stream's length
-      throw file().malformed(e);
-    }
+    Ags1Layout layout = layout();
+    InputFile stored = new LengthCheckedInputFile(encrypted.encryptedInputFile(), file());
+    return new AuthenticatedStream(
+        new DecryptingStream(stored.newStream(), layout, keyMetadata()),
+        file(),
+        layout.plaintextLength());
   }
 
   @Override
@@ -120,16 +119,19 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
     return lazyFile;
   }
 
-  private NativeEncryptionInputFile decrypted() {
-    if (lazyDecrypted == null) {
+  private Ags1Layout layout() {
+    if (lazyLayout == null) {
       if (file().length() == null) {
         throw file().lengthUnknown(null);
       }
 
-      InputFile stored = new LengthCheckedInputFile(encrypted.encryptedInputFile(), file());
-      this.lazyDecrypted = decryption.apply(EncryptedFiles.encryptedInput(stored, keyMetadata()));
+      try {
+        this.lazyLayout = Ags1Layout.ofLength(file().length(), location());
+      } catch (TamperedException e) {
+        throw e.inTable(table);
+      }
     }
 
-    return lazyDecrypted;
+    return lazyLayout;
   }
 }

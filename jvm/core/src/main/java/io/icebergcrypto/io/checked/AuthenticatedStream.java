@@ -1,9 +1,11 @@
 package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.io.stream.DecryptingStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
+import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
@@ -11,13 +13,13 @@ import org.apache.iceberg.io.SeekableInputStream;
  * EOFException, which Avro takes for the end of the data. After the first error the stream gives no
  * more bytes.
  */
-final class AuthenticatedStream extends SeekableInputStream {
-  private final SeekableInputStream plain;
+final class AuthenticatedStream extends SeekableInputStream implements RangeReadable {
+  private final DecryptingStream plain;
   private final ExpectedFile file;
   private final long plainLength;
   private IcebergCryptoException failed;
 
-  AuthenticatedStream(SeekableInputStream plain, ExpectedFile file, long plainLength) {
+  AuthenticatedStream(DecryptingStream plain, ExpectedFile file, long plainLength) {
     this.plain = plain;
     this.file = file;
     this.plainLength = plainLength;
@@ -38,6 +40,26 @@ final class AuthenticatedStream extends SeekableInputStream {
     checkFailed();
     try {
       return plain.read(bytes, offset, count);
+    } catch (EOFException | RuntimeException e) {
+      throw fail(e);
+    }
+  }
+
+  @Override
+  public void readFully(long from, byte[] bytes, int offset, int count) throws IOException {
+    checkFailed();
+    try {
+      plain.readFully(from, bytes, offset, count);
+    } catch (EOFException | RuntimeException e) {
+      throw fail(e);
+    }
+  }
+
+  @Override
+  public int readTail(byte[] bytes, int offset, int count) throws IOException {
+    checkFailed();
+    try {
+      return plain.readTail(bytes, offset, count);
     } catch (EOFException | RuntimeException e) {
       throw fail(e);
     }

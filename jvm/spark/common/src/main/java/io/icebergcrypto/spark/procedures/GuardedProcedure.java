@@ -3,7 +3,12 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.spark.copy.CopyRequest;
+import io.icebergcrypto.spark.copy.TableCopy;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -25,12 +30,14 @@ import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * An Iceberg procedure that would put plaintext files into an encrypted table, and so is refused
  * before it starts. The commit would be refused too, but by then files would have been written or a
- * table renamed.
+ * table renamed. {@code rewrite_table_path} is replaced by {@link TableCopy}.
  */
 public final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
   private static final String STATISTICS_HINT =
@@ -45,11 +52,17 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           "compute_table_stats",
           STATISTICS_HINT,
           "compute_partition_stats",
-          STATISTICS_HINT,
-          "rewrite_table_path",
-          "For a copy to recover from, mirror the table's folder, restore it under the same paths,"
-              + " and call register_table. Or copy the rows: CREATE TABLE <new> USING iceberg"
-              + " TBLPROPERTIES ('encryption.key-id'='<master key id>') AS SELECT * FROM %s.");
+          STATISTICS_HINT);
+
+  private static final String REWRITE_TABLE_PATH = "rewrite_table_path";
+
+  /** The columns that Iceberg's procedure gives, too. */
+  private static final StructType REWRITTEN =
+      new StructType()
+          .add("latest_version", DataTypes.StringType)
+          .add("file_list_location", DataTypes.StringType)
+          .add("rewritten_manifest_file_paths_count", DataTypes.IntegerType)
+          .add("rewritten_delete_file_paths_count", DataTypes.IntegerType);
 
   /** This project's own procedures. */
   private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
@@ -113,7 +126,9 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     }
 
     UnboundProcedure procedure = iceberg.apply(ident);
-    return ON_ENCRYPTED_TABLE.containsKey(lower) || INTO_NEW_TABLE.contains(lower)
+    return ON_ENCRYPTED_TABLE.containsKey(lower)
+            || INTO_NEW_TABLE.contains(lower)
+            || lower.equals(REWRITE_TABLE_PATH)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)
         : procedure;
   }
@@ -147,6 +162,10 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   @Override
   public Iterator<Scan> call(InternalRow input) {
     if (!input.isNullAt(indexOf("table"))) { // otherwise the procedure itself reports it
+      if (name.equals(REWRITE_TABLE_PATH)) {
+        return rewriteTablePath(input);
+      }
+
       refuseEncryptedSource(input);
       if (INTO_NEW_TABLE.contains(name)) {
         refuseEncryptedImport(input);
@@ -156,6 +175,54 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     }
 
     return bound().call(input);
+  }
+
+  /** Encrypted tables are copied by this project, others by Iceberg. */
+  private Iterator<Scan> rewriteTablePath(InternalRow input) {
+    String table = textOrNull(input, "table");
+    if (TableNames.isPath(table)) { // nor does Iceberg's take them
+      throw new NotSupportedException(
+          String.format("nothing was written: %s takes no paths, and '%s' is one", name, table),
+          "Register the table in a catalog, and give its name, as in db.t.");
+    }
+
+    Optional<Found> found = find(table, catalog).filter(Found::isEncrypted);
+    if (found.isEmpty() || !found.get().catalog().equals(catalog.name())) {
+      return bound().call(input); // it takes no table of another catalog
+    }
+
+    int createFileList = indexOf("create_file_list");
+    TableCopy.Result copy =
+        TableCopy.run(
+            SparkSession.active(),
+            encrypted,
+            Spark3Util.identifierToTableIdentifier(found.get().identifier()),
+            new CopyRequest(
+                new MovedPaths(given(input, "source_prefix"), given(input, "target_prefix")),
+                textOrNull(input, "start_version"),
+                textOrNull(input, "end_version"),
+                textOrNull(input, "staging_location"),
+                input.isNullAt(createFileList) || input.getBoolean(createFileList)));
+    return TableProcedure.scan(
+        REWRITTEN,
+        List.<Object[]>of(
+            new Object[] {
+              UTF8String.fromString(copy.latestVersion()),
+              UTF8String.fromString(copy.fileList()),
+              copy.manifests(),
+              copy.deleteFiles()
+            }));
+  }
+
+  private String textOrNull(InternalRow input, String parameter) {
+    int index = indexOf(parameter);
+    return input.isNullAt(index) ? null : input.getUTF8String(index).toString();
+  }
+
+  /** NULL is as nothing, which is refused. */
+  private String given(InternalRow input, String parameter) {
+    String text = textOrNull(input, parameter);
+    return text == null ? "" : text;
   }
 
   private BoundProcedure bound() {
@@ -225,7 +292,11 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   /** A table that a procedure names. */
-  private record Found(String fullName, Map<String, String> properties) {
+  private record Found(String catalog, Identifier identifier, Map<String, String> properties) {
+    String fullName() {
+      return catalog + "." + identifier;
+    }
+
     boolean isEncrypted() {
       return properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY);
     }
@@ -241,7 +312,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
 
       return Optional.of(
           new Found(
-              found.catalog().name() + "." + found.identifier(),
+              found.catalog().name(),
+              found.identifier(),
               tables.loadTable(found.identifier()).properties()));
     } catch (NoSuchTableException | ParseException e) {
       return Optional.empty();

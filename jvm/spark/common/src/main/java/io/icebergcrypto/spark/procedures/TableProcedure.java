@@ -177,6 +177,11 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
 
   /** The rows as Spark takes them. */
   final Iterator<Scan> scan(List<Object[]> rows) {
+    return scan(output, rows);
+  }
+
+  /** The same for another procedure. */
+  static Iterator<Scan> scan(StructType output, List<Object[]> rows) {
     InternalRow[] all = rows.stream().map(GenericInternalRow::new).toArray(InternalRow[]::new);
     return List.<Scan>of(new Output(output, all)).iterator();
   }

@@ -32,7 +32,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * {@code CALL system.verify_encryption(...)}: what {@code verify_table} of Python does, for a
  * table, a namespace or the whole catalog. Rows, for each table: one of kind {@code table} that
  * says whether it is all right, one for each kind and format of files, and one for each problem
- * (the first 1000), in which {@code problem} is not null.
+ * (the first 1000), in which {@code problem} is not null. With {@code report => true} the first of
+ * them has the report as JSON.
  */
 final class VerifyEncryption extends TableProcedure {
   /** The procedure's name. */
@@ -50,7 +51,10 @@ final class VerifyEncryption extends TableProcedure {
           .add("code", DataTypes.StringType)
           .add("unchecked", DataTypes.BooleanType, false)
           .add("path", DataTypes.StringType)
-          .add("hint", DataTypes.StringType);
+          .add("hint", DataTypes.StringType)
+          .add("report", DataTypes.StringType);
+
+  private static final int REPORT = 9; // its place among the parameters
 
   private static final Problem NONE = new Problem(null, null, null, null, false, null);
 
@@ -79,7 +83,8 @@ final class VerifyEncryption extends TableProcedure {
       optional("sample", DataTypes.DoubleType),
       optional("seed", DataTypes.LongType),
       optional("strays", DataTypes.BooleanType),
-      optionalText("resume")
+      optionalText("resume"),
+      optional("report", DataTypes.BooleanType)
     };
   }
 
@@ -107,11 +112,13 @@ final class VerifyEncryption extends TableProcedure {
     List<Object[]> rows = new ArrayList<>();
     for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, encrypted, namespace)) {
       if (listed.view()) {
-        rows.add(new Line(listed.name(), "view", null, null, 0, 0, NONE).row());
+        rows.add(new Line(listed.name(), "view", null, null, 0, 0, NONE, null).row());
       } else if (listed.failure() != null) {
         rows.add(unchecked(listed.name(), listed.failure(), listed.hint()));
       } else {
-        rows.addAll(verifiedOrUnchecked(listed.name(), options.forTable(listed.name())));
+        rows.addAll(
+            verifiedOrUnchecked(
+                listed.name(), options.forTable(listed.name()), isTrue(input, REPORT)));
       }
     }
 
@@ -121,7 +128,8 @@ final class VerifyEncryption extends TableProcedure {
   @Override
   List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
     Identifier identifier = Identifier.of(table.namespace().levels(), table.name());
-    return verified(CatalogTables.fullName(catalog.name(), identifier), options(input));
+    return verified(
+        CatalogTables.fullName(catalog.name(), identifier), options(input), isTrue(input, REPORT));
   }
 
   private static VerifyOptions options(InternalRow input) {
@@ -146,9 +154,10 @@ final class VerifyEncryption extends TableProcedure {
   }
 
   /** A table that cannot be checked does not stop the rest. */
-  private static List<Object[]> verifiedOrUnchecked(String table, VerifyOptions options) {
+  private static List<Object[]> verifiedOrUnchecked(
+      String table, VerifyOptions options, boolean report) {
     try {
-      return verified(table, options);
+      return verified(table, options, report);
     } catch (IcebergCryptoException e) {
       return List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
     } catch (RuntimeException e) { // of the catalog behind, or of Spark
@@ -156,7 +165,7 @@ final class VerifyEncryption extends TableProcedure {
     }
   }
 
-  private static List<Object[]> verified(String table, VerifyOptions options) {
+  private static List<Object[]> verified(String table, VerifyOptions options, boolean report) {
     SparkSession spark = SparkSession.active();
     try (VerifyResult result =
         TableVerifier.verify(spark, table, options, new Progress(spark.sparkContext()))) {
@@ -164,7 +173,15 @@ final class VerifyEncryption extends TableProcedure {
       Problem whole =
           result.ok() ? NONE : new Problem("table", null, result.summary(), null, false, null);
       rows.add(
-          new Line(table, "table", null, result.ok(), result.fileCount(), result.byteCount(), whole)
+          new Line(
+                  table,
+                  "table",
+                  null,
+                  result.ok(),
+                  result.fileCount(),
+                  result.byteCount(),
+                  whole,
+                  report ? result.json() : null)
               .row());
       for (Tally.Count count : result.counts()) {
         rows.add(
@@ -175,12 +192,13 @@ final class VerifyEncryption extends TableProcedure {
                     count.encrypted(),
                     count.files(),
                     count.bytes(),
-                    NONE)
+                    NONE,
+                    null)
                 .row());
       }
 
       for (Problem problem : result.problems()) {
-        rows.add(new Line(table, problem.kind(), null, null, 1, 0, problem).row());
+        rows.add(new Line(table, problem.kind(), null, null, 1, 0, problem, null).row());
       }
 
       return rows;
@@ -190,7 +208,7 @@ final class VerifyEncryption extends TableProcedure {
   private static Object[] unchecked(String table, String words, String hint) {
     String code = ProblemCode.UNREADABLE.label();
     Problem problem = new Problem("table", null, words, hint, true, code);
-    return new Line(table, "table", null, false, 0, 0, problem).row();
+    return new Line(table, "table", null, false, 0, 0, problem, null).row();
   }
 
   /** A row of {@link #OUTPUT}; null is what a column does not say. */
@@ -201,7 +219,8 @@ final class VerifyEncryption extends TableProcedure {
       Boolean encrypted,
       long files,
       long bytes,
-      Problem problem) {
+      Problem problem,
+      String report) {
     Object[] row() {
       return new Object[] {
         UTF8String.fromString(table),
@@ -214,7 +233,8 @@ final class VerifyEncryption extends TableProcedure {
         UTF8String.fromString(problem.code()),
         problem.unchecked(),
         UTF8String.fromString(problem.path()),
-        UTF8String.fromString(problem.hint())
+        UTF8String.fromString(problem.hint()),
+        UTF8String.fromString(report)
       };
     }
   }

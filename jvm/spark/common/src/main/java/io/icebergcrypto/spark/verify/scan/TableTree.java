@@ -68,6 +68,20 @@ public final class TableTree implements Serializable {
     return table.io().newInputFile(path);
   }
 
+  /** The table's FileIO, which decrypts. */
+  public FileIO io() {
+    return table.io();
+  }
+
+  /**
+   * A manifest list, decrypted.
+   *
+   * @param list its place among the lists
+   */
+  public InputFile list(int list) {
+    return table.io().newInputFile(lists.get(list));
+  }
+
   /** The table's storage as its catalog has it, which may list folders. */
   public FileIO storage() {
     return TableFileIO.listed(table.io());
@@ -91,7 +105,7 @@ public final class TableTree implements Serializable {
    * @param list its place among the lists
    */
   public CloseableIterable<ManifestFile> manifests(int list) {
-    return InternalData.read(FileFormat.AVRO, table.io().newInputFile(lists.get(list)))
+    return InternalData.read(FileFormat.AVRO, list(list))
         .setRootType(GenericManifestFile.class)
         .setCustomType(
             ManifestFile.PARTITION_SUMMARIES_ELEMENT_ID, GenericPartitionFieldSummary.class)

@@ -1,0 +1,186 @@
+package io.icebergcrypto.io.stream;
+
+import io.icebergcrypto.format.Ags1Layout;
+import java.io.IOException;
+import java.security.GeneralSecurityException;
+import java.security.SecureRandom;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import javax.crypto.Cipher;
+import javax.crypto.spec.GCMParameterSpec;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.encryption.Ciphers;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.encryption.NativeEncryptionInputFile;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
+import org.apache.iceberg.inmemory.InMemoryOutputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+
+/**
+ * AES GCM streams of files of several lengths, in memory: ours, Iceberg's, and the same blocks by
+ * the same cipher without a stream.
+ */
+@State(Scope.Thread)
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.MICROSECONDS)
+public class StreamsBenchmark {
+  private static final int BLOCK = Ags1Layout.ICEBERG_BLOCK_SIZE;
+  private static final int STORED_BLOCK = BLOCK + Ags1Layout.BLOCK_OVERHEAD;
+  private static final int TAG_BITS = 128;
+  private static final int RANGE = 4096;
+
+  /** Who reads and writes. */
+  @Param({"raw", "ours", "iceberg"})
+  public String streams;
+
+  /** Of the plaintext, in bytes. */
+  @Param({"4096", "1048576", "134217728"})
+  public int length;
+
+  /** Parts that are read and written at once, in bytes; less when the file is shorter. */
+  @Param({"8192", "1048576"})
+  public int part;
+
+  private final Random random = new Random(1);
+  private final SecureRandom nonces = new SecureRandom();
+  private NativeEncryptionKeyMetadata key;
+  private NativeEncryptionInputFile iceberg;
+  private InputFile stored;
+  private byte[] storedBytes;
+  private NativeEncryptionOutputFile output;
+  private byte[] buffer;
+  private byte[] range;
+  private byte[] block;
+  private byte[] encrypted;
+  private BlockAad aad;
+
+  /** Writes the file. */
+  @Setup
+  public void write() throws IOException {
+    StandardEncryptionManager manager =
+        new StandardEncryptionManager(List.of(), "k1", 16, new InMemory.NoKms());
+    InMemoryOutputFile target = new InMemoryOutputFile();
+    NativeEncryptionOutputFile file = manager.encrypt(target);
+    byte[] content = new byte[Math.min(length, BLOCK)];
+    random.nextBytes(content);
+    try (PositionOutputStream out = file.encryptingOutputFile().create()) {
+      for (int done = 0; done < length; done += content.length) {
+        out.write(content);
+      }
+    }
+
+    this.storedBytes = target.toByteArray();
+    this.stored = new InMemoryInputFile(storedBytes);
+    this.key = file.keyMetadata().copyWithLength(storedBytes.length);
+    this.iceberg = manager.decrypt(EncryptedFiles.encryptedInput(stored, key.buffer()));
+    this.output = manager.encrypt(new InMemory.Discarding());
+    this.buffer = new byte[Math.min(length, part)];
+    this.range = new byte[Math.min(length, RANGE)];
+    this.block = new byte[Math.min(length, BLOCK)];
+    this.encrypted = new byte[STORED_BLOCK];
+    this.aad = new BlockAad(key.aadPrefix());
+  }
+
+  /** Opens the file, reads all of it, part by part. */
+  @Benchmark
+  public long read() throws IOException, GeneralSecurityException {
+    if (streams.equals("raw")) {
+      return raw(Cipher.DECRYPT_MODE, 0, (length - 1) / BLOCK);
+    }
+
+    long sum = 0;
+    try (SeekableInputStream in = open()) {
+      for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
+        sum += count + buffer[0];
+      }
+    }
+
+    return sum;
+  }
+
+  /** Opens the file, and reads 4 KB anywhere, as of one block. */
+  @Benchmark
+  public long range() throws IOException, GeneralSecurityException {
+    long from = length <= RANGE ? 0 : random.nextInt(length / RANGE) * (long) RANGE;
+    if (streams.equals("raw")) {
+      return raw(Cipher.DECRYPT_MODE, from / BLOCK, from / BLOCK);
+    }
+
+    try (SeekableInputStream in = open()) {
+      if (in instanceof RangeReadable ranges) {
+        ranges.readFully(from, range);
+      } else {
+        in.seek(from);
+        in.readNBytes(range, 0, range.length);
+      }
+    }
+
+    return range[0];
+  }
+
+  /** Writes a file, part by part. */
+  @Benchmark
+  public long writeAll() throws IOException, GeneralSecurityException {
+    if (streams.equals("raw")) {
+      return raw(Cipher.ENCRYPT_MODE, 0, (length - 1) / BLOCK);
+    }
+
+    OutputFile file =
+        (streams.equals("ours") ? new EncryptedOutput(output) : output).encryptingOutputFile();
+    try (PositionOutputStream out = file.create()) {
+      for (int done = 0; done < length; done += buffer.length) {
+        out.write(buffer, 0, Math.min(buffer.length, length - done));
+      }
+
+      return out.getPos();
+    }
+  }
+
+  private SeekableInputStream open() {
+    return streams.equals("iceberg")
+        ? iceberg.newStream()
+        : new DecryptingStream(
+            stored.newStream(), Ags1Layout.ofLength(storedBytes.length, "file"), key);
+  }
+
+  private long raw(int mode, long first, long last) throws GeneralSecurityException {
+    Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+    SecretKeySpec secret = new SecretKeySpec(BlockAad.bytes(key.encryptionKey()), "AES");
+    int nonce = Ciphers.NONCE_LENGTH;
+    long sum = 0;
+    for (long index = first; index <= last; index++) {
+      int at = (int) (Ags1Layout.HEADER_LENGTH + index * STORED_BLOCK);
+      if (mode == Cipher.ENCRYPT_MODE) {
+        byte[] drawn = new byte[nonce];
+        nonces.nextBytes(drawn);
+        System.arraycopy(drawn, 0, encrypted, 0, nonce);
+        cipher.init(mode, secret, new GCMParameterSpec(TAG_BITS, encrypted, 0, nonce));
+        cipher.updateAAD(aad.of(index));
+        sum += cipher.doFinal(block, 0, block.length, encrypted, nonce);
+      } else {
+        int count = Math.min(STORED_BLOCK, storedBytes.length - at);
+        cipher.init(mode, secret, new GCMParameterSpec(TAG_BITS, storedBytes, at, nonce));
+        cipher.updateAAD(aad.of(index));
+        sum += cipher.doFinal(storedBytes, at + nonce, count - nonce, block, 0);
+      }
+    }
+
+    return sum;
+  }
+}

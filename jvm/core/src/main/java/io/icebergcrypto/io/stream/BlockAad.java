@@ -1,0 +1,40 @@
+package io.icebergcrypto.io.stream;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * The additional authenticated data of a stream's blocks: the file's AAD prefix, and the block's
+ * number as a little-endian 32-bit integer (AES GCM Stream spec, "Additional Authenticated Data").
+ */
+final class BlockAad {
+  private final byte[] prefix;
+
+  /**
+   * That of one file.
+   *
+   * @param prefix may be null: none
+   */
+  BlockAad(ByteBuffer prefix) {
+    this.prefix = bytes(prefix);
+  }
+
+  /** That of a block; the first one is 0. */
+  byte[] of(long block) {
+    return ByteBuffer.allocate(prefix.length + Integer.BYTES)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put(prefix)
+        .putInt(Math.toIntExact(block))
+        .array();
+  }
+
+  /** A copy of a buffer's bytes. */
+  static byte[] bytes(ByteBuffer buffer) {
+    byte[] bytes = new byte[buffer == null ? 0 : buffer.remaining()];
+    if (buffer != null) {
+      buffer.duplicate().get(bytes);
+    }
+
+    return bytes;
+  }
+}

@@ -1,0 +1,250 @@
+package io.icebergcrypto.io.stream;
+
+import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.format.FileMagic;
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Objects;
+import org.apache.iceberg.encryption.Ciphers;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.io.IOUtil;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * The plaintext of an AES GCM stream. Only the blocks with the bytes that are asked for are read,
+ * and each is authenticated before a byte of it is returned. The header is checked with the first
+ * block: it says nothing that the tags of blocks do not vouch for.
+ *
+ * <p>It takes no more memory than the file's blocks are long. A whole block goes right into the
+ * caller's array.
+ */
+public final class DecryptingStream extends SeekableInputStream implements RangeReadable {
+  private static final int BLOCK = Ags1Layout.ICEBERG_BLOCK_SIZE;
+  private static final int STORED_BLOCK = BLOCK + Ags1Layout.BLOCK_OVERHEAD;
+
+  /** As many blocks of a range are asked for at once. */
+  private static final int AT_ONCE = 8;
+
+  private final SeekableInputStream stored;
+  private final Ags1Layout layout;
+  private final BlockAad aad;
+  private final Ciphers.AesGcmDecryptor decryptor;
+
+  private byte[] encrypted = new byte[0];
+  private byte[] block = new byte[0];
+  private long blockIndex = -1; // which one is decrypted in block
+  private long position = 0;
+  private boolean moved = false; // a range was read: nobody knows where stored is
+
+  /**
+   * Reads nothing yet.
+   *
+   * @param stored the file's bytes as they are stored; it is closed with this stream
+   * @param layout the file's, by the length that its key metadata gives, with Iceberg's block size
+   * @param keyMetadata the file's
+   */
+  public DecryptingStream(
+      SeekableInputStream stored, Ags1Layout layout, NativeEncryptionKeyMetadata keyMetadata) {
+    this.stored = stored;
+    this.layout = layout;
+    this.aad = new BlockAad(keyMetadata.aadPrefix());
+    this.decryptor = new Ciphers.AesGcmDecryptor(BlockAad.bytes(keyMetadata.encryptionKey()));
+  }
+
+  @Override
+  public int read() throws IOException {
+    byte[] single = new byte[1];
+    return read(single, 0, 1) < 0 ? -1 : single[0] & 0xff;
+  }
+
+  /**
+   * Reads as many bytes as there are, up to a number.
+   *
+   * @throws IllegalStateException when the file does not start with a stream's header
+   * @throws RuntimeException Iceberg's, caused by a GeneralSecurityException, when a tag is wrong
+   */
+  @Override
+  public int read(byte[] bytes, int offset, int count) throws IOException {
+    Objects.checkFromIndexSize(offset, count, bytes.length);
+    if (count == 0) {
+      return 0;
+    }
+
+    int wanted = (int) Math.min(count, layout.plaintextLength() - position);
+    if (wanted <= 0) {
+      if (layout.plaintextLength() == 0 && blockIndex < 0) {
+        copy(0, bytes, offset, 0, false); // nothing to return, but a tag to check
+      }
+
+      return -1;
+    }
+
+    copy(position, bytes, offset, wanted, false);
+    this.position += wanted;
+    return wanted;
+  }
+
+  /**
+   * Reads a range, whatever the stream's position, which stays. The last block that was read is
+   * kept, so small ranges in one block read it once.
+   *
+   * @throws EOFException when the plaintext ends before
+   */
+  @Override
+  public void readFully(long from, byte[] bytes, int offset, int count) throws IOException {
+    Objects.checkFromIndexSize(offset, count, bytes.length);
+    if (from < 0 || from > layout.plaintextLength() - count) {
+      throw new EOFException(
+          String.format(
+              "Cannot read %d bytes from %d: the content has %d",
+              count, from, layout.plaintextLength()));
+    }
+
+    if (count > 0) {
+      copy(from, bytes, offset, count, true);
+    }
+  }
+
+  @Override
+  public int readTail(byte[] bytes, int offset, int count) throws IOException {
+    int wanted = (int) Math.min(count, layout.plaintextLength());
+    readFully(layout.plaintextLength() - wanted, bytes, offset, wanted);
+    return wanted;
+  }
+
+  @Override
+  public void seek(long newPosition) throws IOException {
+    if (newPosition < 0) {
+      throw new IOException("Invalid position: " + newPosition);
+    } else if (newPosition > layout.plaintextLength()) {
+      throw new EOFException(
+          "Invalid position " + newPosition + " in content of " + layout.plaintextLength());
+    }
+
+    this.position = newPosition;
+  }
+
+  @Override
+  public long skip(long count) {
+    long skipped = Math.max(0, Math.min(count, layout.plaintextLength() - position));
+    this.position += skipped;
+    return skipped;
+  }
+
+  @Override
+  public long getPos() {
+    return position;
+  }
+
+  @Override
+  public int available() {
+    return (int) Math.min(Integer.MAX_VALUE, layout.plaintextLength() - position);
+  }
+
+  @Override
+  public void close() throws IOException {
+    stored.close();
+  }
+
+  /** Copies bytes that are there; of no bytes, the block is checked all the same. */
+  private void copy(long from, byte[] target, int offset, int count, boolean byRange)
+      throws IOException {
+    long last = (from + Math.max(1, count) - 1) / BLOCK;
+    long fetched = -1; // the first block behind those in encrypted
+    int at = 0; // where the next one starts in it
+    int done = 0;
+    for (long index = from / BLOCK; index <= last; index++) {
+      int start = (int) (from + done - index * BLOCK);
+      int length = plainLength(index);
+      int wanted = Math.min(count - done, length - start);
+      if (index != blockIndex) {
+        if (index >= fetched) {
+          int blocks = byRange ? (int) Math.min(AT_ONCE, last - index + 1) : 1;
+          at = fetch(index, blocks, byRange);
+          fetched = index + blocks;
+        }
+
+        if (wanted == length && length > 0) {
+          decrypt(index, at, target, offset + done);
+        } else {
+          keep(index, at);
+        }
+      }
+
+      if (index == blockIndex) {
+        System.arraycopy(block, start, target, offset + done, wanted);
+      }
+
+      at += length + Ags1Layout.BLOCK_OVERHEAD;
+      done += wanted;
+    }
+  }
+
+  /**
+   * Reads blocks as they are stored, and the header with the first one.
+   *
+   * @return where they start in what was read
+   */
+  private int fetch(long index, int blocks, boolean byRange) throws IOException {
+    int header = index == 0 ? Ags1Layout.HEADER_LENGTH : 0;
+    int length = header + (blocks - 1) * STORED_BLOCK;
+    length += plainLength(index + blocks - 1) + Ags1Layout.BLOCK_OVERHEAD;
+    if (encrypted.length < length) {
+      this.encrypted = new byte[length];
+    }
+
+    long from = index == 0 ? 0 : Ags1Layout.HEADER_LENGTH + index * STORED_BLOCK;
+    if (byRange && stored instanceof RangeReadable ranges) {
+      ranges.readFully(from, encrypted, 0, length);
+      this.moved = true;
+    } else {
+      if (moved || stored.getPos() != from) {
+        stored.seek(from);
+        this.moved = false;
+      }
+
+      IOUtil.readFully(stored, encrypted, 0, length);
+    }
+
+    if (header > 0) {
+      checkHeader();
+    }
+
+    return header;
+  }
+
+  private void checkHeader() {
+    if (FileMagic.of(encrypted) != FileMagic.AGS1) {
+      throw new IllegalStateException("it does not start with AGS1");
+    }
+
+    int size = ByteBuffer.wrap(encrypted, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
+    if (size != BLOCK) {
+      throw new IllegalStateException(
+          String.format("its header gives blocks of %d bytes, expected %d", size, BLOCK));
+    }
+  }
+
+  private void keep(long index, int at) {
+    int length = plainLength(index);
+    if (block.length < length) {
+      this.block = new byte[length];
+    }
+
+    this.blockIndex = -1; // until it is whole
+    decrypt(index, at, block, 0);
+    this.blockIndex = index;
+  }
+
+  private void decrypt(long index, int at, byte[] target, int offset) {
+    int length = plainLength(index) + Ags1Layout.BLOCK_OVERHEAD;
+    decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
+  }
+
+  private int plainLength(long index) {
+    return (int) Math.min(BLOCK, layout.plaintextLength() - index * BLOCK);
+  }
+}

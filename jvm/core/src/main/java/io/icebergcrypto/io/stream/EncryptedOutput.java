@@ -1,0 +1,51 @@
+package io.icebergcrypto.io.stream;
+
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
+import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
+
+/**
+ * A file that is going to be encrypted, with the key that Iceberg made for it: as an AES GCM
+ * stream, which is written here, or by Parquet, which takes the plain output and the key.
+ *
+ * @param file Iceberg's
+ */
+public record EncryptedOutput(NativeEncryptionOutputFile file)
+    implements NativeEncryptionOutputFile {
+  @Override
+  public NativeEncryptionKeyMetadata keyMetadata() {
+    return file.keyMetadata();
+  }
+
+  @Override
+  public OutputFile plainOutputFile() {
+    return file.plainOutputFile();
+  }
+
+  @Override
+  public OutputFile encryptingOutputFile() {
+    return new OutputFile() {
+      @Override
+      public PositionOutputStream create() {
+        return new EncryptingStream(plainOutputFile().create(), keyMetadata());
+      }
+
+      @Override
+      public PositionOutputStream createOrOverwrite() {
+        return new EncryptingStream(plainOutputFile().createOrOverwrite(), keyMetadata());
+      }
+
+      @Override
+      public String location() {
+        return plainOutputFile().location();
+      }
+
+      @Override
+      public InputFile toInputFile() {
+        return file.encryptingOutputFile().toInputFile();
+      }
+    };
+  }
+}

@@ -1,0 +1,156 @@
+package io.icebergcrypto.spark.copy;
+
+import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.OutputStreamWriter;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The folder that the files of a copy are written to, and what one run wrote there. */
+final class Staging {
+  private static final Logger LOG = LoggerFactory.getLogger(Staging.class);
+  private static final String FILE_LIST = "file-list"; // as Iceberg's action names it
+
+  private final FileIO io;
+  private final MovedPaths paths;
+  private final String folder;
+  private final String run;
+  private final List<String> written = new ArrayList<>();
+
+  private Staging(FileIO io, MovedPaths paths, String folder, String run) {
+    this.io = io;
+    this.paths = paths;
+    this.folder = folder;
+    this.run = run;
+  }
+
+  /**
+   * The folder of a run.
+   *
+   * @param run the id of the run, which is in the name of each file that its tasks write
+   * @throws io.icebergcrypto.InvalidConfigurationException when another run's list is there
+   */
+  static Staging of(BaseTable table, CopyRequest request, String run) {
+    String folder =
+        request.stagingLocation() == null
+            ? table.operations().metadataFileLocation("copy-table-staging-" + run)
+            : MovedPaths.withoutSlash(request.stagingLocation());
+    Staging staging = new Staging(table.io(), request.paths(), folder, run);
+    if (request.stagingLocation() != null && staging.hasFileList()) {
+      throw CopyRequest.invalid(
+          table.name(),
+          "staging_location has the files of another run: " + staging.fileList(),
+          "Give another folder, or delete this one when its files have been copied.");
+    }
+
+    return staging;
+  }
+
+  /** The folder, without a slash at its end. */
+  String folder() {
+    return folder;
+  }
+
+  private String fileList() {
+    return folder + "/" + FILE_LIST;
+  }
+
+  private boolean hasFileList() {
+    return io.newInputFile(fileList()).exists();
+  }
+
+  /** Notes a file that the driver is about to write. */
+  void wrote(String path) {
+    written.add(path);
+  }
+
+  /** Takes the lines of the list. */
+  final class FileList {
+    private final BufferedWriter out;
+
+    private FileList(BufferedWriter out) {
+      this.out = out;
+    }
+
+    /** A file that is copied as it is. */
+    void copied(String path) {
+      add(path, paths.moved(path));
+    }
+
+    /** A file that was written anew. */
+    void staged(StagedFile file) {
+      add(file.staged(), file.target());
+    }
+
+    void add(String from, String to) {
+      try {
+        out.write(from + "," + to);
+        out.newLine();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+  }
+
+  /**
+   * Writes the list of files that are to be copied: lines of a path and, after a comma, another.
+   */
+  String writeFileList(Consumer<FileList> lines) {
+    wrote(fileList());
+    try (BufferedWriter out =
+        new BufferedWriter(
+            new OutputStreamWriter(
+                io.newOutputFile(fileList()).create(), StandardCharsets.UTF_8))) {
+      lines.accept(new FileList(out));
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot write " + fileList(), e);
+    }
+
+    return fileList();
+  }
+
+  /**
+   * Deletes what this run wrote, and nothing else.
+   *
+   * @return whether all of it could be deleted
+   */
+  boolean deleteWritten() {
+    List<String> files = new ArrayList<>(written);
+    boolean isListed = TableFileIO.listed(io) instanceof SupportsPrefixOperations;
+    if (TableFileIO.listed(io) instanceof SupportsPrefixOperations prefixes) {
+      try {
+        for (FileInfo file : prefixes.listPrefix(folder + "/")) {
+          if (file.location().contains(run)) {
+            files.add(file.location());
+          }
+        }
+      } catch (RuntimeException e) { // there is no such folder yet, or it cannot be listed
+        isListed = written.isEmpty();
+        LOG.warn("Cannot list {}", folder, e);
+      }
+    }
+
+    boolean isDeleted = isListed;
+    for (String file : files) {
+      try {
+        io.deleteFile(file);
+      } catch (RuntimeException e) {
+        isDeleted = false;
+        LOG.warn("Cannot delete {}", file, e);
+      }
+    }
+
+    return isDeleted;
+  }
+}

@@ -1,0 +1,197 @@
+"""The settings of a catalog whose tables can be encrypted, as Spark reads them; and the jar. Needs no Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from inspect import isclass
+from pathlib import Path
+
+from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
+from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
+
+CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
+SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
+SESSION_CATALOG = "spark_catalog"
+PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
+# What Iceberg itself gives to that catalog.
+PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
+CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
+
+EXTENSIONS = "spark.sql.extensions"
+ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+ICEBERG_ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
+ICEBERG_COORDINATE = f"org.apache.iceberg:{ICEBERG_ARTIFACT}:1.12.0"
+OUR_ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
+COORDINATE = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
+
+
+def spark_conf(
+    catalog: str = "lake",
+    type: str | None = None,  # noqa: A002
+    *,
+    catalog_impl: str | None = None,
+    uri: str | None = None,
+    warehouse: str | None = None,
+    kms: KmsSettings | None = None,
+    session_catalog: bool = False,
+    path_access: bool = True,
+    required: bool = False,
+    allowed_key_ids: Sequence[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    packages: bool = True,
+) -> dict[str, str]:
+    """Return the settings that `configure_spark` would make, for a Spark that something else starts.
+
+    That is spark-submit (as ``--conf key=value``), spark-defaults.conf, the server of Spark Connect, Airflow, Livy, or
+    an operator on Kubernetes. It needs no Spark. None of the settings is a secret: the driver and the executors read
+    those from where they name them, such as a file or an environment variable.
+
+    Args:
+        catalog: see `configure_spark`, as for all that is not explained here.
+        type: see there.
+        catalog_impl: see there.
+        uri: see there.
+        warehouse: see there.
+        kms: see there.
+        session_catalog: see there.
+        path_access: see there.
+        required: see there.
+        allowed_key_ids: see there.
+        options: see there.
+        packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
+            coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
+
+    Returns:
+        Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or contradicts another.
+    """
+    properties = catalog_properties(
+        type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
+    )
+    needed = [COORDINATE, *packages_of(kms, properties)]
+    jars = {"spark.jars.packages": ",".join(needed)} if packages else {}
+    conf = conf_of(catalog, properties, session_catalog, path_access)
+    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
+
+
+def jar_path() -> Path:
+    """Return the path of the jar that this package carries.
+
+    Raises:
+        JarMissingError: it carries none, like a source tree that was never built.
+    """
+    jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
+    if not jars:
+        raise JarMissingError(
+            "this installation of pyspark-iceberg-crypto has no jar",
+            "in a source tree run `make jar`; otherwise pip install --force-reinstall "
+            "pyspark-iceberg-crypto",
+        )
+    return jars[-1]
+
+
+def packages_of(kms: KmsSettings | None, properties: dict[str, str]) -> Sequence[str]:
+    """Return the packages that a KMS needs: given as an object, or as properties."""
+    known = BY_TYPE.get(properties.get("encryption.kms-type", "").lower())
+    found: Sequence[str] = getattr(known if kms is None else kms, "packages", ())
+    return found
+
+
+def _check_name(catalog: str) -> str:
+    if not isinstance(catalog, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", catalog):
+        raise ConfigurationError(
+            f"{catalog!r} cannot be a catalog's name",
+            "use letters, digits and underscores, as in catalog='lake'",
+        )
+    return catalog
+
+
+def catalog_properties(
+    type: str | None,  # noqa: A002
+    catalog_impl: str | None,
+    uri: str | None,
+    warehouse: str | None,
+    kms: KmsSettings | None,
+    required: bool,
+    allowed_key_ids: Sequence[str] | None,
+    options: dict[str, str],
+) -> dict[str, str]:
+    """Check the arguments and make Iceberg's catalog properties of them."""
+    _check_type(type or options.get("type"), catalog_impl or options.get("catalog-impl"))
+    if catalog_impl is None and not {"type", "catalog-impl"} & options.keys():
+        type = type or "hive"  # noqa: A001
+    named = {"type": type, "catalog-impl": catalog_impl, "uri": uri, "warehouse": warehouse}
+    if kms is not None:
+        if isclass(kms) or not isinstance(kms, KmsSettings):
+            raise ConfigurationError(
+                f"kms must be a KMS such as Keystore(...), not {kms!r}",
+                "for example kms=Keystore('keys.p12', password_env='KEYSTORE_PASSWORD')",
+            )
+        named.update(kms.properties())
+    if required:
+        named["encryption.required"] = "true"
+    if allowed_key_ids is not None:
+        named["encryption.allowed-key-ids"] = _key_id_list(allowed_key_ids)
+    given = {key: value for key, value in named.items() if value is not None}
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ConfigurationError(
+                f"options must be text to text, and {key!r} is {value!r}",
+                f"options={{{str(key)!r}: {str(value)!r}}}",
+            )
+        if given.get(key, value) != value:
+            raise ConfigurationError(
+                f"options sets {key} to {value!r}, and an argument sets it to {given[key]!r}",
+                "set it in one place",
+            )
+    return {**given, **options}
+
+
+def _key_id_list(key_ids: Sequence[str]) -> str:
+    """Join key ids; a comma within one is escaped."""
+    is_list = isinstance(key_ids, Sequence) and not isinstance(key_ids, (str, bytes))
+    if not is_list or not key_ids or not all(isinstance(k, str) and k.strip() for k in key_ids):
+        raise ConfigurationError(
+            f"allowed_key_ids must be a list of key ids, not {key_ids!r}",
+            "for example allowed_key_ids=['sales', 'hr-*']; None allows every key",
+        )
+    return ", ".join(re.sub(r"(\\.)|,", lambda m: m[1] or r"\,", key_id) for key_id in key_ids)
+
+
+def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A002
+    if type is not None and catalog_impl is not None:
+        raise ConfigurationError(
+            f"both type={type!r} and catalog_impl={catalog_impl!r} are given", "give one of them"
+        )
+    if type is not None and type not in CATALOG_TYPES:
+        raise ConfigurationError(
+            f"unknown catalog type {type!r}",
+            f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
+        )
+
+
+def conf_of(
+    catalog: str, properties: dict[str, str], session_catalog: bool, path_access: bool
+) -> dict[str, str]:
+    """Return the settings of a catalog; of the session's and of that of paths, too, where they are wanted."""
+    conf = _catalog_conf(_check_name(catalog), properties)
+    if session_catalog:
+        conf.update(_catalog_conf(SESSION_CATALOG, properties))
+    if path_access:
+        conf.update(_catalog_conf(PATH_CATALOG, _path_properties(properties)))
+    return conf
+
+
+def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{catalog}"
+    implementation = SESSION_CATALOG_CLASS if catalog == SESSION_CATALOG else CATALOG_CLASS
+    return {prefix: implementation, **{f"{prefix}.{key}": v for key, v in properties.items()}}
+
+
+def _path_properties(properties: dict[str, str]) -> dict[str, str]:
+    """Return a catalog's properties without its own location: a path needs the KMS and the rules for new tables."""
+    place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
+    return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}

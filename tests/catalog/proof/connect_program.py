@@ -1,0 +1,60 @@
+# ruff: noqa: E402
+"""What test_clients.py runs with pyspark-client: what Python functions do over Spark Connect, as JSON."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+sys.modules["py4j"] = None  # type: ignore[assignment]  # pyspark-client does not need it
+
+import pyspark.util
+from pyspark.sql import SparkSession
+
+import pyspark_iceberg_crypto as ours
+
+
+def error_of(work: Callable[[], Any]) -> str:
+    try:
+        return str(work())
+    except ours.IcebergCryptoError as error:
+        return type(error).__name__
+
+
+def main(url: str) -> None:
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    spark.sql("CREATE TABLE shop.db.later (id INT) USING iceberg")
+    spark.sql("INSERT INTO shop.db.later SELECT /*+ REPARTITION(2) */ id FROM range(0, 10, 1, 2)")
+    whole = ours.verify_table(spark, "shop.db.whole", deep=True, progress=False)
+    every = ours.verify_catalog(spark, "shop.db.hr")
+    dry = ours.encrypt_table(spark, "shop.db.later", "k1", dry_run=True)
+    refused = error_of(lambda: ours.encrypt_table(spark, "shop.db.later", "nosuch"))
+    done = ours.encrypt_table(spark, "shop.db.later", "k1", max_bytes=10**9, progress=True)
+    purged = ours.purge_plaintext(spark, "shop.db.later")
+    rotated = ours.rotate_master_key(spark, "shop.db.later", new_key_id="k2")
+    kek = ours.rotate_kek(spark, "shop.db.later", rewrap=True)
+    options = {"min-input-files": "1", "target-file-size-bytes": "1000000"}
+    again = ours.reencrypt_table(spark, "shop.db.later", options=options)
+    pruned = ours.prune_encryption_keys(spark, "shop.db.later", dry_run=True)
+    told = {
+        "of pyspark-client": pyspark.util.is_remote_only(),
+        "verify_table": [whole.ok, whole.snapshots + whole.format_version],
+        "verify_catalog": [every.ok, [report.table for report in every.reports]],
+        "encrypt_table, dry run": [dry.committed, dry.files, dry.files_left],
+        "encrypt_table": done.committed,
+        "purge_plaintext": [purged.committed, purged.files],
+        "rotate_master_key": rotated.new_key_id,
+        "rotate_kek": kek.committed,
+        "reencrypt_table": again.data_files,
+        "prune_encryption_keys": "nothing to remove" if not pruned.removed else pruned.message,
+        "repair_table": ours.repair_table(spark, "shop.db.later").ok,
+        "an unknown key": refused,
+        "encryption_keys": error_of(lambda: ours.encryption_keys(spark, "shop.db.later")),
+        "stock's catalog": error_of(lambda: ours.verify_table(spark, "stock_hadoop.db.t")),
+    }
+    spark.sql("DROP TABLE shop.db.later")
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,215 @@
+"""rewrite_table_path: an encrypted table is copied to another location, and is all there without the first one."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    changed,
+    everything_below,
+    files_below,
+    magic,
+    path_of,
+)
+from harness.jars import ROOT
+from harness.keystore import make_keystore
+from harness.lake import FILES_ON_DRIVER, Lake
+from pyspark.sql import Row
+
+from pyspark_iceberg_crypto import verify_table
+
+
+def location(lake: Lake, table: str) -> str:
+    rows = lake.sql(f"DESCRIBE TABLE EXTENDED {table}")
+    return str(next(row.data_type for row in rows if row.col_name == "Location"))
+
+
+def documented(lake: Lake, number: int, table: str = "t", **values: str) -> list[Row]:
+    """Runs a statement of docs/disaster-recovery.md, with other values in it."""
+    text = (ROOT / "docs" / "disaster-recovery.md").read_text()
+    statements = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    assert len(statements) == 4
+    statement = re.sub(r"CALL \w+\.", f"CALL {lake.catalog}.", statements[number])
+    for name, value in {"table": f"{lake.namespace}.{table}", **values}.items():
+        statement, found = re.subn(rf"({name} =>) '[^']*'", rf"\1 '{value}'", statement)
+        assert found == 1, name
+    return lake.sql(statement)
+
+
+def prefixes(lake: Lake) -> dict[str, str]:
+    source = location(lake, lake.table())
+    return {"source_prefix": source, "target_prefix": f"{source.rpartition('/')[0]}/copy"}
+
+
+def pairs(file_list: str) -> list[tuple[Path, Path]]:
+    lines = [line.split(",") for line in path_of(file_list).read_text().splitlines()]
+    return [(path_of(source), path_of(target)) for source, target in lines]
+
+
+def copy(file_list: str) -> str:
+    """Copies what the list says; gives the metadata file, which is its last line."""
+    for source, target in pairs(file_list):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    return path_of(file_list).read_text().splitlines()[-1].split(",")[1]
+
+
+def register(lake: Lake, name: str, metadata: str) -> str:
+    """In a Hadoop catalog the folder of the copy is the table."""
+    if lake.kind != "hadoop":
+        documented(lake, 1, name, metadata_file=metadata)
+    return lake.table(name)
+
+
+@contextmanager
+def moved_away(folder: Path, to: Path) -> Iterator[None]:
+    shutil.move(folder, to)
+    try:
+        yield
+    finally:
+        shutil.move(to, folder)
+
+
+def history(lake: Lake, table: str) -> dict[str, list[int]]:
+    """The rows of each snapshot, branch and tag."""
+    snapshots = [row[0] for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots")]
+    refs = [f"'{row[0]}'" for row in lake.sql(f"SELECT name FROM {table}.refs")]
+    return {f"{at}": lake.ids(table, f"VERSION AS OF {at}") for at in (*snapshots, *refs)}
+
+
+def busy(lake: Lake) -> str:
+    """A partitioned table with deletion vectors, a branch, a tag and rewritten manifests."""
+    table = lake.create(partition="part", write_delete_mode="merge-on-read")
+    lake.insert(table, [1, 2, 3])
+    lake.insert(table, [4, 5, 6], "q")
+    lake.sql(f"ALTER TABLE {table} CREATE TAG first")
+    lake.sql(f"ALTER TABLE {table} CREATE BRANCH b")
+    lake.run(f"DELETE FROM {table} WHERE id IN (2, 5)")
+    lake.run(f"DELETE FROM {table}.branch_b WHERE id = 1")
+    lake.call("rewrite_manifests")
+    return table
+
+
+@pytest.mark.catalogs("jdbc")
+def test_a_table_is_copied(lake: Lake, tmp_path: Path) -> None:
+    table = busy(lake)
+    then = history(lake, table)
+    first = documented(lake, 0, **prefixes(lake), staging_location=f"{tmp_path}/first")[0]
+    assert first.rewritten_delete_file_paths_count > 0
+    assert {magic(path) for path in files_below(tmp_path / "first")} - {b"AGS1"} == {
+        path_of(first.file_list_location).read_bytes()[:4]
+    }
+    metadata = copy(first.file_list_location)
+    assert metadata.endswith(f"/{first.latest_version}")
+    with moved_away(lake.folder / "t", tmp_path / "away"):
+        copied = register(lake, "copy", metadata)
+        assert history(lake, copied) == then
+        assert lake.ids(copied) == [1, 3, 4, 6]
+        assert lake.value(f"SELECT count(*) FROM {copied}.metadata_log_entries") == 1
+        if lake.kind == "hive":
+            assert lake.ids(lake.table("copy", "stock_hive")) == [1, 3, 4, 6]
+        checked = documented(lake, 2, "copy")
+        assert checked
+        assert all(row.problem is None for row in checked)
+
+    # what came since is copied on top; who reads the first copy is not disturbed
+    lake.insert(table, [7], "q")
+    lake.run(f"DELETE FROM {table} WHERE id = 4")
+    with lake.configured(FILES_ON_DRIVER, "0"):  # by Spark's tasks, as large tables
+        second = documented(
+            lake,
+            3,
+            **prefixes(lake),
+            start_version=first.latest_version,
+            staging_location=f"{tmp_path}/second",
+        )[0]
+    data = [source for source, _ in pairs(second.file_list_location) if "/data/" in str(source)]
+    assert len([path for path in data if path.suffix == ".parquet"]) == 1
+    newer = copy(second.file_list_location)
+    with moved_away(lake.folder / "t", tmp_path / "away"):
+        if lake.kind != "hadoop":
+            assert history(lake, copied) == then
+            lake.sql(f"DROP TABLE {copied}")
+        again = register(lake, "copy" if lake.kind == "hadoop" else "again", newer)
+        lake.sql(f"REFRESH TABLE {again}")
+        assert lake.ids(again) == [1, 3, 6, 7]
+        now = history(lake, again)
+        assert {at: now[at] for at in then} == then | {"'main'": [1, 3, 6, 7]}
+        lake.sql(f"INSERT INTO {again} VALUES (8, '{MARKER}', 'p')")
+        lake.sql(f"DELETE FROM {again} WHERE id = 6")
+        assert lake.ids(again) == [1, 3, 7, 8]
+        assert {magic(path) for path in files_below(lake.folder / "copy")} <= set(ENCRYPTED_MAGIC)
+        with verify_table(lake.spark, again, depth="deep", all_snapshots=True) as report:
+            assert report.ok, str(report)
+    assert lake.ids(table) == [1, 3, 6, 7]
+
+
+def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    right = {"table": f"{lake.namespace}.t", **prefixes(lake), "staging_location": f"{tmp_path}/s"}
+    source = right["source_prefix"]
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file-list").touch()
+    for wrong, *words in (
+        ({"source_prefix": "file:/nowhere"}, source, "spelled as they are"),
+        ({"source_prefix": f"{source}2"}, source),
+        ({"source_prefix": ""}, "is empty"),
+        ({"target_prefix": f"{source}/"}, "the same as source_prefix"),
+        ({"target_prefix": f"{source}/copy"}, "in the table's own location"),
+        ({"start_version": "v99.metadata.json"}, "v99.metadata.json is not in its metadata log"),
+        ({"end_version": "v99.metadata.json"}, "only the newest version"),
+        ({"staging_location": f"{tmp_path}/used"}, "another run"),
+    ):
+        every = ", ".join(f"{name} => '{value}'" for name, value in {**right, **wrong}.items())
+        call = f"CALL {lake.catalog}.system.rewrite_table_path({every})"
+        lake.refused(call, table, "nothing was written", *words)
+    path = f"CALL {lake.catalog}.system.rewrite_table_path('{source}', '{source}', '/copy')"
+    lake.refused(path, source, "takes no paths")
+    assert everything_below(tmp_path / "s") == set()
+
+
+@pytest.mark.catalogs("rest")
+def test_without_the_key_or_with_plaintext(lake: Lake, tmp_path: Path) -> None:
+    lake.insert(lake.create(), [1])
+    other = make_keystore(tmp_path)
+    lost = lake.with_options(
+        {
+            "encryption.kms.keystore.path": str(other.path),
+            "encryption.kms.keystore.password-file": str(other.password_file),
+        }
+    )
+    given = {**prefixes(lake), "staging_location": f"{tmp_path}/s"}
+    every = ", ".join(f"{name} => '{value}'" for name, value in given.items())
+    call = f"system.rewrite_table_path(table => '{lake.namespace}.t', {every})"
+    with lake.seen_by(lost.catalog):
+        lake.refused(f"CALL {lost.catalog}.{call}", lost.table(), "'k1'")
+    if lake.kind == "rest":  # elsewhere such a table is refused when it is loaded
+        empty = lake.create("empty")
+        lake.sql(f"INSERT INTO {lake.table('empty', 'stock_rest')} VALUES (1, 'x', 'p')")
+        plain = call.replace(".t'", ".empty'").replace("/t'", "/empty'")
+        with pytest.raises(Exception, match="(?s)has no key: it is plaintext.*hint") as caught:
+            lake.sql(f"CALL {lake.catalog}.{plain}")
+        assert empty in str(caught.value)
+    assert everything_below(tmp_path / "s") == set()
+
+
+@pytest.mark.catalogs("jdbc")
+def test_a_failed_run_deletes_what_it_wrote(lake: Lake, tmp_path: Path) -> None:
+    table = busy(lake)
+    vectors = [path for path in lake.files() if path.suffix == ".puffin"]
+    assert len(vectors) > 1
+    (tmp_path / "s").mkdir()
+    theirs = tmp_path / "s" / "theirs"
+    theirs.touch()
+    for vector in vectors:
+        with changed({vector: None}), pytest.raises(Exception, match="was deleted") as caught:
+            documented(lake, 0, **prefixes(lake), staging_location=f"{tmp_path}/s")
+        assert vector.name in str(caught.value)
+        assert everything_below(tmp_path / "s") == {theirs}
+    assert lake.ids(table) == [1, 3, 4, 6]

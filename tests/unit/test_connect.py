@@ -1,0 +1,164 @@
+"""Functions on a session of Spark Connect: each asks for a procedure, and makes the same answer of its rows."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.connect import UnknownException
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    EncryptedTable,
+    KeyNotFoundError,
+    SparkConnectError,
+    configure_spark,
+    decrypt_table,
+    encrypt_table,
+    encryption_keys,
+    prune_encryption_keys,
+    purge_plaintext,
+    reencrypt_table,
+    repair_table,
+    rotate_catalog,
+    rotate_kek,
+    rotate_master_key,
+    typed_errors,
+    verify_catalog,
+    verify_table,
+)
+
+DONE = {"table": "lake.db.t", "message": "done", "committed": True}
+
+
+class Remote:
+    """A session that answers each statement with the same rows."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self, *rows: dict[str, Any], error: Exception | None = None) -> None:
+        self.rows, self.error = rows, error
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.catalog = SimpleNamespace(currentCatalog=lambda: "here")
+
+    def sql(self, statement: str, values: dict[str, Any]) -> Any:
+        self.asked.append((statement, values))
+        if self.error is not None:
+            raise self.error
+        rows = [SimpleNamespace(asDict=lambda row=row: row) for row in self.rows]
+        return SimpleNamespace(collect=lambda: rows)
+
+
+def unknown(text: str) -> UnknownException:
+    return UnknownException(text)
+
+
+def test_arguments_are_parameters_never_text() -> None:
+    """A name cannot become SQL."""
+    row = {**DONE, "key_id": "k'1", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2}
+    row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
+    spark: Any = Remote(row)
+    table = "lake.db.`t'); DROP`"
+    assert encrypt_table(spark, table, "k'1", max_bytes=9) == EncryptedTable(**row)
+    assert spark.asked == [
+        (
+            "CALL lake.system.encrypt_table(table => :table, key_id => :key_id, "
+            "max_bytes => :max_bytes, dry_run => :dry_run)",
+            {"table": table, "key_id": "k'1", "max_bytes": 9, "dry_run": False},
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "more", "statement"),
+    [
+        (
+            lambda spark: rotate_kek(spark, "db.t", rewrap=True),
+            {"key_id": "k", "old_kek_id": None, "new_kek_id": "n", "rewrapped": 1}
+            | {"removed_keks": 0, "kept_keks": 1, "kms_calls": 1},
+            "CALL `here`.system.rotate_kek(table => :table, rewrap => :rewrap, dry_run => :dry_run)",
+        ),
+        (
+            lambda spark: rotate_master_key(spark, "`a.b`.db.t", new_key_id="k2"),
+            {"old_key_id": "k", "new_key_id": "k2", "keks": 1, "old_versions": None}
+            | {"new_versions": None, "kms_calls": 2},
+            "CALL `a.b`.system.rotate_master_key(table => :table, new_key_id => :new_key_id, "
+            "dry_run => :dry_run)",
+        ),
+        (
+            lambda spark: prune_encryption_keys(spark, "lake.db.t"),
+            {"keys_before": 2, "removed": 1, "kept": 1, "bytes_before": 9, "bytes_after": 5},
+            "CALL lake.system.prune_encryption_keys(table => :table, dry_run => :dry_run)",
+        ),
+        (
+            lambda spark: decrypt_table(spark, "lake.db.t", allow_plaintext=True, progress=True),
+            {"old_key_id": "k", "files": 1, "bytes": 9},
+            "CALL lake.system.decrypt_table(table => :table, allow_plaintext => :allow_plaintext)",
+        ),
+        (
+            lambda spark: reencrypt_table(spark, "lake.db.t", options={"a": "1", "b": "2"}),
+            {"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1}
+            | {"refs": "", "expire_statement": None},
+            "CALL lake.system.reencrypt_table(table => :table, "
+            "options => map(:options0, :options1, :options2, :options3), dry_run => :dry_run)",
+        ),
+    ],
+)
+def test_what_changes_a_table(call: Any, more: dict[str, Any], statement: str) -> None:
+    spark = Remote({**DONE, **more})
+    found = call(spark)
+    assert {**found.to_dict()} == {**DONE, **more}
+    assert [one for one, _ in spark.asked] == [statement]
+
+
+def test_rows_of_files_and_of_findings() -> None:
+    head = {"table": "lake.db.t", "path": None, "files": 2, "bytes": 7, "deleted": False}
+    files = [{"path": "/a", "message": None}, {"path": "/b", "message": None}]
+    purged = purge_plaintext(Remote({**head, "message": "2 would"}, *files), "lake.db.t")  # type: ignore[arg-type]
+    assert (purged.files, purged.paths, purged.committed) == (2, ["/a", "/b"], False)
+    finding = {"finding": "nothing is known about it", "detail": "d", "consequence": "c"}
+    finding |= {"remedy": "r", "mendable": False, "mended": False}
+    report = repair_table(Remote(finding), "lake.db.t")  # type: ignore[arg-type]
+    assert (report.ok, report.complete, report.findings[0].detail) == (False, False, "d")
+
+
+def test_what_no_procedure_does_is_refused() -> None:
+    spark: Any = Remote()
+    for call in (
+        lambda: encryption_keys(spark, "lake.db.t"),
+        lambda: rotate_catalog(spark, "lake"),
+        lambda: configure_spark(spark),
+    ):
+        with pytest.raises(SparkConnectError) as caught:
+            call()
+        assert caught.value.hint
+    assert spark.asked == []
+
+
+@pytest.mark.parametrize(
+    "condition", ["MISSING_CATALOG_ABILITY.PROCEDURES", "FAILED_TO_LOAD_ROUTINE"]
+)
+def test_a_server_without_the_plugin(condition: str) -> None:
+    parameters = {"catalogName": "lake", "plugin": "p", "routineName": "r"}
+    error = AnalysisException(f"[{condition}] no", condition, parameters)
+    with pytest.raises(SparkConnectError, match="has no verify_encryption in lake") as caught:
+        verify_table(Remote(error=error), "lake.db.t")  # type: ignore[arg-type]
+    assert "spark_conf(...)" in caught.value.hint
+
+
+def test_errors_of_the_server_have_their_types() -> None:
+    said = "(io.icebergcrypto.KeyNotFoundException) Table t: no key 'k9'\n  hint: make it\n\nJVM stacktrace:\n"
+    with pytest.raises(KeyNotFoundError, match="no key 'k9'") as caught:
+        encrypt_table(Remote(error=unknown(said)), "lake.db.t", "k9")  # type: ignore[arg-type]
+    assert (caught.value.message, caught.value.hint) == ("Table t: no key 'k9'", "make it")
+    with pytest.raises(UnknownException), typed_errors():
+        raise unknown("(java.lang.IllegalStateException) not ours")
+
+
+def test_wrong_arguments_are_refused_before_the_server_is_asked() -> None:
+    spark: Any = Remote()
+    with pytest.raises(ConfigurationError):
+        verify_catalog(spark, " ")
+    with pytest.raises(ConfigurationError):
+        verify_table(spark, "")
+    assert spark.asked == []
