@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from suite.compare import NotComparableError, baseline_of, compare, missing
 from suite.kms_cost import LATER, targets
 from suite.registry import Measure, Run
-from suite.results import MET, MISSED, Measured, Results, read
+from suite.results import MET, MISSED, TOO_FEW, Measured, Results, read
 from suite.runner import Limits, run_all
 from suite.stats import quartiles, ratio
 
@@ -84,7 +84,8 @@ def test_verdicts() -> None:
     assert cell_of_hive(results(around(1.04))).verdict == MISSED
     assert cell_of_hive(results(around(1.5), stock=around(1.51))).stock_verdict == MET
     assert cell_of_hive(results(around(1.5), stock=around(1.4))).stock_verdict == MISSED
-    assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == "", "no bounds"
+    assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == TOO_FEW
+    assert cell_of_hive(results([1.0] * 4)).verdict == TOO_FEW
     within_the_noise = results([1.0, 1.1] * 4 + [1.1], stock=[1.05] * 9)
     assert cell_of_hive(within_the_noise).stock_verdict == MET
 
