@@ -10,8 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from suite.session import ORC_KEY
-
 
 @dataclass
 class Peer(ABC):
@@ -182,6 +180,9 @@ FACTORY = {
 }
 
 
+ORC_KEYS = {"orc.key.provider": "benchmarks"}
+
+
 def all_peers(folder: str) -> dict[str, Peer]:
     """By name.
 
@@ -214,10 +215,11 @@ def all_peers(folder: str) -> dict[str, Peer]:
         ),
         Files(
             "orc-crypto",
-            "ORC column encryption, all columns",
+            "ORC column encryption, all columns (AES-CTR: without authentication)",
             "orc",
             file_format="orc",
-            writing={"orc.encrypt": f"{ORC_KEY}:{{columns}}", "orc.mask": "nullify:{columns}"},
+            writing=ORC_KEYS | {"orc.encrypt": "k1:{columns}", "orc.mask": "nullify:{columns}"},
+            reading=ORC_KEYS,
             folder=folder,
         ),
         EncryptedColumns(

@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
 from harness.jars import SPARK_JARS, build_jars
@@ -23,7 +22,7 @@ from harness.world import (
 from pyspark.sql import SparkSession
 
 JAVA = Path(__file__).parents[1] / "java"
-ORC_KEY = "k1"
+ORC_SERVICE = "META-INF/services/org.apache.orc.impl.KeyProvider$Factory"
 SLOW_KMS = "io.icebergcrypto.benchmarks.SlowKms"
 
 
@@ -38,24 +37,11 @@ def session(cores: int, memory: str) -> Iterator[tuple[SparkSession, World]]:
                 builder = builder.config(key, value)
             spark = builder.getOrCreate()
             try:
-                make_orc_key(spark)
                 yield spark, world
             finally:
                 spark.stop()
         finally:
             world.rest.stop()
-
-
-def make_orc_key(spark: SparkSession) -> None:
-    """A master key for ORC, in this JVM's memory.
-
-    Before the first ORC file is opened: for all of them, a JVM keeps the key provider that it has then, and its keys.
-    """
-    jvm: Any = spark._jvm
-    keys, conf = jvm.org.apache.hadoop.crypto.key, spark.sparkContext._jsc.hadoopConfiguration()
-    provider = keys.KeyProviderFactory.getProviders(conf).get(0)
-    provider.createKey(ORC_KEY, keys.KeyProvider.options(conf).setBitLength(128))
-    provider.flush()
 
 
 def settings(world: World, cores: int, memory: str) -> dict[str, str]:
@@ -78,8 +64,6 @@ def settings(world: World, cores: int, memory: str) -> dict[str, str]:
         ),
         # Hadoop's own starts a process, chmod, for each file.
         "spark.hadoop.fs.file.impl": world.file_system,
-        # For ORC: Hadoop's key provider that keeps keys in memory.
-        "spark.hadoop.hadoop.security.key.provider.path": "user:///",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={world.root}",
         **embedded_metastore(world.root / "metastore"),
     }
@@ -123,4 +107,5 @@ def java_jar(world: World) -> Path:
     with zipfile.ZipFile(jar, "w") as archive:
         for file in classes.rglob("*.class"):
             archive.write(file, file.relative_to(classes))
+        archive.writestr(ORC_SERVICE, "io.icebergcrypto.benchmarks.OrcKeys\n")
     return jar
