@@ -106,7 +106,7 @@ bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
 
 .PHONY: setup-bench
 setup-bench:
-	$(call ready,$(FOR_TESTS) $(BENCH_PACKAGES),test-tools)
+	$(call ready,$(JAR) $(TEST_JARS) $(BENCH_PACKAGES))
 
 .PHONY: bench
 bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; ARGS="--only scan")

@@ -52,7 +52,7 @@ public class AuthenticatedMetadataBenchmark {
             new Schema(Types.NestedField.required(1, "id", Types.LongType.get())),
             PartitionSpec.unpartitioned(),
             "s3://bucket/db/t",
-            Map.of("format-version", "2", "encryption.key-id", "k1"));
+            Map.of("format-version", "3", "encryption.key-id", "k1"));
     TableMetadata.Builder builder = TableMetadata.buildFrom(first);
     long now = System.currentTimeMillis();
     for (int i = 1; i <= snapshots; i++) {
@@ -74,7 +74,8 @@ public class AuthenticatedMetadataBenchmark {
             + "\"total-data-files\":\"%d\",\"total-delete-files\":\"0\",\"total-position-deletes\":\"0\","
             + "\"total-equality-deletes\":\"0\",\"engine-version\":\"4.1.4\",\"app-id\":\"local-176\",\"engine-name\":\"spark\",\"iceberg-version\":\"Apache"
             + " Iceberg 1.12.0\"},"
-            + "\"manifest-list\":\"s3://bucket/db/t/metadata/snap-%d-1-%036d.avro\",\"schema-id\":0}",
+            + "\"manifest-list\":\"s3://bucket/db/t/metadata/snap-%d-1-%036d.avro\",\"schema-id\":0,"
+            + "\"first-row-id\":%d,\"added-rows\":1}",
         number,
         7_000_000_000L + number,
         when,
@@ -82,7 +83,8 @@ public class AuthenticatedMetadataBenchmark {
         number * 1_234_567L,
         number,
         number,
-        number);
+        number,
+        number - 1);
   }
 
   private TableMetadata read(String name) {

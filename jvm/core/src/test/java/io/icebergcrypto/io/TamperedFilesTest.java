@@ -218,7 +218,9 @@ class TamperedFilesTest {
   @Test
   void plaintextIsNoEncryptedFile() throws IOException {
     Written file = write(plaintext(1000));
-    assertTampered(plaintext(file.bytes.length), file.keyMetadata, "AGS1");
+    for (int length : new int[] {file.bytes.length, 500, 5000}) {
+      assertTampered(plaintext(length), file.keyMetadata, "Invalid GCM stream", "AGS1");
+    }
   }
 
   @Test

@@ -33,8 +33,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * AES GCM streams of files of several lengths, in memory: ours, Iceberg's, and the same blocks by
- * the same cipher without a stream.
+ * AES GCM streams of files of several lengths, in memory: ours and Iceberg's. Beside them, the same
+ * blocks by the same cipher without a stream: from and to arrays ("cipher"), or read from the file
+ * and written to it ("raw"), as whoever reads files has to.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
@@ -42,11 +43,12 @@ import org.openjdk.jmh.annotations.State;
 public class StreamsBenchmark {
   private static final int BLOCK = Ags1Layout.ICEBERG_BLOCK_SIZE;
   private static final int STORED_BLOCK = BLOCK + Ags1Layout.BLOCK_OVERHEAD;
+  private static final int NONCE = Ciphers.NONCE_LENGTH;
   private static final int TAG_BITS = 128;
   private static final int RANGE = 4096;
 
   /** Who reads and writes. */
-  @Param({"raw", "ours", "iceberg"})
+  @Param({"cipher", "raw", "ours", "iceberg"})
   public String streams;
 
   /** Of the plaintext, in bytes. */
@@ -100,8 +102,8 @@ public class StreamsBenchmark {
   /** Opens the file, reads all of it, part by part. */
   @Benchmark
   public long read() throws IOException, GeneralSecurityException {
-    if (streams.equals("raw")) {
-      return raw(Cipher.DECRYPT_MODE, 0, (length - 1) / BLOCK);
+    if (isBare()) {
+      return decrypt(0, (length - 1) / BLOCK);
     }
 
     long sum = 0;
@@ -118,8 +120,8 @@ public class StreamsBenchmark {
   @Benchmark
   public long range() throws IOException, GeneralSecurityException {
     long from = length <= RANGE ? 0 : random.nextInt(length / RANGE) * (long) RANGE;
-    if (streams.equals("raw")) {
-      return raw(Cipher.DECRYPT_MODE, from / BLOCK, from / BLOCK);
+    if (isBare()) {
+      return decrypt(from / BLOCK, from / BLOCK);
     }
 
     try (SeekableInputStream in = open()) {
@@ -137,8 +139,8 @@ public class StreamsBenchmark {
   /** Writes a file, part by part. */
   @Benchmark
   public long writeAll() throws IOException, GeneralSecurityException {
-    if (streams.equals("raw")) {
-      return raw(Cipher.ENCRYPT_MODE, 0, (length - 1) / BLOCK);
+    if (isBare()) {
+      return encrypt();
     }
 
     OutputFile file =
@@ -159,28 +161,49 @@ public class StreamsBenchmark {
             stored.newStream(), Ags1Layout.ofLength(storedBytes.length, "file"), key);
   }
 
-  private long raw(int mode, long first, long last) throws GeneralSecurityException {
+  private boolean isBare() {
+    return streams.equals("cipher") || streams.equals("raw");
+  }
+
+  private long decrypt(long first, long last) throws GeneralSecurityException, IOException {
     Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
     SecretKeySpec secret = new SecretKeySpec(BlockAad.bytes(key.encryptionKey()), "AES");
-    int nonce = Ciphers.NONCE_LENGTH;
     long sum = 0;
-    for (long index = first; index <= last; index++) {
-      int at = (int) (Ags1Layout.HEADER_LENGTH + index * STORED_BLOCK);
-      if (mode == Cipher.ENCRYPT_MODE) {
-        byte[] drawn = new byte[nonce];
-        nonces.nextBytes(drawn);
-        System.arraycopy(drawn, 0, encrypted, 0, nonce);
-        cipher.init(mode, secret, new GCMParameterSpec(TAG_BITS, encrypted, 0, nonce));
-        cipher.updateAAD(aad.of(index));
-        sum += cipher.doFinal(block, 0, block.length, encrypted, nonce);
-      } else {
+    try (SeekableInputStream in = stored.newStream()) {
+      for (long index = first; index <= last; index++) {
+        int at = (int) (Ags1Layout.HEADER_LENGTH + index * STORED_BLOCK);
         int count = Math.min(STORED_BLOCK, storedBytes.length - at);
-        cipher.init(mode, secret, new GCMParameterSpec(TAG_BITS, storedBytes, at, nonce));
+        byte[] from = storedBytes;
+        if (streams.equals("raw")) {
+          in.seek(at);
+          in.readNBytes(encrypted, 0, count);
+          from = encrypted;
+          at = 0;
+        }
+
+        cipher.init(Cipher.DECRYPT_MODE, secret, new GCMParameterSpec(TAG_BITS, from, at, NONCE));
         cipher.updateAAD(aad.of(index));
-        sum += cipher.doFinal(storedBytes, at + nonce, count - nonce, block, 0);
+        sum += cipher.doFinal(from, at + NONCE, count - NONCE, block, 0);
       }
     }
 
     return sum;
+  }
+
+  private long encrypt() throws GeneralSecurityException, IOException {
+    Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+    SecretKeySpec secret = new SecretKeySpec(BlockAad.bytes(key.encryptionKey()), "AES");
+    byte[] nonce = new byte[NONCE];
+    try (PositionOutputStream out = output.plainOutputFile().create()) {
+      for (long index = 0; index <= (length - 1) / BLOCK; index++) {
+        nonces.nextBytes(nonce);
+        System.arraycopy(nonce, 0, encrypted, 0, NONCE);
+        cipher.init(Cipher.ENCRYPT_MODE, secret, new GCMParameterSpec(TAG_BITS, nonce));
+        cipher.updateAAD(aad.of(index));
+        out.write(encrypted, 0, cipher.doFinal(block, 0, block.length, encrypted, NONCE) + NONCE);
+      }
+
+      return out.getPos();
+    }
   }
 }

@@ -198,33 +198,38 @@ public final class DecryptingStream extends SeekableInputStream implements Range
 
     long from = index == 0 ? 0 : Ags1Layout.HEADER_LENGTH + index * STORED_BLOCK;
     if (byRange && stored instanceof RangeReadable ranges) {
-      ranges.readFully(from, encrypted, 0, length);
       this.moved = true;
+      ranges.readFully(from, encrypted, 0, length);
+      checkHeader(index);
     } else {
       if (moved || stored.getPos() != from) {
         stored.seek(from);
         this.moved = false;
       }
 
-      IOUtil.readFully(stored, encrypted, 0, length);
-    }
-
-    if (header > 0) {
-      checkHeader();
+      // first, as a file of another kind may be shorter, and its header tells more
+      IOUtil.readFully(stored, encrypted, 0, header);
+      checkHeader(index);
+      IOUtil.readFully(stored, encrypted, header, length - header);
     }
 
     return header;
   }
 
-  private void checkHeader() {
+  private void checkHeader(long index) {
+    if (index > 0) {
+      return; // it was not read
+    }
+
     if (FileMagic.of(encrypted) != FileMagic.AGS1) {
-      throw new IllegalStateException("it does not start with AGS1");
+      throw new IllegalStateException("Invalid GCM stream: it does not start with AGS1");
     }
 
     int size = ByteBuffer.wrap(encrypted, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
     if (size != BLOCK) {
       throw new IllegalStateException(
-          String.format("its header gives blocks of %d bytes, expected %d", size, BLOCK));
+          String.format(
+              "Invalid GCM stream: its header gives blocks of %d bytes, expected %d", size, BLOCK));
     }
   }
 
