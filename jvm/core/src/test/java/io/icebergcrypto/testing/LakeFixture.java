@@ -24,7 +24,8 @@ import org.junit.jupiter.params.Parameter;
 public abstract class LakeFixture {
   public static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
 
-  private static final boolean NIGHTLY = Boolean.getBoolean("iceberg.crypto.nightly");
+  /** {@code make nightly} */
+  protected static final boolean NIGHTLY = Boolean.getBoolean("iceberg.crypto.nightly");
 
   @Parameter protected Backend backend;
   @TempDir protected Path folder;
