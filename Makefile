@@ -74,7 +74,7 @@ took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 6
 
 .PHONY: test-jvm
 test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes)
-	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
+	@$(gradle) junit -PsparkJars="$(spark_jars)" $(if $(NIGHTLY),-Pnightly) $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*"); \
 	    $(call took,Java) | tee -a $(TIMES)
 
 .PHONY: test-py
@@ -88,25 +88,25 @@ nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 .PHONY: nightly
 nightly: setup-test ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
-	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)'
+	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog, and rotations, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
-	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" -k killed tests/catalog/tables/test_encrypt_table.py
+	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" --log-level=INFO tests/catalog/tables/test_killed.py
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
 
 .PHONY: setup-bench
 setup-bench:
-	$(call ready,$(FOR_TESTS) $(BENCH_PACKAGES),test-tools)
+	$(call ready,$(JAR) $(TEST_JARS) $(BENCH_PACKAGES))
 
 .PHONY: bench
 bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; ARGS="--only scan")

@@ -121,7 +121,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
 
     Args:
         spark: the session.
-        catalog: the catalog's name as SQL has it.
+        catalog: the catalog's name; it may be quoted as in SQL.
         procedure: the procedure's name.
         given: the arguments by their names; None: not given.
 
@@ -139,7 +139,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
         elif value is not None:
             parameters.append(f"{name} => :{name}")
             values[name] = value
-    statement = f"CALL {catalog}.system.{procedure}({', '.join(parameters)})"
+    statement = f"CALL {_quoted(catalog)}.system.{procedure}({', '.join(parameters)})"
     with typed_errors():
         try:
             return [row.asDict() for row in spark.sql(statement, values).collect()]
@@ -161,6 +161,12 @@ def _is_unknown(error: PySparkException) -> bool:
 
 
 def catalog_of(spark: Any, table: str) -> str:
-    """Return the name of a table's catalog as SQL has it: the first of three parts or more, or the current one."""
+    """Return the name of a table's catalog: the first of three parts or more, or the current one."""
     parts = re.findall(r"`(?:[^`]|``)*`|[^.`]+", table)
-    return parts[0] if len(parts) > 2 else f"`{spark.catalog.currentCatalog()}`"
+    return parts[0] if len(parts) > 2 else str(spark.catalog.currentCatalog())
+
+
+def _quoted(name: str) -> str:
+    """Return a name as an identifier of SQL, whatever is in it."""
+    is_quoted = re.fullmatch(r"`(?:[^`]|``)*`", name) is not None
+    return name if is_quoted else "`" + name.replace("`", "``") + "`"

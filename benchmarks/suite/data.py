@@ -43,7 +43,7 @@ class Data:
         if name == "flights":
             return flights.read(self._spark, self._flights)
         if name == "wide":
-            count = int(1_000_000 * self.scale) or 1
+            count = int(500_000 * self.scale) or 1
             return self._spark.range(0, count, 1, 2).select(
                 "id", *[f.rand(i).alias(f"c{i}") for i in range(1, WIDE_COLUMNS)]
             )

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from suite.session import ORC_KEY
+
 
 @dataclass
 class Peer(ABC):
@@ -154,8 +156,6 @@ class Files(Peer):
         path = jvm.org.apache.hadoop.fs.Path(self.path(table))
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         path.getFileSystem(conf).delete(path, True)
-        if "orc.encrypt" in self.writing:
-            make_orc_key(jvm, conf)
         self.schemas[table] = rows.schema
 
     def append(self, spark: SparkSession, table: str, rows: DataFrame) -> None:
@@ -180,16 +180,6 @@ FACTORY = {
     "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
     "parquet.encryption.kms.client.class": "io.icebergcrypto.benchmarks.ParquetKms",
 }
-ORC_KEY = "k1"
-
-
-def make_orc_key(jvm: Any, conf: Any) -> None:
-    """A master key for ORC in Hadoop's key provider, if there is none yet."""
-    keys = jvm.org.apache.hadoop.crypto.key
-    provider = keys.KeyProviderFactory.getProviders(conf).get(0)
-    if provider.getMetadata(ORC_KEY) is None:
-        provider.createKey(ORC_KEY, keys.KeyProvider.options(conf).setBitLength(128))
-        provider.flush()
 
 
 def all_peers(folder: str) -> dict[str, Peer]:
@@ -227,7 +217,7 @@ def all_peers(folder: str) -> dict[str, Peer]:
             "ORC column encryption, all columns",
             "orc",
             file_format="orc",
-            writing={"orc.encrypt": ORC_KEY + ":{columns}", "orc.mask": "nullify:{columns}"},
+            writing={"orc.encrypt": f"{ORC_KEY}:{{columns}}", "orc.mask": "nullify:{columns}"},
             folder=folder,
         ),
         EncryptedColumns(

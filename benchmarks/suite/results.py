@@ -12,7 +12,7 @@ OURS = ("hive", "rest", "jdbc", "hadoop")
 STOCK = "stock"
 PER_UNIT = {"s": 1.0, "ms": 1000.0, "MB": 1.0}
 """Values are kept in seconds or megabytes."""
-MET, MISSED = "met", "MISSED"
+MET, MISSED, TOO_FEW = "met", "MISSED", "too few rounds"
 BOUNDED = 5
 """Rounds from which on a ratio has bounds."""
 
@@ -25,8 +25,8 @@ class Cell:
         value: median and quartiles, in the measure's unit.
         ratio: to the peer's plaintext, round by round; None for plaintext, or where that was not measured.
         stock_ratio: to stock Iceberg's encryption.
-        verdict: of the target: met, MISSED, or nothing where there is none.
-        stock_verdict: MISSED if it is slower than stock, beyond the bounds; nothing if there are none.
+        verdict: of the target: met, MISSED, too few rounds, or nothing where there is none.
+        stock_verdict: MISSED if it is slower than stock, beyond the bounds.
     """
 
     measure: str
@@ -81,9 +81,9 @@ class Measured:
                 len(values),
                 to_plain,
                 target,
-                verdict(to_plain.median <= target) if target and to_plain else "",
+                verdict(to_plain.median <= target, len(values)) if target and to_plain else "",
                 to_stock,
-                verdict(to_stock.low <= 1) if to_stock and len(values) >= BOUNDED else "",
+                verdict(to_stock.low <= 1, len(values)) if to_stock else "",
                 self.rows / quartiles(values).median if self.rows else None,
             )
 
@@ -101,7 +101,10 @@ class Measured:
         return f"{self.name} [{self.unit}]: {', '.join(parts)}"
 
 
-def verdict(good: bool) -> str:
+def verdict(good: bool, rounds: int = BOUNDED) -> str:
+    """In words."""
+    if rounds < BOUNDED:
+        return TOO_FEW
     return MET if good else MISSED
 
 

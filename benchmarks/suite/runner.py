@@ -51,11 +51,12 @@ def run_all(
     save: Callable[[], None],
 ) -> None:
     """Runs what is not in the results yet; saves after each measure."""
+    late = []
     for measure in measures:
         if results.has(measure.name):
             continue
         if limits.passed():
-            results.fail(measure.name, "", "not run: the time was up")
+            late.append(measure.name)
             continue
         chosen = [name for name in measure.peers if name in peers]
         if chosen:
@@ -63,6 +64,9 @@ def run_all(
             if one.values:
                 results.measured.append(one)
                 print(one.line(results.against), flush=True)
+        save()
+    if late:
+        results.fail("; ".join(late), "", "not run: the time was up")
         save()
 
 

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
 from harness.jars import SPARK_JARS, build_jars
@@ -22,6 +23,7 @@ from harness.world import (
 from pyspark.sql import SparkSession
 
 JAVA = Path(__file__).parents[1] / "java"
+ORC_KEY = "k1"
 SLOW_KMS = "io.icebergcrypto.benchmarks.SlowKms"
 
 
@@ -36,11 +38,24 @@ def session(cores: int, memory: str) -> Iterator[tuple[SparkSession, World]]:
                 builder = builder.config(key, value)
             spark = builder.getOrCreate()
             try:
+                make_orc_key(spark)
                 yield spark, world
             finally:
                 spark.stop()
         finally:
             world.rest.stop()
+
+
+def make_orc_key(spark: SparkSession) -> None:
+    """A master key for ORC, in this JVM's memory.
+
+    Before the first ORC file is opened: for all of them, a JVM keeps the key provider that it has then, and its keys.
+    """
+    jvm: Any = spark._jvm
+    keys, conf = jvm.org.apache.hadoop.crypto.key, spark.sparkContext._jsc.hadoopConfiguration()
+    provider = keys.KeyProviderFactory.getProviders(conf).get(0)
+    provider.createKey(ORC_KEY, keys.KeyProvider.options(conf).setBitLength(128))
+    provider.flush()
 
 
 def settings(world: World, cores: int, memory: str) -> dict[str, str]:
@@ -63,7 +78,7 @@ def settings(world: World, cores: int, memory: str) -> dict[str, str]:
         ),
         # Hadoop's own starts a process, chmod, for each file.
         "spark.hadoop.fs.file.impl": world.file_system,
-        # For ORC: keys in memory. A JVM keeps the provider that it has when it opens its first ORC file.
+        # For ORC: Hadoop's key provider that keeps keys in memory.
         "spark.hadoop.hadoop.security.key.provider.path": "user:///",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={world.root}",
         **embedded_metastore(world.root / "metastore"),

@@ -1,15 +1,28 @@
 """Tables while their KMS is away, slow or the wrong one. On a real Vault behind a proxy that fails."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.files import everything_below
+from harness.files import ENCRYPTED_MAGIC, MARKER, everything_below, magic
 from harness.lake import COLUMNS, Lake
 from servers.vault import VaultServer
 
-from pyspark_iceberg_crypto import verify_catalog, verify_table
+from pyspark_iceberg_crypto import (
+    IcebergCryptoError,
+    decrypt_table,
+    encrypt_table,
+    prune_encryption_keys,
+    purge_plaintext,
+    reencrypt_table,
+    repair_table,
+    rotate_kek,
+    rotate_master_key,
+    verify_catalog,
+    verify_table,
+)
 
 QUICK = {
     "encryption.kms.retry.max-attempts": "2",
@@ -193,3 +206,84 @@ def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) ->
     stranger.namespace = lake.namespace
     text = stranger.refused(f"SELECT * FROM {stranger.table()}", "vault", "keystore", key)
     assert "BadWrappedKeyException" in text
+
+
+SEALED = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
+Operation = Callable[[Lake, str], Any]
+
+
+def away_after(lake: Lake, proxy: FaultProxy, requests: int, operation: Operation) -> bool:
+    """The KMS answers so many requests and no more: the table is as it was, or the operation had no need of more."""
+    before = metadata_of(lake)
+    proxy.next, proxy.mode = ["pass"] * requests, SEALED  # type: ignore[list-item, assignment]
+    try:
+        report = operation(lake, lake.table())
+    except IcebergCryptoError as error:
+        assert lake.table() in str(error) and "sealed" in str(error) and "hint:" in str(error)
+    else:
+        if getattr(report, "ok", True):
+            return True
+        assert "sealed" in str(
+            report
+        )  # that of repair_table, which tells what it could not look at
+    finally:
+        proxy.next, proxy.mode = [], "pass"
+    assert metadata_of(lake) == before, "nothing was committed"
+    return False
+
+
+def metadata_of(lake: Lake) -> set[Path]:
+    return set((lake.folder / "t" / "metadata").glob("*.metadata.json"))
+
+
+def operations(key: str, other: str) -> dict[str, tuple[Operation, Sequence[int]]]:
+    """In the order in which a table goes through them, and after how many requests the KMS goes away by day."""
+    return {
+        "encrypt_table": (lambda lake, t: encrypt_table(lake.spark, t, key), [8]),
+        "reencrypt_table": (lambda lake, t: reencrypt_table(lake.spark, t), [2]),
+        "rotate_master_key": (lambda lake, t: rotate_master_key(lake.spark, t, other), [6]),
+        "rotate_kek": (lambda lake, t: rotate_kek(lake.spark, t, rewrap=True), [6]),
+        "prune_encryption_keys": (lambda lake, t: prune_encryption_keys(lake.spark, t), []),
+        "repair_table": (lambda lake, t: repair_table(lake.spark, t, yes=True), []),
+        "decrypt_table": (
+            lambda lake, t: decrypt_table(lake.spark, t, allow_plaintext=True),
+            [3],
+        ),
+    }
+
+
+@pytest.mark.parametrize("points", ["some", pytest.param("all", marks=pytest.mark.nightly)])
+def test_an_operation_whose_kms_goes_away_midway(
+    lake: Lake,
+    vault: VaultServer,
+    proxy: FaultProxy,
+    options: dict[str, str],
+    key: str,
+    points: str,
+) -> None:
+    """Each fails as a whole and is done when called again: before, while and after it copies, and in its commit."""
+    table = lake.create(key=None)
+    for i in range(2):
+        lake.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ {i}L, '{MARKER}', 'p'")
+
+    def session() -> Lake:  # no cache: each step asks the KMS
+        return new_session(lake, {**options, **NO_CACHE})
+
+    for name, (operation, by_day) in operations(key, vault.make_key()).items():
+        before = everything_below(lake.folder)
+        for requests in range(40) if points == "all" else [*by_day, 40]:
+            if done := away_after(session(), proxy, requests, operation):
+                break
+            left = everything_below(lake.folder) - before
+            kinds = {magic(path) for path in left if path.suffix in (".parquet", ".avro", ".bin")}
+            assert kinds <= set(ENCRYPTED_MAGIC), f"{name} after {requests} requests: {left}"
+            assert not [path for path in left if path.name.endswith(".metadata.json")]
+            assert session().ids(lake.table(catalog=session().catalog)) == [0, 1]
+        assert done, f"{name} failed after {requests} requests"
+        fresh = session()
+        assert fresh.ids(fresh.table()) == [0, 1]
+        if name == "encrypt_table":
+            purge_plaintext(lake.spark, fresh.table())
+        if name != "decrypt_table":
+            with verify_table(lake.spark, fresh.table(), depth="deep") as report:
+                assert report.ok, str(report)

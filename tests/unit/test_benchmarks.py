@@ -4,9 +4,14 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
+from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from suite.compare import NotComparableError, baseline_of, compare, missing
 from suite.kms_cost import LATER, targets
-from suite.results import MET, MISSED, Measured, Results, read
+from suite.registry import Measure, Run
+from suite.results import MET, MISSED, TOO_FEW, Measured, Results, read
+from suite.runner import Limits, run_all
 from suite.stats import quartiles, ratio
 
 CHECK = Path(__file__).parents[2] / "benchmarks" / "check.py"
@@ -77,7 +84,8 @@ def test_verdicts() -> None:
     assert cell_of_hive(results(around(1.04))).verdict == MISSED
     assert cell_of_hive(results(around(1.5), stock=around(1.51))).stock_verdict == MET
     assert cell_of_hive(results(around(1.5), stock=around(1.4))).stock_verdict == MISSED
-    assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == "", "no bounds"
+    assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == TOO_FEW
+    assert cell_of_hive(results([1.0] * 4)).verdict == TOO_FEW
     within_the_noise = results([1.0, 1.1] * 4 + [1.1], stock=[1.05] * 9)
     assert cell_of_hive(within_the_noise).stock_verdict == MET
 
@@ -171,6 +179,46 @@ def test_targets_of_calls_to_the_kms() -> None:
         "5 unwraps, 5 waits",
         MISSED,
     )
+
+
+def run_measures(bodies: dict[str, Callable[[], float]], limits: Limits) -> Results:
+    """One measure, whose peers have these bodies."""
+    made = Results(SETTINGS, {}, AGAINST, {})
+    bench: Any = SimpleNamespace(
+        random=random.Random(1), peers={k: k for k in AGAINST}, spark=Mock()
+    )
+    measure = Measure("scan", "scan", "s", tuple(AGAINST), lambda _, peer: Run(bodies[str(peer)]))
+    run_all(bench, [measure], list(AGAINST), limits, made, lambda: None)
+    return made
+
+
+def test_a_peer_that_fails_does_not_stop_the_others() -> None:
+    turns: list[str] = []
+
+    def body(peer: str) -> float:
+        turns.append(peer)
+        if peer == "stock" and len(turns) > 12:
+            raise OSError("disk full")
+        return 1.0
+
+    made = run_measures({k: partial(body, k) for k in AGAINST}, Limits(9, 9, 60, inf))
+    assert made.failures == [{"measure": "scan", "peer": "stock", "why": "OSError: disk full"}]
+    assert made.measured[0].values == {"plaintext": [1.0] * 9, "hive": [1.0] * 9}
+    rounds = [turns[i : i + 3] for i in (6, 9)]  # after the warm-up
+    assert all(set(one) == set(AGAINST) for one in rounds)
+    assert len({tuple(turns[i : i + 2]) for i in range(15, len(turns) - 2, 2)}) == 2, "the order"
+
+
+def test_nothing_new_begins_when_the_time_is_up() -> None:
+    made = run_measures({k: lambda: 1.0 for k in AGAINST}, Limits(9, 9, 60, 0))
+    assert made.measured == []
+    assert made.failures[0]["why"] == "not run: the time was up"
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 9), (2, 6), (100, 5)])
+def test_slow_measures_have_fewer_rounds(seconds: float, rounds: int) -> None:
+    assert Limits(9, 9, 12, inf).rounds_of(seconds) == rounds
+    assert Limits(3, 3, 12, inf).rounds_of(100) == 3
 
 
 def check(*arguments: object) -> "subprocess.CompletedProcess[str]":

@@ -62,7 +62,7 @@ def test_arguments_are_parameters_never_text() -> None:
     assert encrypt_table(spark, table, "k'1", max_bytes=9) == EncryptedTable(**row)
     assert spark.asked == [
         (
-            "CALL lake.system.encrypt_table(table => :table, key_id => :key_id, "
+            "CALL `lake`.system.encrypt_table(table => :table, key_id => :key_id, "
             "max_bytes => :max_bytes, dry_run => :dry_run)",
             {"table": table, "key_id": "k'1", "max_bytes": 9, "dry_run": False},
         )
@@ -88,18 +88,18 @@ def test_arguments_are_parameters_never_text() -> None:
         (
             lambda spark: prune_encryption_keys(spark, "lake.db.t"),
             {"keys_before": 2, "removed": 1, "kept": 1, "bytes_before": 9, "bytes_after": 5},
-            "CALL lake.system.prune_encryption_keys(table => :table, dry_run => :dry_run)",
+            "CALL `lake`.system.prune_encryption_keys(table => :table, dry_run => :dry_run)",
         ),
         (
             lambda spark: decrypt_table(spark, "lake.db.t", allow_plaintext=True, progress=True),
             {"old_key_id": "k", "files": 1, "bytes": 9},
-            "CALL lake.system.decrypt_table(table => :table, allow_plaintext => :allow_plaintext)",
+            "CALL `lake`.system.decrypt_table(table => :table, allow_plaintext => :allow_plaintext)",
         ),
         (
             lambda spark: reencrypt_table(spark, "lake.db.t", options={"a": "1", "b": "2"}),
             {"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1}
             | {"refs": "", "expire_statement": None},
-            "CALL lake.system.reencrypt_table(table => :table, "
+            "CALL `lake`.system.reencrypt_table(table => :table, "
             "options => map(:options0, :options1, :options2, :options3), dry_run => :dry_run)",
         ),
     ],
@@ -120,6 +120,21 @@ def test_rows_of_files_and_of_findings() -> None:
     finding |= {"remedy": "r", "mendable": False, "mended": False}
     report = repair_table(Remote(finding), "lake.db.t")  # type: ignore[arg-type]
     assert (report.ok, report.complete, report.findings[0].detail) == (False, False, "d")
+
+
+@pytest.mark.parametrize(
+    ("table", "catalog"),
+    [
+        ("lake; DROP TABLE t --.db.t", "`lake; DROP TABLE t --`"),
+        ("`a``b`.db.t", "`a``b`"),
+        ("db.t", "`here`"),
+    ],
+)
+def test_a_catalogs_name_is_an_identifier(table: str, catalog: str) -> None:
+    spark: Any = Remote({**DONE, "old_key_id": "k", "files": 1, "bytes": 9})
+    decrypt_table(spark, table)
+    ((statement, _),) = spark.asked
+    assert statement.startswith(f"CALL {catalog}.system.decrypt_table(")
 
 
 def test_what_no_procedure_does_is_refused() -> None:

@@ -32,17 +32,17 @@ logger.sql.level = debug
 
 
 @pytest.mark.slow
-def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["jdbc", pytest.param("rest", marks=pytest.mark.nightly)])
+def test_no_key_is_shown(world: World, tmp_path: Path, kind: str) -> None:
     events, logs = tmp_path / "events", tmp_path / "logs"
     events.mkdir()
     logs.mkdir()
     settings = tmp_path / "log4j2.properties"
     settings.write_text(LOGGED.format(file=logs / "driver.log"))
     conf = world.session_conf(tmp_path / "metastore")
-    for kind in ("jdbc", "rest"):
-        prefix = f"spark.sql.catalog.enc_{kind}"
-        conf[f"{prefix}.warehouse"] = str(tmp_path / kind)
-        conf[f"{prefix}.cache-enabled"] = "false"
+    catalog = f"enc_{kind}"
+    conf[f"spark.sql.catalog.{catalog}.warehouse"] = str(tmp_path / kind)
+    conf[f"spark.sql.catalog.{catalog}.cache-enabled"] = "false"
     conf["spark.sql.catalog.enc_jdbc.uri"] = f"jdbc:sqlite:{tmp_path}/jdbc.db"
     conf["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={settings}"
     conf |= {
@@ -60,7 +60,7 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
     namespace = f"ns_{uuid.uuid4().hex[:8]}"
     given = {
         "conf": conf,
-        "catalogs": ["enc_jdbc", "enc_rest"],
+        "catalogs": [catalog],
         "namespace": namespace,
         "files": [str(events), str(logs)],
         "shuffled": str(tmp_path / "local"),
@@ -72,22 +72,19 @@ def test_no_key_is_shown(world: World, tmp_path: Path) -> None:
     shown: dict[str, str] = seen["shown"]
     assert_looked_at(shown)
     log = next(text for place, text in shown.items() if place.endswith("driver.log"))
-    for catalog in ("enc_jdbc", "enc_rest"):
-        for call in ("wrap", "unwrap"):
-            line = (
-                rf" DEBUG {re.escape(CACHING_KMS_CLIENT)}: .*: {call} with key 'k1'"
-                rf" for table {catalog}\.{namespace}\.\w+, \d+ ms: ok\n"
-            )
-            assert re.search(line, log), f"no line for {call} in {catalog}"
-    for catalog, keys in seen["keys"].items():
-        assert len(keys) >= 1 + 4 + 3, (
-            catalog
-        )  # a KEK; two data files with their vectors; manifests
-        for key in map(base64.b64decode, keys):
-            assert len(key) == 16
-            for form in forms(key):
-                places = [place for place, text in shown.items() if form in text]
-                assert not places, f"{catalog}: a key is in {places}"
+    for call in ("wrap", "unwrap"):
+        line = (
+            rf" DEBUG {re.escape(CACHING_KMS_CLIENT)}: .*: {call} with key 'k1'"
+            rf" for table {catalog}\.{namespace}\.\w+, \d+ ms: ok\n"
+        )
+        assert re.search(line, log), f"no line for {call}"
+    keys = seen["keys"][catalog]
+    assert len(keys) >= 1 + 4 + 3  # a KEK; two data files with their vectors; manifests
+    for key in map(base64.b64decode, keys):
+        assert len(key) == 16
+        for form in forms(key):
+            places = [place for place, text in shown.items() if form in text]
+            assert not places, f"a key is in {places}"
 
 
 @pytest.mark.nightly

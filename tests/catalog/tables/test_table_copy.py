@@ -1,5 +1,6 @@
 """rewrite_table_path: an encrypted table is copied to another location, and is all there without the first one."""
 
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from harness.files import (
 from harness.jars import ROOT
 from harness.keystore import make_keystore
 from harness.lake import FILES_ON_DRIVER, Lake
-from pyspark.sql import Row
+from harness.world import World
+from pyspark.sql import Row, SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 
@@ -149,6 +151,30 @@ def test_a_table_is_copied(lake: Lake, tmp_path: Path) -> None:
     assert lake.ids(table) == [1, 3, 6, 7]
 
 
+@pytest.mark.nightly
+def test_a_copy_without_a_mac_is_signed(spark: SparkSession, world: World, tmp_path: Path) -> None:
+    """From REST into JDBC, as docs/disaster-recovery.md says."""
+    rest, jdbc = (Lake(spark, world, kind, f"enc_{kind}") for kind in ("rest", "jdbc"))
+    rest.insert(rest.create(), [1])
+    prepared = documented(rest, 0, **prefixes(rest), staging_location=f"{tmp_path}/s")[0]
+    metadata = copy(prepared.file_list_location)
+    register_it = f"system.register_table('{jdbc.namespace}.t', '{metadata}')"
+    jdbc.refused(f"CALL {jdbc.catalog}.{register_it}", "it has no encryption.metadata-mac")
+    off = jdbc.with_options({"encryption.metadata-authentication": "off"})
+    off.sql(f"CREATE NAMESPACE IF NOT EXISTS {off.catalog}.{off.namespace}")
+    with jdbc.seen_by(off.catalog):
+        off.sql(f"CALL {off.catalog}.{register_it}")
+        assert off.ids(off.table()) == [1]
+    sha256 = hashlib.sha256(path_of(metadata).read_bytes()).hexdigest()
+    jdbc.sql(
+        f"CALL {jdbc.catalog}.system.authenticate_metadata(table => '{jdbc.namespace}.t', "
+        f"metadata_file => '{metadata}', metadata_sha256 => '{sha256}')"
+    )
+    jdbc.sql(f"INSERT INTO {jdbc.table()} VALUES (2, '{MARKER}', 'p')")
+    assert jdbc.ids(jdbc.table()) == [1, 2]
+
+
+@pytest.mark.catalogs("jdbc")
 def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
     table = lake.create()
     lake.insert(table, [1])
@@ -169,8 +195,30 @@ def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
         every = ", ".join(f"{name} => '{value}'" for name, value in {**right, **wrong}.items())
         call = f"CALL {lake.catalog}.system.rewrite_table_path({every})"
         lake.refused(call, table, "nothing was written", *words)
+    log = f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp LIMIT 1"
+    older = path_of(lake.value(log))
+    with changed({older: None}):
+        gone = call.replace("staging_location => ", "start_version => ").replace(
+            f"{tmp_path}/used", older.name
+        )
+        lake.refused(gone, table, "nothing was written", older.name, "cannot be read")
     path = f"CALL {lake.catalog}.system.rewrite_table_path('{source}', '{source}', '/copy')"
     lake.refused(path, source, "takes no paths")
+
+    call = f"{call.rpartition(', staging')[0]}, staging_location => '{tmp_path}/s'"
+    not_listed = lake.sql(f"{call}, create_file_list => false)")[0]
+    assert not_listed.file_list_location == "N/A"
+    staged = {path.name for path in everything_below(tmp_path / "s")}
+    assert not_listed.latest_version in staged
+    assert "file-list" not in staged
+    shutil.rmtree(tmp_path / "s")
+
+    # a data file elsewhere: no property says so any more, but the manifest does
+    lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.data.path'='{tmp_path}/other')")
+    lake.refused(f"{call})", "write.data.path", "is not below source_prefix")
+    lake.sql(f"INSERT INTO {table} VALUES (2, '{MARKER}', 'p')")
+    lake.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.data.path')")
+    lake.refused(f"{call})", table, f"{tmp_path}/other/", "is not below source_prefix")
     assert everything_below(tmp_path / "s") == set()
 
 

@@ -153,7 +153,8 @@ final class CommitGuard {
     return new PlaintextException(
             String.format("the commit adds a %s without encryption: %s", what, path),
             "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"
-                + " they are. Nothing was committed.")
+                + " they are. If this was such a statement, the table was encrypted meanwhile: run"
+                + " it again. Nothing was committed.")
         .inTable(commit.tableName());
   }
 

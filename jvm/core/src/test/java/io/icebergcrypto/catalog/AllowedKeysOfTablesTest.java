@@ -6,10 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.integrity.MetadataAuthenticationTest;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -22,6 +24,11 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST", "HIVE"})
 class AllowedKeysOfTablesTest extends LakeFixture {
+  @Override
+  protected Set<Backend> byDay() {
+    return Backend.BY_DAY;
+  }
+
   private static final String ALLOWED = "encryption.allowed-key-ids";
 
   private EncryptedCatalog onlyK1() throws IOException {

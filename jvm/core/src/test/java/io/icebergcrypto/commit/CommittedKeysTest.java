@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
@@ -38,6 +39,11 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class CommittedKeysTest extends LakeFixture {
+  @Override
+  protected Set<Backend> byDay() {
+    return Backend.BY_DAY;
+  }
+
   private static final int COMMITS = 60;
 
   private Table create(int commits) {

@@ -5,8 +5,10 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.catalog.Catalog;
@@ -21,6 +23,9 @@ public enum Backend {
   HADOOP,
   REST,
   HIVE;
+
+  /** One that has a server and one whose metadata is signed: what all share is tested on these. */
+  public static final Set<Backend> BY_DAY = EnumSet.of(JDBC, REST);
 
   /** The properties with which a stock catalog of this kind keeps its tables in a folder. */
   public Map<String, String> properties(Path folder) {

@@ -1,11 +1,15 @@
 package io.icebergcrypto.testing;
 
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.AfterEach;
@@ -20,6 +24,8 @@ import org.junit.jupiter.params.Parameter;
 public abstract class LakeFixture {
   public static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
 
+  private static final boolean NIGHTLY = Boolean.getBoolean("iceberg.crypto.nightly");
+
   @Parameter protected Backend backend;
   @TempDir protected Path folder;
   protected TestLake lake;
@@ -30,8 +36,14 @@ public abstract class LakeFixture {
     return Map.of();
   }
 
+  /** The backends that {@code make test} takes; those beside are left to {@code make nightly}. */
+  protected Set<Backend> byDay() {
+    return EnumSet.allOf(Backend.class);
+  }
+
   @BeforeEach
   protected void openLake() throws IOException {
+    assumeTrue(NIGHTLY || byDay().contains(backend), "left to the night");
     Map<String, String> all = new HashMap<>(properties());
     all.putAll(TestKeystore.create(folder, "k1", "k2").properties());
     this.lake = new TestLake(backend, folder, all);
@@ -41,6 +53,10 @@ public abstract class LakeFixture {
 
   @AfterEach
   protected void closeLake() throws IOException {
+    if (catalog == null) {
+      return; // left to the night
+    }
+
     catalog.close();
     if (backend.shared()) {
       Catalog stock = lake.openStock();

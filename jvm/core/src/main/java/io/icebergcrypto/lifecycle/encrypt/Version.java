@@ -35,7 +35,7 @@ public record Version(long snapshotId, int schemaId) {
     if (versions.values().stream().distinct().count() > MAX) {
       throw new NotSupportedException(
               String.format("it has more than %d different branches and tags", MAX),
-              "Nothing was changed. Drop some of them, then call encrypt_table again.")
+              "Nothing was changed. Drop some of them, then call this again.")
           .inTable(tableName);
     }
 

@@ -13,6 +13,7 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.ArrayList;
@@ -49,8 +50,9 @@ import org.apache.spark.storage.StorageLevel;
 /**
  * Deletes the files that a table had before it was encrypted in place, after which its old history
  * is gone. It deletes what the kept metadata reaches, is plaintext by its bytes, and is reached by
- * no snapshot of the table in force; and old metadata files. Then it proves that the table's
- * folders hold nothing in plaintext. It can be run again after a crash.
+ * no snapshot of the table in force; and old metadata files. All of that is in the table's folders:
+ * the kept metadata and its manifests are plaintext, and whoever changes them names any file. Then
+ * it proves that the table's folders hold nothing in plaintext. It can be run again after a crash.
  */
 public final class PlaintextPurge {
   private static final StructType FILES =
@@ -60,6 +62,7 @@ public final class PlaintextPurge {
           .add("length", DataTypes.LongType, false);
 
   private static final int SHOWN = 1000;
+  private static final int NAMED = 10;
 
   private final SparkSession spark;
   private final EncryptedCatalog catalog;
@@ -116,7 +119,8 @@ public final class PlaintextPurge {
    * Purges the plaintext of a table.
    *
    * @param dryRun true: only lists it
-   * @throws NotSupportedException when the table was not encrypted in place, or was purged before
+   * @throws NotSupportedException when the table was not encrypted in place, or was purged before,
+   *     or some of it is not in the table's folders
    * @throws TamperedException when the kept metadata is not that of this table
    * @throws IcebergCryptoException when something in plaintext is left that it may not delete
    */
@@ -157,6 +161,7 @@ public final class PlaintextPurge {
     Dataset<Row> files = kept == null ? none() : files(current, kept);
     files = files.union(oldMetadata(current, kept, path)).persist(StorageLevel.MEMORY_AND_DISK());
     try {
+      requireInFolders(files);
       Purged purged = listed(files, !dryRun);
       if (!dryRun) {
         delete(files);
@@ -253,6 +258,25 @@ public final class PlaintextPurge {
     }
 
     return spark.createDataFrame(rows, FILES);
+  }
+
+  /** By the metadata in force, which is authenticated, as the kept one is not. */
+  private void requireInFolders(Dataset<Row> files) {
+    List<String> folders = TableVerifier.foldersOf(table);
+    Dataset<Row> outside = Folders.outside(files, folders);
+    List<String> paths =
+        outside.select("path").takeAsList(NAMED).stream().map(row -> row.getString(0)).toList();
+    if (!paths.isEmpty()) {
+      throw new NotSupportedException(
+              String.format(
+                  "%d plaintext files that its old metadata names are not in its folders (%s): %s",
+                  outside.count(), String.join(", ", folders), String.join(", ", paths)),
+              "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
+                  + " import such files, and whoever can write to the storage can name any. If they"
+                  + " are this table's alone, delete them with the tools of the storage, then call"
+                  + " purge_plaintext again.")
+          .inTable(table.name());
+    }
   }
 
   private Dataset<Row> none() {

@@ -13,6 +13,7 @@ import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -142,6 +143,11 @@ public final class TableDecryption {
   private Map<String, Object> run() {
     for (int round = 1; round <= ROUNDS; round++) {
       TableMetadata base = table.operations().refresh();
+      if (EncryptionProperties.keyId(base.properties()) == null) {
+        throw new NotEncryptedException("Another call has decrypted it meanwhile.")
+            .inTable(table.name());
+      }
+
       CopyPlan plan = new CopyPlan(views, table.name(), base, copied);
       begin("copying rows", plan.filesLeft(), plan.bytesLeft());
       TableMetadata form = PlaintextForm.of(base);
@@ -164,6 +170,9 @@ public final class TableDecryption {
         return result(base, plan);
       } catch (CommitFailedException e) {
         this.inUse = false; // what the other commit brought is copied, too
+      } catch (IcebergCryptoException e) {
+        this.inUse = inUse && !LoadedMetadata.isSame(behind.operations().refresh(), base);
+        throw e;
       } finally {
         if (!inUse) {
           next.operations().current().snapshots().stream()
@@ -246,7 +255,7 @@ public final class TableDecryption {
   /** Deletes a copy that this run has made, and that no snapshot of the table has. */
   private void delete(CopiedGroup group) {
     FileIO io = behind.operations().io();
-    TableMetadata base = table.operations().current();
+    TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
     BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
     AppendFiles append = target.newFastAppend();
     group.manifests().forEach(append::appendManifest);

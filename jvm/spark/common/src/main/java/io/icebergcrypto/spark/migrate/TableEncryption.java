@@ -19,6 +19,7 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.Collections;
 import java.util.HashMap;
@@ -134,10 +135,10 @@ public final class TableEncryption {
         }
       } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
-      } catch (RuntimeException e) {
+      } catch (Exception e) { // Spark's is none that Java knows of
         // files of a snapshot that was expired meanwhile are gone
         if (round == ROUNDS || isInForce(base)) {
-          throw e;
+          throw failed(e);
         }
       }
 
@@ -152,6 +153,22 @@ public final class TableEncryption {
             .inTable(plaintext.name());
       }
     }
+  }
+
+  private IcebergCryptoException failed(Exception e) {
+    Throwable root = e;
+    while (root.getCause() != null) {
+      root = root.getCause();
+    }
+
+    return new IcebergCryptoException(
+            "its rows cannot be copied: " + root.toString().lines().findFirst().orElse(""),
+            "The table is as it was, and what was copied is kept. Where a file cannot be read, the"
+                + " executor's log names it: bring it back, or delete its rows from the table and"
+                + " expire the snapshots that have it. Then call encrypt_table again, which goes"
+                + " on.",
+            e)
+        .inTable(plaintext.name());
   }
 
   /**
@@ -173,24 +190,26 @@ public final class TableEncryption {
           plaintext, base, plan, copiedFiles, kmsCalls() - kmsCallsBefore);
     }
 
-    String keptMetadata = keepMetadata(base);
+    String keptMetadata = keptMetadata(base);
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
-    BaseTable next =
-        EncryptedSnapshots.make(
-            plaintext.catalog(),
-            plaintext.name(),
-            plaintext.table().operations(),
-            base,
-            withCopy,
-            plan.groups());
+    BaseTable next = null;
     boolean keep = false;
     try {
+      next =
+          EncryptedSnapshots.make(
+              plaintext.catalog(),
+              plaintext.name(),
+              plaintext.table().operations(),
+              base,
+              withCopy,
+              plan.groups());
       checkOnce(base, next, plan.used());
       if (!isInForce(base)) {
         return null;
       }
 
       begin("commit", 0, 0);
+      keep(base, keptMetadata);
       keep = true; // it may get through without an answer
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
@@ -206,6 +225,9 @@ public final class TableEncryption {
     } catch (CommitFailedException e) {
       keep = false;
       return null;
+    } catch (IcebergCryptoException e) {
+      keep = keep && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
+      throw e;
     } finally {
       if (!keep) {
         discard(next, keptMetadata);
@@ -318,13 +340,17 @@ public final class TableEncryption {
     try (VerifyResult result =
         TableVerifier.verifyUncommitted(spark, plaintext.name(), next, options, progress)) {
       if (!result.ok()) {
+        List<Problem> found = result.problems();
+        boolean unchecked = found.stream().allMatch(Problem::unchecked);
         throw new IcebergCryptoException(
                 String.format(
-                    "its encrypted copy does not verify: %s; the first is %s",
-                    result.summary(),
-                    result.problems().isEmpty() ? "not known" : result.problems().get(0)),
-                "The table is as it was. Find out what changed or lost the new files, then call"
-                    + " encrypt_table again.")
+                    "its encrypted copy does not verify: %s; the first is %s: %s",
+                    result.summary(), found.get(0).path(), found.get(0).problem()),
+                "The table is as it was. "
+                    + (unchecked
+                        ? "Mend what failed (KMS, storage, permission)"
+                        : "Find out what changed or lost the new files")
+                    + ", then call encrypt_table again.")
             .inTable(plaintext.name());
       }
     }
@@ -368,13 +394,13 @@ public final class TableEncryption {
 
   // ---- metadata
 
-  /**
-   * Iceberg deletes old metadata files: this copy leads to the plain files until they are purged.
-   */
-  private String keepMetadata(TableMetadata base) {
-    String path = base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
+  /** Iceberg deletes old metadata files: a copy leads to the plain files until they are purged. */
+  private static String keptMetadata(TableMetadata base) {
+    return base.location() + "/metadata/plaintext-" + UUID.randomUUID() + ".metadata.json";
+  }
+
+  private void keep(TableMetadata base, String path) {
     TableMetadataParser.write(base, plaintext.table().operations().io().newOutputFile(path));
-    return path;
   }
 
   /** Nothing may delete files by age while two metadata files share the folder. */
@@ -397,10 +423,14 @@ public final class TableEncryption {
   }
 
   private void discard(BaseTable next, String keptMetadata) {
+    delete(keptMetadata);
+    if (next == null) {
+      return;
+    }
+
     next.operations().current().snapshots().stream()
         .filter(snapshot -> snapshot.keyId() != null)
         .forEach(snapshot -> delete(snapshot.manifestListLocation()));
-    delete(keptMetadata);
   }
 
   private void delete(String path) {

@@ -9,6 +9,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
@@ -152,10 +153,18 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
           String.format("CALL %s.system.%s(...) instead.", found.catalog().name(), name));
     }
 
-    List<Object[]> rows =
-        run(encrypted, Spark3Util.identifierToTableIdentifier(found.identifier()), input);
-    catalog.invalidateTable(found.identifier());
-    return scan(rows);
+    TableIdentifier identifier = Spark3Util.identifierToTableIdentifier(found.identifier());
+    try {
+      List<Object[]> rows = run(encrypted, identifier, input);
+      catalog.invalidateTable(found.identifier());
+      return scan(rows);
+    } catch (NoSuchTableException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "nothing was done: Table %s does not exist", encrypted.fullName(identifier)),
+          "Give the name of a table, as in db.t. A view has no files.",
+          e);
+    }
   }
 
   private EncryptedCatalog byPath(String path) {

@@ -28,6 +28,8 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.actions.RewriteDataFiles;
 import org.apache.iceberg.actions.SizeBasedFileRewritePlanner;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
@@ -118,7 +120,9 @@ public record TableReencryption(
     }
 
     if (!table.properties().containsKey(EncryptionProperties.KEY_ID)) {
-      throw new NotEncryptedException("There are no keys to replace.").inTable(table.name());
+      throw new NotEncryptedException(
+              "There are no keys to replace. encrypt_table encrypts it in place.")
+          .inTable(table.name());
     }
   }
 
@@ -136,11 +140,30 @@ public record TableReencryption(
   /** How many files and manifests of up to a sequence number are left. */
   private static long rewrite(
       SparkSession spark, Table table, long sequenceNumber, Map<String, String> options) {
-    SparkActions.get(spark)
-        .rewriteDataFiles(table)
-        .options(options)
-        .option(SizeBasedFileRewritePlanner.REWRITE_ALL, "true")
-        .execute();
+    try {
+      SparkActions.get(spark)
+          .rewriteDataFiles(table)
+          .options(options)
+          .option(SizeBasedFileRewritePlanner.REWRITE_ALL, "true")
+          .execute();
+    } catch (IllegalArgumentException e) {
+      throw new InvalidConfigurationException(
+              e.getMessage(), "Give options of Iceberg's rewrite_data_files.", e)
+          .inTable(table.name());
+    } catch (RuntimeException e) {
+      if (e.getCause() instanceof ValidationException
+          || e.getCause() instanceof CommitFailedException) {
+        throw new IcebergCryptoException(
+                "another commit has changed files while they were written anew: "
+                    + e.getCause().getMessage(),
+                "The table is as that commit left it. Call reencrypt_table again.",
+                e)
+            .inTable(table.name());
+      }
+
+      throw e;
+    }
+
     table.refresh();
     LiveFiles files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
     if (files.data() == 0 && files.deletes() > 0) {

@@ -28,6 +28,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.TableProperties;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
@@ -276,7 +277,7 @@ public final class TableVerifier {
     StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, progress.counter());
     Dataset<Row> known = FileSet.union(checked).select(PATH).union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
-      Dataset<Row> strays = Folders.without(folders.files(folders()), known);
+      Dataset<Row> strays = Folders.without(folders.files(foldersOf(table)), known);
       Size size = FileSet.of(strays).size();
       begin("files that no metadata reaches", size);
       MapPartitionsFunction<Row, Row> check = tasks::check;
@@ -285,7 +286,8 @@ public final class TableVerifier {
     }
   }
 
-  private List<String> folders() {
+  /** Where the files of a table are: its location, and what its properties name beside that. */
+  public static List<String> foldersOf(Table table) {
     List<String> all = new ArrayList<>(List.of(table.location()));
     FOLDERS.stream().map(table.properties()::get).filter(Objects::nonNull).forEach(all::add);
     return Folders.outermost(all);

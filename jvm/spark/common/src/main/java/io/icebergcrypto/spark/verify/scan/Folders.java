@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.TreeMap;
+import org.apache.spark.api.java.function.FilterFunction;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Column;
@@ -103,6 +104,17 @@ public final class Folders implements AutoCloseable {
         .withColumn(PLACE, place.apply(path))
         .join(others.select(place.apply(path).as(PLACE)), PLACE, "left_anti")
         .select("path", "length", "problem");
+  }
+
+  /** Files that are not below any of the folders, or whose paths may lead out of them. */
+  public static Dataset<Row> outside(Dataset<Row> files, List<String> folders) {
+    List<String> places = folders.stream().map(folder -> Storage.comparable(folder) + "/").toList();
+    FilterFunction<Row> outside =
+        file -> {
+          String place = Storage.comparable(file.getAs("path"));
+          return place.contains("/..") || places.stream().noneMatch(place::startsWith);
+        };
+    return files.filter(outside);
   }
 
   @Override
