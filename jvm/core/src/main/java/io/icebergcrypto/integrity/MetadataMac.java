@@ -6,6 +6,7 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataPlace;
+import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.OutputStreamWriter;
@@ -123,7 +124,8 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
       // half of a surrogate pair is an error of the encoder, not a question mark
       CanonicalJson.writeCanonical(
           authenticated(format, document, place),
-          new OutputStreamWriter(into(hmac), StandardCharsets.UTF_8.newEncoder()));
+          new BufferedWriter(
+              new OutputStreamWriter(into(hmac), StandardCharsets.UTF_8.newEncoder())));
       return new MetadataMac(format, place.version(), hmac.doFinal(), kekId);
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it has text that is no Unicode", e);

@@ -97,6 +97,16 @@ public class StreamsBenchmark {
     this.block = new byte[Math.min(length, BLOCK)];
     this.encrypted = new byte[STORED_BLOCK];
     this.aad = new BlockAad(key.aadPrefix());
+    warmUp();
+  }
+
+  /** Has the JVM compile the cipher, for which it takes many calls: large blocks are few. */
+  private void warmUp() {
+    Ciphers.AesGcmEncryptor encryptor = new Ciphers.AesGcmEncryptor(new byte[16]);
+    Ciphers.AesGcmDecryptor decryptor = new Ciphers.AesGcmDecryptor(new byte[16]);
+    for (int i = 0; i < 50_000; i++) {
+      decryptor.decrypt(encryptor.encrypt(new byte[RANGE], null), null);
+    }
   }
 
   /** Opens the file, reads all of it, part by part. */
