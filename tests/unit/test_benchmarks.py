@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from suite.compare import NotComparableError, baseline_of, compare, missing
 from suite.kms_cost import LATER, targets
 from suite.registry import Measure, Run
-from suite.results import MET, MISSED, TOO_FEW, Measured, Results, read
+from suite.results import MET, MISSED, TOO_FEW, UNCLEAR, Measured, Results, read
 from suite.runner import Limits, run_all
 from suite.stats import quartiles, ratio
 
@@ -80,8 +80,9 @@ def cell_of_hive(made: Results) -> Any:
 
 
 def test_verdicts() -> None:
-    assert cell_of_hive(results(around(1.03))).verdict == MET
-    assert cell_of_hive(results(around(1.04))).verdict == MISSED
+    assert cell_of_hive(results(around(1.01))).verdict == MET
+    assert cell_of_hive(results(around(1.03))).verdict == UNCLEAR
+    assert cell_of_hive(results(around(1.05))).verdict == MISSED
     assert cell_of_hive(results(around(1.5), stock=around(1.51))).stock_verdict == MET
     assert cell_of_hive(results(around(1.5), stock=around(1.4))).stock_verdict == MISSED
     assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == TOO_FEW
