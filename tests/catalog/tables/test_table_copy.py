@@ -246,6 +246,7 @@ def test_without_the_key_or_with_plaintext(lake: Lake, tmp_path: Path) -> None:
     assert everything_below(tmp_path / "s") == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_a_failed_run_deletes_what_it_wrote(lake: Lake, tmp_path: Path) -> None:
     table = busy(lake)
