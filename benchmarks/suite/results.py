@@ -25,7 +25,7 @@ class Cell:
         value: median and quartiles, in the measure's unit.
         ratio: to the peer's plaintext, round by round; None for plaintext, or where that was not measured.
         stock_ratio: to stock Iceberg's encryption.
-        verdict: of the target: met or MISSED by the whole interval, unclear, too few rounds; none where there is no target.
+        verdict: of the target, by the whole interval: met, MISSED, unclear, too few rounds; empty without a target.
         stock_verdict: MISSED if it is slower than stock, beyond the bounds.
     """
 
