@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import visible
 
@@ -30,14 +29,3 @@ class Changed(_terminal.Shown):
 def _(found: Changed) -> RenderableType:
     mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
     return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
-
-
-def table_name(table: str) -> str:
-    """Check that this can be the name of a table.
-
-    Raises:
-        ConfigurationError: it is empty, or no string.
-    """
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    return table

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
 
+from pyspark_iceberg_crypto._names import parts, quoted
 from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
 
 Row = dict[str, Any]
 _UNCHECKED = "nothing is known about it"  # a finding of repair_table
 
-NEEDS_JVM = "a Spark Connect session has no JVM that Python could call"
 SERVER_SETTINGS = (
     "the server has to be started with this project's jar and with the catalog; "
     "spark_conf(...) returns the settings, for start-connect-server.sh --conf"
@@ -70,23 +69,60 @@ def _verified(rows: list[Row]) -> Verified:
     return Verified(next(row["report"] for row in rows if row["kind"] == "table"))
 
 
-# For a method of PythonApi: its procedure, the parameters for the arguments after the session (None: left out), and
-# what makes the method's answer of the rows.
-_PROCEDURES: dict[str, tuple[str, Sequence[str | None], Callable[[list[Row]], Any]]] = {
-    "decryptTable": ("decrypt_table", ("table", "allow_plaintext", None), _row),
-    "encryptTable": ("encrypt_table", ("table", "key_id", "max_bytes", "dry_run", None), _row),
-    "pruneEncryptionKeys": ("prune_encryption_keys", ("table", "dry_run"), _row),
-    "purgePlaintext": ("purge_plaintext", ("table", "dry_run", None), _purged),
-    "reencryptTable": ("reencrypt_table", ("table", "options", "dry_run"), _row),
-    "repairTable": ("repair_table", ("table", "yes"), _repaired),
-    "rotateKek": ("rotate_kek", ("table", "rewrap", "dry_run"), _row),
-    "rotateMasterKey": (
-        "rotate_master_key",
-        ("table", "new_key_id", "from_catalog", "dry_run"),
-        _row,
+@dataclass(frozen=True)
+class _Procedure:
+    """What does the same as a method of PythonApi.
+
+    Attributes:
+        name: its name.
+        given: makes its arguments, beside the table, of those of the method after the table.
+        answer: makes the method's answer of its rows.
+    """
+
+    name: str
+    given: Callable[..., dict[str, Any]]
+    answer: Callable[[list[Row]], Any] = _row
+
+
+_PROCEDURES = {
+    "decryptTable": _Procedure("decrypt_table", lambda allow, _: {"allow_plaintext": allow}),
+    "encryptTable": _Procedure(
+        "encrypt_table",
+        lambda key_id, most, dry_run, _: {
+            "key_id": key_id,
+            "max_bytes": None if most is None else int(most),
+            "dry_run": dry_run,
+        },
     ),
-    "verifyTable": ("verify_encryption", ("table", "", None), _verified),
+    "pruneEncryptionKeys": _Procedure("prune_encryption_keys", lambda dry: {"dry_run": dry}),
+    "purgePlaintext": _Procedure("purge_plaintext", lambda dry, _: {"dry_run": dry}, _purged),
+    "reencryptTable": _Procedure(
+        "reencrypt_table",
+        lambda options, dry_run: {"options": json.loads(options) or None, "dry_run": dry_run},
+    ),
+    "repairTable": _Procedure("repair_table", lambda yes: {"yes": yes}, _repaired),
+    "rotateKek": _Procedure(
+        "rotate_kek", lambda rewrap, dry_run: {"rewrap": rewrap, "dry_run": dry_run}
+    ),
+    "rotateMasterKey": _Procedure(
+        "rotate_master_key",
+        lambda new, former, dry: {"new_key_id": new, "from_catalog": former, "dry_run": dry},
+    ),
+    "verifyTable": _Procedure(
+        "verify_encryption",
+        lambda options, _: {**json.loads(options), "report": True},
+        _verified,
+    ),
 }
+
+
+def needs_jvm() -> SparkConnectError:
+    """Return the refusal of what no procedure does."""
+    return SparkConnectError(
+        "a Spark Connect session has no JVM that Python could call, and no procedure does all that this function does",
+        "call it where the driver is, in a session built without remote(); some of it SQL does, such as "
+        "CALL lake.system.encryption_keys(table => 'db.t')",
+    )
 
 
 def call(spark: Any, method: str, *args: Any) -> Any:
@@ -96,24 +132,12 @@ def call(spark: Any, method: str, *args: Any) -> Any:
         SparkConnectError: none does, or the server has no such procedure.
         IcebergCryptoError: see ``typed_errors``.
     """
-    if method not in _PROCEDURES:
-        raise SparkConnectError(
-            f"{NEEDS_JVM}, and no procedure does all that this function does",
-            "call it where the driver is, in a session built without remote(); some of it SQL does, such as "
-            "CALL lake.system.encryption_keys(table => 'db.t')",
-        )
-    procedure, names, answer = _PROCEDURES[method]
-    given: dict[str, Any] = {}
-    for name, value in zip(names, args, strict=True):
-        if name == "":  # the options of a verification, in JSON
-            given |= {**json.loads(value), "report": True}
-        elif name == "max_bytes" and value is not None:
-            given[name] = int(value)
-        elif name == "options":
-            given[name] = json.loads(value) or None
-        elif name is not None:
-            given[name] = value
-    return answer(rows(spark, catalog_of(spark, str(args[0])), procedure, given))
+    procedure = _PROCEDURES.get(method)
+    if procedure is None:
+        raise needs_jvm()
+    table, *more = args
+    given = {"table": table, **procedure.given(*more)}
+    return procedure.answer(rows(spark, _catalog_of(spark, table), procedure.name, given))
 
 
 def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> list[Row]:
@@ -121,7 +145,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
 
     Args:
         spark: the session.
-        catalog: the catalog's name; it may be quoted as in SQL.
+        catalog: the catalog's name, not quoted.
         procedure: the procedure's name.
         given: the arguments by their names; None: not given.
 
@@ -139,7 +163,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
         elif value is not None:
             parameters.append(f"{name} => :{name}")
             values[name] = value
-    statement = f"CALL {_quoted(catalog)}.system.{procedure}({', '.join(parameters)})"
+    statement = f"CALL {quoted(catalog)}.system.{procedure}({', '.join(parameters)})"
     with typed_errors():
         try:
             return [row.asDict() for row in spark.sql(statement, values).collect()]
@@ -152,21 +176,13 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
             raise
 
 
-_UNKNOWN = ("PROCEDURE", "ROUTINE", "CATALOG")
-
-
 def _is_unknown(error: PySparkException) -> bool:
     condition = error.getCondition() or ""
-    return any(word in condition for word in _UNKNOWN) or "No such procedure" in str(error)
+    known = any(word in condition for word in ("PROCEDURE", "ROUTINE", "CATALOG"))
+    return known or "No such procedure" in str(error)
 
 
-def catalog_of(spark: Any, table: str) -> str:
+def _catalog_of(spark: Any, table: str) -> str:
     """Return the name of a table's catalog: the first of three parts or more, or the current one."""
-    parts = re.findall(r"`(?:[^`]|``)*`|[^.`]+", table)
-    return parts[0] if len(parts) > 2 else str(spark.catalog.currentCatalog())
-
-
-def _quoted(name: str) -> str:
-    """Return a name as an identifier of SQL, whatever is in it."""
-    is_quoted = re.fullmatch(r"`(?:[^`]|``)*`", name) is not None
-    return name if is_quoted else "`" + name.replace("`", "``") + "`"
+    found = parts(table)
+    return found[0] if len(found) > 2 else str(spark.catalog.currentCatalog())

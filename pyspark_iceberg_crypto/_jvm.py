@@ -54,11 +54,7 @@ def require_session(spark: SparkSession | None) -> None:
         SparkConnectError: the session is a Spark Connect client.
     """
     if _connect.is_connect(spark):
-        raise errors.SparkConnectError(
-            _connect.NEEDS_JVM,
-            "use SQL, such as CALL lake.system.verify_encryption(table => 'db.t'), or call this where the driver is, "
-            "in a session built without remote()",
-        )
+        raise _connect.needs_jvm()
     if not isinstance(spark, SparkSession):
         got = "None" if spark is None else f"a {type(spark).__name__}"
         raise errors.NoSessionError(

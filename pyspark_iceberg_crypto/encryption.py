@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
-from rich.console import RenderableType
-from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto._changes import Changed
+from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._text import visible
 from pyspark_iceberg_crypto.verify import showing
 
 __all__ = [
@@ -27,18 +24,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class _Changed(_terminal.Shown):
-    table: str
-    message: str
-    committed: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class EncryptedTable(_Changed):
+class EncryptedTable(Changed):
     """A table that was encrypted in place. It prints as text.
 
     Attributes:
@@ -71,7 +57,7 @@ class EncryptedTable(_Changed):
 
 
 @dataclass(frozen=True)
-class PurgedPlaintext(_Changed):
+class PurgedPlaintext(Changed):
     """The plaintext of a table that was deleted. It prints as text.
 
     Attributes:
@@ -89,7 +75,7 @@ class PurgedPlaintext(_Changed):
 
 
 @dataclass(frozen=True)
-class DecryptedTable(_Changed):
+class DecryptedTable(Changed):
     """A table that was decrypted in place. It prints as text.
 
     Attributes:
@@ -104,12 +90,6 @@ class DecryptedTable(_Changed):
     old_key_id: str
     files: int
     bytes: int
-
-
-@_terminal.layout.register
-def _(found: _Changed) -> RenderableType:
-    mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
-    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
 
 
 def encrypt_table(
@@ -149,7 +129,7 @@ def encrypt_table(
     if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
         raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
     most = None if max_bytes is None else str(min(max_bytes, 2**63 - 1))
-    name = _named(table)
+    name = table_name(table)
     with showing(spark, name, progress) as told:
         found = _jvm.call(spark, "encryptTable", name, key_id, most, bool(dry_run), told)
     return EncryptedTable(**json.loads(found))
@@ -174,7 +154,7 @@ def purge_plaintext(
         NotSupportedError: the table was not encrypted in place, or its plaintext was purged.
         IcebergCryptoError: the table does not verify, and nothing was deleted; or its folders hold other plaintext.
     """
-    name = _named(table)
+    name = table_name(table)
     with showing(spark, name, progress) as told:
         found = _jvm.call(spark, "purgePlaintext", name, bool(dry_run), told)
     return PurgedPlaintext(**json.loads(found))
@@ -206,13 +186,7 @@ def decrypt_table(
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
         IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
     """
-    name = _named(table)
+    name = table_name(table)
     with showing(spark, name, progress) as told:
         found = _jvm.call(spark, "decryptTable", name, bool(allow_plaintext), told)
     return DecryptedTable(**json.loads(found))
-
-
-def _named(table: str) -> str:
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    return table

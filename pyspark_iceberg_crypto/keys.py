@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from rich.console import RenderableType
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.reports import _keys, _terminal
 
 __all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]
@@ -121,9 +121,7 @@ def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: its metadata is refused, and so what it lists is not to be trusted.
     """
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
-    return of(json.loads(_jvm.call(spark, "encryptionKeys", table)))
+    return of(json.loads(_jvm.call(spark, "encryptionKeys", table_name(table))))
 
 
 def of(found: dict[str, Any]) -> KeysReport:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import Changed, table_name
+from pyspark_iceberg_crypto._changes import Changed
+from pyspark_iceberg_crypto._names import table_name
 
 __all__ = ["KeyPruning", "TableReencryption", "prune_encryption_keys", "reencrypt_table"]
 

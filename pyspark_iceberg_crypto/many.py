@@ -9,6 +9,7 @@ from urllib.parse import quote_plus
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _connect, _jvm
+from pyspark_iceberg_crypto._names import parts, quoted
 from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
@@ -86,8 +87,8 @@ def verify_catalog(
 
 
 def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> TablesReport:
-    catalog, _, namespace = name.removesuffix(".*").partition(".")
-    given = {**options, "namespace": namespace or None, "report": True}
+    catalog, *namespace = parts(name.removesuffix(".*"))
+    given = {**options, "namespace": ".".join(map(quoted, namespace)) or None, "report": True}
     by_table: dict[str, list[dict[str, Any]]] = {}
     for row in _connect.rows(spark, catalog, "verify_encryption", given):
         by_table.setdefault(row["table"], []).append(row)

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import table_name
+from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 

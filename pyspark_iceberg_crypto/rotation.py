@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import Changed, table_name
+from pyspark_iceberg_crypto._changes import Changed
+from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 __all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto import _connect, _jvm, _progress
+from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence import _html
@@ -103,8 +104,7 @@ def verify_table(
         IcebergCryptoError: the check as a whole could not be done; see the error's type. What could not be
             checked of single files is in the report, which then is not ok.
     """
-    if not isinstance(table, str) or not table.strip():
-        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
+    table_name(table)
     options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
     with showing(spark, table, progress) as told:
         result = _jvm.call(spark, "verifyTable", table, options, told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import click
 from rich.console import Console, RenderableType
 
 from pyspark_iceberg_crypto._changes import Changed
+from pyspark_iceberg_crypto._names import is_path, parts
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._text import visible
@@ -134,12 +134,6 @@ def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, st
     return found
 
 
-def parts(name: str) -> list[str]:
-    """Split a name into its parts, which may be quoted as in SQL."""
-    found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
-    return [part.strip("`").replace("``", "`") for part in found] or [name]
-
-
 def catalog_of(table: str) -> str:
     """Return the catalog's name in the full name of a table, or of many."""
     if is_path(table):
@@ -152,11 +146,6 @@ def is_whole(target: str) -> bool:
     """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
     found = parts(target)
     return not is_path(target) and (len(found) == 1 or found[-1] == "*")
-
-
-def is_path(target: str) -> bool:
-    """Tell whether a name is the path of a table."""
-    return target.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:/", target) is not None
 
 
 @contextmanager

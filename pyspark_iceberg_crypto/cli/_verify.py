@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 import click
 from pyspark.sql import SparkSession
 
+from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
@@ -134,7 +135,7 @@ def _one(
     if folder:
         with verify_folder(spark, target) as report:
             return report
-    parts = _shared.parts(target)
+    parts = _names.parts(target)
     is_whole = len(parts) == 1 or parts[-1] == "*"
     if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
         if not is_whole:
@@ -184,7 +185,7 @@ def _with_all_keys(spark: SparkSession, found: TablesReport) -> TablesReport:
 
 def _is_namespace(spark: SparkSession, target: str) -> bool:
     """Tell whether a name is that of a namespace in a catalog of the session, which the name begins with."""
-    return _is_catalog(spark, _shared.parts(target)[0]) and spark.catalog.databaseExists(target)
+    return _is_catalog(spark, _names.parts(target)[0]) and spark.catalog.databaseExists(target)
 
 
 def _is_catalog(spark: SparkSession, name: str) -> bool:
@@ -195,7 +196,7 @@ def _catalogs(targets: tuple[str, ...]) -> list[str]:
     """Return the catalogs that targets may be of: of a name of two parts, two."""
     found = []
     for target in targets:
-        parts = _shared.parts(target)
+        parts = _names.parts(target)
         is_either = len(parts) == 2 and parts[1] != "*"
         found += [SESSION_CATALOG] if is_either else []
         found += [] if is_either and not parts[0].isidentifier() else parts[:1]
@@ -208,6 +209,6 @@ def _first_catalog(
     """Return the catalog of the first target, as it was found to be."""
     if folder:
         return "lake"
-    parts = _shared.parts(targets[0])
+    parts = _names.parts(targets[0])
     is_table = isinstance(report, VerifyReport) and len(parts) == 2
     return SESSION_CATALOG if is_table else parts[0]

@@ -1,0 +1,34 @@
+"""Names of tables and catalogs, as SQL has them."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+
+def table_name(table: str) -> str:
+    """Check that this can be the name of a table.
+
+    Raises:
+        ConfigurationError: it is empty, or no string.
+    """
+    if not isinstance(table, str) or not table.strip():
+        raise ConfigurationError(f"{table!r} cannot be a table's name", "for example 'lake.db.t'")
+    return table
+
+
+def parts(name: str) -> list[str]:
+    """Split a name into its parts, which may be quoted as in SQL."""
+    found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
+    return [part.strip("`").replace("``", "`") for part in found] or [name]
+
+
+def quoted(part: str) -> str:
+    """Return a part of a name as an identifier of SQL, whatever is in it."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def is_path(target: str) -> bool:
+    """Tell whether a name is the path of a table."""
+    return target.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:/", target) is not None
