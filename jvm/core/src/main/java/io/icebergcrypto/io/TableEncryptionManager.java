@@ -358,6 +358,41 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
   }
 
+  /**
+   * Encrypts the key metadata of a file that no metadata leads to, with the table's newest KEK.
+   *
+   * @return the file's key entry, and that of its KEK, by their ids; this manager does not learn
+   *     them
+   */
+  @SuppressWarnings("deprecation") // what replaces it is not in Iceberg 1.11
+  final Map<String, EncryptedKey> sealed(NativeEncryptionKeyMetadata metadata) {
+    String masterKeyId = tableKeyId;
+    StandardEncryptionManager keys =
+        with(
+            dataKeyLength,
+            newest(
+                keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList()));
+    keys.addManifestListKeyMetadata(metadata);
+    return EncryptionUtil.encryptionKeys(keys);
+  }
+
+  /**
+   * Decrypts what {@link #sealed} made.
+   *
+   * @param kek the entry of the KEK, which the table may not have any more
+   * @param key the file's own
+   * @throws RuntimeException Iceberg's, when they do not decrypt
+   */
+  final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
+    StandardEncryptionManager keys =
+        new StandardEncryptionManager(
+            List.of(kek, key),
+            kek.encryptedById(),
+            dataKeyLength,
+            new TableKmsClient(tableName, kms));
+    return new StatisticsFiles.KeyEntry(location, key.keyId()).decryptKeyMetadata(keys);
+  }
+
   /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */
   private StandardEncryptionManager with(int length, List<EncryptedKey> keks) {
     return new StandardEncryptionManager(
