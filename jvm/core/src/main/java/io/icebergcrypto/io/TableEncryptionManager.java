@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Function;
 import java.util.stream.StreamSupport;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -48,7 +49,7 @@ import org.apache.iceberg.io.OutputFile;
  * needs the same annotation.
  */
 @DefaultSerializer(JavaSerializer.class)
-public class TableEncryptionManager extends StandardEncryptionManager {
+public class TableEncryptionManager extends KeyRegisteringManager {
   /**
    * How long a key stays known after it has left the table's metadata. Older metadata is still read
    * and committed on, as when expire_snapshots looks for the files to delete.
@@ -200,7 +201,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   final void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
     lock.writeLock().lock();
     try {
-      EncryptedKey key = registerKeyMetadata(metadata).fileKey();
+      EncryptedKey key = register(this, metadata);
       EncryptedKey entry =
           new BaseEncryptedKey(
               key.keyId(),
@@ -326,12 +327,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /**
-   * Encrypts key metadata with the table's newest KEK, or with a new one if that is too old for
-   * Iceberg. Iceberg itself would take any KEK that is young enough.
-   */
   @Override
-  public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
+  final <T> T registering(Function<StandardEncryptionManager, T> registration) {
     lock.writeLock().lock();
     try {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
@@ -340,15 +337,14 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       List<EncryptedKey> keks =
           known.values().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
       boolean asBefore = length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId);
-      FileEncryptionKeys keys =
-          asBefore && keks.size() < 2
-              ? super.registerKeyMetadata(metadata)
-              : with(length, newest(keks)).registerKeyMetadata(metadata);
-      for (EncryptedKey key : List.of(keys.keyEncryptionKey(), keys.fileKey())) {
-        known.put(key.keyId(), key);
+      if (asBefore && keks.size() < 2) {
+        return registration.apply(null);
       }
 
-      return keys;
+      StandardEncryptionManager other = with(length, newest(keks));
+      T registered = registration.apply(other);
+      known.putAll(EncryptionUtil.encryptionKeys(other));
+      return registered;
     } finally {
       lock.writeLock().unlock();
     }

@@ -12,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import java.io.IOException;
@@ -38,7 +39,6 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
-import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -124,14 +124,14 @@ public final class CopyLog {
   public void add(BaseTable table, CopiedGroup group) {
     TableEncryptionManager manager = (TableEncryptionManager) table.encryption();
     String body = path(String.format("group-%06d-%s.bin", next, UUID.randomUUID()));
-    FileEncryptionKeys keys = write(manager, table.io(), body, text(group));
+    EncryptedKey key = write(manager, table.io(), body, text(group));
     Map<String, Object> header = new LinkedHashMap<>();
     header.put("layout", LAYOUT);
     header.put("table_uuid", metadata.uuid());
     header.put("key_id", keyId);
     header.put("body", body);
-    header.put("kek", json(keys.keyEncryptionKey()));
-    header.put("key", json(keys.fileKey()));
+    header.put("kek", json(manager.key(key.encryptedById())));
+    header.put("key", json(key));
     while (!isWritten(headerPath(), Json.of(header))) {
       next++; // another run has done a group in the meantime
     }
@@ -286,7 +286,7 @@ public final class CopyLog {
     return GenericManifestFile.copyOf(manifest).withSnapshotId(snapshotId).build();
   }
 
-  private static FileEncryptionKeys write(
+  private static EncryptedKey write(
       TableEncryptionManager manager, FileIO io, String path, String text) {
     NativeEncryptionOutputFile file = manager.encrypt(io.newOutputFile(path));
     PositionOutputStream stream = file.encryptingOutputFile().create();
@@ -297,7 +297,8 @@ public final class CopyLog {
     }
 
     try {
-      return manager.registerKeyMetadata(file.keyMetadata().copyWithLength(stream.storedLength()));
+      return KeyRegisteringManager.register(
+          manager, file.keyMetadata().copyWithLength(stream.storedLength()));
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot write " + path, e);
     }
