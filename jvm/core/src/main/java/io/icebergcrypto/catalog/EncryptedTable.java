@@ -17,14 +17,14 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * A table of an encrypting catalog. A table without a key id behaves as the delegate's own, but for
  * the guard on its commits.
  */
-public final class EncryptedTable extends BaseTable {
+public final class EncryptedTable extends DecoratedTable {
   private static final long serialVersionUID = 1L;
 
   private final transient EncryptedTableOperations ops;
   private final transient BaseTable delegate;
 
   EncryptedTable(EncryptedTableOperations ops, BaseTable delegate) {
-    super(ops, delegate.name(), delegate.reporter(), delegate.labels());
+    super(ops, delegate);
     this.ops = ops;
     this.delegate = delegate;
   }
