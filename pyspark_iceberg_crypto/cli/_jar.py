@@ -17,7 +17,7 @@ def jar(spark: str | None, output: str) -> None:
     For `spark-submit --jars "$(iceberg-crypto jar)"`, and for an image's jars folder. Without --spark it is the jar for
     the Spark that is installed here, and the newest where there is none.
 
-    
+    \b
     Example:
       iceberg-crypto jar --spark 4.0
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, _jvm, cli, settings
+from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, _jvm, artifacts, cli, settings
 from pyspark_iceberg_crypto.cli import _profile, _session, _verify
 from pyspark_iceberg_crypto.cli._session import Given
 from pyspark_iceberg_crypto.kms import Keystore, Vault
@@ -82,7 +82,7 @@ def test_a_profile_says_all_there_is_to_a_catalog(profile: Path) -> None:
     assert {"org.postgresql:postgresql:42.7.8", "org.apache.iceberg:iceberg-aws-bundle:1.12.0"} <= {
         *packages
     }
-    assert settings.ICEBERG_COORDINATE in packages
+    assert artifacts.build_for().iceberg_coordinate in packages
     assert "spark.sql.catalog.other" not in found
 
 
