@@ -21,7 +21,7 @@ from pyspark_iceberg_crypto import (
     spark_conf,
 )
 
-ICEBERG = settings.ICEBERG_COORDINATE
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 EXTENSION = settings.ICEBERG_EXTENSION
 OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
