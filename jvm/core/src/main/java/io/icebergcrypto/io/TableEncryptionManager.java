@@ -58,6 +58,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private final String tableName;
   private final KeyManagementClient kms;
+  private final transient TableKmsClient ofTable;
   private final WrittenFiles written = new WrittenFiles();
   private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
@@ -89,6 +90,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     ofTable.unwrapsWith(this::masterKeyOf);
     this.tableName = tableName;
     this.kms = kms;
+    this.ofTable = ofTable;
     this.firstTableKeyId = tableKeyId;
     this.tableKeyId = tableKeyId;
     this.firstDataKeyLength = dataKeyLength;
@@ -230,6 +232,20 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
+   * Begins to unwrap the KEK of a manifest list that is soon to be read, without waiting for it: so
+   * the tables of a join wait for the KMS at the same time.
+   *
+   * @param keyId of the manifest list; null or unknown: nothing is done
+   */
+  public final void unwrapAhead(String keyId) {
+    EncryptedKey list = keyId == null ? null : key(keyId);
+    EncryptedKey kek = list == null ? null : key(list.encryptedById());
+    if (kek != null) {
+      ofTable.unwrapAhead(kek.encryptedKeyMetadata(), tableKeyId);
+    }
+  }
+
+  /**
    * The key entry of a statistics file, committed or not.
    *
    * @return null when the file is not encrypted, or not of this table
@@ -352,6 +368,41 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private static List<EncryptedKey> newest(List<EncryptedKey> keks) {
     return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
+  }
+
+  /**
+   * Encrypts the key metadata of a file that no metadata leads to, with the table's newest KEK.
+   *
+   * @return the file's key entry, and that of its KEK, by their ids; this manager does not learn
+   *     them
+   */
+  @SuppressWarnings("deprecation") // what replaces it is not in Iceberg 1.11
+  final Map<String, EncryptedKey> sealed(NativeEncryptionKeyMetadata metadata) {
+    String masterKeyId = tableKeyId;
+    StandardEncryptionManager keys =
+        with(
+            dataKeyLength,
+            newest(
+                keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList()));
+    keys.addManifestListKeyMetadata(metadata);
+    return EncryptionUtil.encryptionKeys(keys);
+  }
+
+  /**
+   * Decrypts what {@link #sealed} made.
+   *
+   * @param kek the entry of the KEK, which the table may not have any more
+   * @param key the file's own
+   * @throws RuntimeException Iceberg's, when they do not decrypt
+   */
+  final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
+    StandardEncryptionManager keys =
+        new StandardEncryptionManager(
+            List.of(kek, key),
+            kek.encryptedById(),
+            dataKeyLength,
+            new TableKmsClient(tableName, kms));
+    return new StatisticsFiles.KeyEntry(location, key.keyId()).decryptKeyMetadata(keys);
   }
 
   /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */

@@ -1,5 +1,8 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import static io.icebergcrypto.metadata.KeyEntries.json;
+import static io.icebergcrypto.metadata.KeyEntries.key;
+
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -32,7 +35,6 @@ import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
@@ -260,27 +262,6 @@ public final class CopyLog {
     }
   }
 
-  private static Map<String, Object> json(EncryptedKey key) {
-    Map<String, Object> json = new LinkedHashMap<>();
-    json.put("id", key.keyId());
-    json.put("encrypted", base64(ByteBuffer.wrap(bytes(key.encryptedKeyMetadata()))));
-    json.put("by", key.encryptedById());
-    json.put("properties", key.properties() == null ? Map.of() : key.properties());
-    return json;
-  }
-
-  private static EncryptedKey key(JsonObject json) {
-    Map<String, String> properties = new HashMap<>();
-    json.getAsJsonObject("properties")
-        .entrySet()
-        .forEach(entry -> properties.put(entry.getKey(), entry.getValue().getAsString()));
-    return new BaseEncryptedKey(
-        json.get("id").getAsString(),
-        ByteBuffer.wrap(Base64.getDecoder().decode(json.get("encrypted").getAsString())),
-        json.get("by").getAsString(),
-        properties);
-  }
-
   // ---- bodies
 
   private static String text(CopiedGroup group) {
@@ -366,15 +347,5 @@ public final class CopyLog {
         + "/metadata/encryption-"
         + metadata.uuid()
         + (name.isEmpty() ? "" : "/" + name);
-  }
-
-  private static String base64(ByteBuffer bytes) {
-    return Base64.getEncoder().encodeToString(bytes.array());
-  }
-
-  private static byte[] bytes(ByteBuffer buffer) {
-    byte[] bytes = new byte[buffer.remaining()];
-    buffer.duplicate().get(bytes);
-    return bytes;
   }
 }
