@@ -19,6 +19,8 @@ TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 TEST_JARS := jvm/build/.test-jars
+NIGHTLY_JARS := jvm/build/.nightly-jars
+FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/vault.sh path)
 FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
@@ -85,8 +87,13 @@ test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
+.PHONY: nightly-tools
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
+	@dev/flink.sh $(VENV)/bin/python $(FLINK)
+	$(call ready,$(NIGHTLY_JARS))
+
 .PHONY: nightly
-nightly: setup-test ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
@@ -183,6 +190,11 @@ $(JAR): $(JVM_SOURCES)
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
+	@touch $@
+
+$(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
+	@echo "building the jar for Flink, and fetching Iceberg's"
+	@$(gradle) flinkJars :iceberg-crypto-flink:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

@@ -23,12 +23,12 @@ def our_jar() -> Path:
 
 
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
-    """The jars that Gradle's restServerJars, nessieServerJars, testJars or kmsJars copied to jvm/build/`folder`."""
+    """The jars that Gradle's tasks (restServerJars, flinkJars and so on) copied to jvm/build/`folder`."""
     jars = sorted((BUILD / folder).glob(pattern))
     if not jars:
         raise FileNotFoundError(
             f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
-            " nessieServerJars testJars kmsJars`"
+            " nessieServerJars testJars kmsJars flinkJars`"
         )
     return jars
 
