@@ -18,6 +18,7 @@ DEMO := $(VENV)/.demo
 TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
+DIST := $(VENV)/.dist
 TEST_JARS := jvm/build/.test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
 FLINK := 2.1.3 1.20.5
@@ -155,11 +156,27 @@ format: ## Format Python and Java
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
 	$(gradle) publishToMavenLocal
 
+# What is in it has the time of the last commit, so that two builds of it are equal.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2> /dev/null || echo 315532800)
+RELEASED := jvm/build/released
+
+.PHONY: dist
+dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc, POMs, SBOM, checksums
+	$(call ready,$(JAR) $(DIST))
+	@rm -rf dist
+	@$(gradle) release
+	@$(on_java); $(VENV)/bin/python -m hatchling build -d dist
+	@cp $(RELEASED)/*.jar $(RELEASED)/*.pom dist
+	@$(VENV)/bin/python dev/sbom.py $(RELEASED)/components.json dist/*.whl dist/iceberg-crypto-$(VERSION).cdx.json
+	@$(VENV)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	@cd dist && LC_ALL=C sha256sum -- * > ../SHA256SUMS && mv ../SHA256SUMS .
+	@cat dist/SHA256SUMS
+
 .PHONY: lock
 lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
 	$(pip) uv
 	printf '%s\n' editables pip setuptools uv wheel | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
-	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
+	    --python-version 3.10 --all-extras --group dist --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
 check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
@@ -211,6 +228,11 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 $(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
+	@touch $@
+
+$(DIST): pyproject.toml $(LOCK) | $(VENV)/pyvenv.cfg
+	@echo "installing Python packages into $(VENV): dist"
+	@$(pip) --group dist
 	@touch $@
 
 # Its name tells its sources apart. After the Python packages, which bring Go where there is none.

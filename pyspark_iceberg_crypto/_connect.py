@@ -9,9 +9,10 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from pyspark_iceberg_crypto._names import parts, quoted
+from pyspark_iceberg_crypto._names import is_path, parts, quoted
 from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
+from pyspark_iceberg_crypto.settings import PATH_CATALOG
 
 Row = dict[str, Any]
 _UNCHECKED = "nothing is known about it"  # a finding of repair_table
@@ -184,6 +185,8 @@ def _is_unknown(error: PySparkException) -> bool:
 
 
 def _catalog_of(spark: Any, table: str) -> str:
-    """Return the name of a table's catalog: the first of three parts or more, or the current one."""
+    """Return the name of a table's catalog: a path's, the first of three parts or more, or the current one."""
+    if is_path(table):
+        return PATH_CATALOG
     found = parts(table)
     return found[0] if len(found) > 2 else str(spark.catalog.currentCatalog())

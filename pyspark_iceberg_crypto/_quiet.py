@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 LOG_SETTINGS = Path(__file__).parent / "log4j2-quiet.properties"
 
 
-def builder(app: str) -> SparkSession.Builder:
-    """Begin a session that logs errors only, shows no progress bar and serves no UI."""
+def builder(app: str, level: str = "error") -> SparkSession.Builder:
+    """Begin a session that logs from a level on, shows no progress bar and serves no UI."""
     made = SparkSession.builder.appName(app)
-    made.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={LOG_SETTINGS}")
+    log = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Diceberg.crypto.log={level}"
+    made.config("spark.driver.extraJavaOptions", log)
     made.config("spark.ui.enabled", "false")
     made.config("spark.ui.showConsoleProgress", "false")
     return made

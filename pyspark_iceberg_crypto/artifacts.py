@@ -71,7 +71,8 @@ def build_for(spark: str | None = None) -> Build:
             return build
     known = ", ".join(f"{build.spark} with Scala {build.scala}" for build in BUILDS)
     raise ConfigurationError(
-        f"there is no build of iceberg-crypto for Spark {spark}" + (f" with Scala {scala}" * bool(scala)),
+        f"there is no build of iceberg-crypto for Spark {spark}"
+        + (f" with Scala {scala}" * bool(scala)),
         f"there are builds for Spark {known}",
     )
 

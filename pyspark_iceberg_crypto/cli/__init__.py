@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
 from pyspark_iceberg_crypto import __version__
-from pyspark_iceberg_crypto.cli._shared import errors_told
+from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 _COMMANDS = (
+    "completion",
     "decrypt",
     "demo",
     "doctor",
@@ -24,6 +28,7 @@ _COMMANDS = (
     "repair",
     "report",
     "rotate",
+    "schema",
     "verify",
 )
 
@@ -45,12 +50,42 @@ class _Commands(click.Group):
             return _without_spark(name)
         return found
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _code_of_usage():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and keep Spark's log only if it did not do what it was asked for."""
+        code: Any = _shared.UNCHECKED
+        try:
+            with _code_of_usage():
+                found = super().invoke(ctx)
+            code = _shared.OK
+        except SystemExit as ended:
+            code = ended.code
+            raise
+        except click.exceptions.Exit as ended:
+            code = ended.exit_code
+            raise
+        finally:
+            _shared.end_log(ctx.meta, keep=code not in (_shared.OK, _shared.PROBLEM))
+        return found
+
+
+@contextmanager
+def _code_of_usage() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        error.exit_code = _shared.USAGE  # type: ignore[misc]  # click reads it of the instance
+        raise
+
 
 def _without_spark(name: str) -> click.Command:
     hint = "pip install 'pyspark-iceberg-crypto[spark]'"
 
     def refuse(_: tuple[str, ...]) -> None:
-        with errors_told():
+        with _shared.errors_told():
             raise ConfigurationError(f"{name} needs Spark, which is not installed", hint)
 
     return click.Command(
@@ -67,9 +102,18 @@ def _without_spark(name: str) -> click.Command:
 def main() -> None:
     """Apache Iceberg table encryption: proof, keys, and a demonstration.
 
+    A profile, ~/.config/iceberg-crypto.yaml, keeps catalogs and their KMSs, so that they need not be typed.
+
+    \b
+    Examples:
+      iceberg-crypto kms keystore create-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+      iceberg-crypto doctor --key-id sales
+      iceberg-crypto verify lake.db.t
+
     \b
     Exit codes:
-      0  all is well: everything is encrypted, every key can be used, it is done
-      1  a problem was found: a file or table that is not encrypted, a step that failed
-      2  it could not be checked or done; standard error says why
+      0   all is well: everything is encrypted, every key can be used, it is done
+      1   a problem was found: a file or table that is not encrypted, a step that failed
+      2   it could not be checked or done; standard error says why
+      64  the command is wrong: an option or an argument
     """  # noqa: D301 (click's mark for lines to leave as they are)

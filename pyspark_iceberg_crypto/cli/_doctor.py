@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose, not_started
 from pyspark_iceberg_crypto.errors import JarMissingError
 
 
-@click.command()
+@_session.command()
 @click.option("--catalog", default="lake", show_default=True, help="The catalog's name.")
 @click.option(
     "--key-id",
@@ -28,13 +28,10 @@ from pyspark_iceberg_crypto.errors import JarMissingError
     help="Also look at tables, for what needs mending: all of the catalog, or those of a namespace "
     "(lake.db), or one (lake.db.t).",
 )
-@_shared.session_options
 def doctor(
     catalog: str,
     key_ids: tuple[str, ...],
     tables: str | None,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
     output: str,
 ) -> None:
     """Check each step from Spark to its master keys, and say how to mend what fails.
@@ -46,10 +43,18 @@ def doctor(
     whose metadata is refused or not authenticated; which cannot be loaded: the most harmful first. Without
     --key-id it then tries the master keys of these tables, ten at most.
 
-    Exit code: 0 all is well, 1 a step failed or a table needs mending, 2 not everything could be checked.
-    """
+    \b
+    Examples:
+      iceberg-crypto doctor --key-id sales
+      iceberg-crypto doctor --key-id sales --catalog-conf type=hadoop --catalog-conf warehouse=/tmp/w \\
+          --kms keystore --path keys.p12 --password-env KEYSTORE_PASSWORD
+      iceberg-crypto doctor --tables lake.db
+
+    Exit code: 0 all is well, 1 a step failed or a table needs mending, 2 not everything could be checked, 64 the
+    command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        found = _examine(catalog, key_ids, tables, catalog_conf, conf)
+        found = _examine(catalog, key_ids, tables)
     if output == "json":
         _shared.show_json(found.to_dict())
     else:
@@ -59,15 +64,9 @@ def doctor(
     sys.exit(_shared.OK if found.complete else _shared.UNCHECKED)
 
 
-def _examine(
-    catalog: str,
-    key_ids: tuple[str, ...],
-    tables: str | None,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
-) -> Diagnosis:
+def _examine(catalog: str, key_ids: tuple[str, ...], tables: str | None) -> Diagnosis:
     try:
-        with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
+        with _session.session(catalog) as spark:
             return diagnose(spark, catalog, key_ids, tables)
-    except (_shared.SparkNotStartedError, JarMissingError) as error:
+    except (_session.SparkNotStartedError, JarMissingError) as error:
         return not_started(catalog, error)

@@ -1,4 +1,4 @@
-"""``encrypt``: a plaintext table in place, and its plaintext deleted."""
+"""``encrypt``: plaintext tables in place, and their plaintext deleted."""
 
 from __future__ import annotations
 
@@ -6,62 +6,76 @@ import sys
 
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.encryption import (
     EncryptedTable,
     PurgedPlaintext,
     encrypt_table,
     purge_plaintext,
 )
+from pyspark_iceberg_crypto.errors import NotEncryptedError
 
 
-@click.command()
-@click.argument("table")
+@_session.command()
+@_targets.targets
 @click.option("--key-id", metavar="KEY_ID", help="The master key of the KMS that it gets.")
 @click.option("--purge", is_flag=True, help="Delete the plaintext of a table encrypted before.")
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=1),
-    help="How much this call copies; the next calls go on.",
+    help="How much this call copies of each table; the next calls go on.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
-@_shared.session_options
 def encrypt(
-    table: str,
+    targets: tuple[str, ...],
     key_id: str | None,
     purge: bool,
     max_bytes: int | None,
     dry_run: bool,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
     output: str,
 ) -> None:
-    """Encrypt TABLE (such as lake.db.t) in place.
+    """Encrypt tables in place.
 
-    Its rows are copied into encrypted files, every file is verified, all rows are compared; then one commit makes the
-    copy the table. Others read and write it meanwhile. To go on after a crash, run it again.
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). The rows of a table are copied into
+    encrypted files, every file is verified, all rows are compared; then one commit makes the copy the table. Others
+    read and write it meanwhile. To go on after a crash, run it again.
 
     The plaintext stays until --purge, a call of its own, which lists and deletes it, and proves that none is left.
 
+    \b
+    Examples:
+      iceberg-crypto encrypt lake.db.t --key-id sales --dry-run
+      iceberg-crypto encrypt lake.db.t --key-id sales
+      iceberg-crypto encrypt lake.db.t --purge
+
     Exit code: 0 it is done, 1 a part of it (--max-bytes), 2 it could not be done, and nothing was changed unless the
-    error says so.
-    """
+    error says so, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     if purge == (key_id is not None):
         raise click.UsageError("Give --key-id to encrypt the table, or --purge afterwards.")
-    done: EncryptedTable | PurgedPlaintext
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, _shared.catalog_of(table), _shared.pairs(catalog_conf)) as spark,
-    ):
+
+    def do(table: str) -> EncryptedTable | PurgedPlaintext:
         if key_id is None:
-            done = purge_plaintext(spark, table, dry_run=dry_run)
-        else:
-            done = encrypt_table(spark, table, key_id, dry_run=dry_run, max_bytes=max_bytes)
-        if output == "json":
-            _shared.show_json(done.to_dict())
-        else:
-            _shared.show(done)
-            if isinstance(done, PurgedPlaintext) and dry_run:
-                _shared.show("\n".join(done.paths))
-    if isinstance(done, EncryptedTable) and done.files_left and not dry_run:
-        sys.exit(_shared.PROBLEM)
+            return purge_plaintext(spark, table, dry_run=dry_run)
+        return encrypt_table(spark, table, key_id, dry_run=dry_run, max_bytes=max_bytes)
+
+    def code(done: EncryptedTable | PurgedPlaintext) -> int:
+        is_part = isinstance(done, EncryptedTable) and done.files_left and not dry_run
+        return _shared.PROBLEM if is_part else _shared.OK
+
+    def paths(done: EncryptedTable | PurgedPlaintext) -> str:
+        return "\n".join(done.paths) if isinstance(done, PurgedPlaintext) and dry_run else ""
+
+    def skip(table: str) -> str:
+        if key_id is None:
+            return ""
+        try:
+            _jvm.call(spark, "masterKeyUse", table)
+        except NotEncryptedError:
+            return ""
+        return "it is encrypted already"
+
+    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
+        ended = _targets.act(spark, targets, do, output, code, paths, skip)
+    sys.exit(ended)

@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.errors import (
-    ConfigurationError,
     IcebergCryptoError,
     PlaintextFoundError,
     TamperedError,
@@ -29,7 +28,7 @@ FINDINGS = (
 )  # about the file; other errors kept it from being read
 
 
-@click.command()
+@_session.command()
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option("--expect-encrypted", is_flag=True, help="A file that is not encrypted is a problem.")
 @click.option("--table", help="Check tags with the key that this table has for the file.")
@@ -41,12 +40,9 @@ FINDINGS = (
     metavar="FILE",
     help="Write the content of an AES GCM stream, decrypted, into a new file. For forensics.",
 )
-@_shared.session_options
 def inspect(
     paths: tuple[str, ...],
     expect_encrypted: bool,
-    conf: tuple[str, ...],
-    catalog_conf: tuple[str, ...],
     output: str,
     **keys: str | None,
 ) -> None:
@@ -55,13 +51,18 @@ def inspect(
     A local file needs no JVM, unless its tags are checked; s3:// and others are read by Spark. --catalog-conf
     is for the catalog of --table. JSON is one object for one file, and a list of them for several.
 
+    \b
+    Examples:
+      iceberg-crypto inspect data/*.parquet --expect-encrypted
+      iceberg-crypto inspect s3://bucket/t/data/f.parquet --table lake.db.t
+
     Exit code: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
     does not match, or is plaintext where that is no good (--expect-encrypted, --table, --key-file), 2 one
-    could not be read.
-    """
+    could not be read, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         asked = _asked(paths, keys)
-        with _session(paths, asked, conf, catalog_conf) as spark:
+        with _spark(paths, asked) as spark:
             found = [_inspected(spark, path, expect_encrypted, asked) for path in paths]
     if output == "json":
         told = [one.to_dict() for one in found]
@@ -110,7 +111,7 @@ def _asked(paths: tuple[str, ...], keys: dict[str, str | None]) -> dict[str, Any
     """Make the arguments of inspect_file.
 
     Raises:
-        ConfigurationError: options contradict each other.
+        CommandLineError: options contradict each other.
     """
     given = {name: value for name, value in keys.items() if value is not None}
     asked: dict[str, Any] = {}
@@ -118,33 +119,27 @@ def _asked(paths: tuple[str, ...], keys: dict[str, str | None]) -> dict[str, Any
         asked["table"] = given["table"]
     if "key_file" in given or "key_env" in given:
         if "aad_prefix" not in given:
-            raise ConfigurationError(
+            raise _shared.CommandLineError(
                 "a DEK without --aad-prefix", "both are in the file's key metadata"
             )
         asked["key"] = FileKey(given.get("key_file"), given.get("key_env"), given["aad_prefix"])
     elif "aad_prefix" in given:
-        raise ConfigurationError("--aad-prefix without a DEK", "give --key-file or --key-env")
+        raise _shared.CommandLineError("--aad-prefix without a DEK", "give --key-file or --key-env")
     if "decrypt_to" in given:
         if len(paths) > 1:
-            raise ConfigurationError("--decrypt-to is for one file", "give one FILE")
+            raise _shared.CommandLineError("--decrypt-to is for one file", "give one FILE")
         asked["decrypt_to"] = given["decrypt_to"]
     return asked
 
 
 @contextmanager
-def _session(
-    paths: tuple[str, ...],
-    asked: dict[str, Any],
-    conf: tuple[str, ...],
-    catalog_conf: tuple[str, ...],
-) -> Iterator[SparkSession | None]:
+def _spark(paths: tuple[str, ...], asked: dict[str, Any]) -> Iterator[SparkSession | None]:
     """Start Spark if it is needed."""
     if not asked and all(_files.local_path(path) is not None for path in paths):
         yield None
         return
     table = asked.get("table")
-    catalog = _shared.catalog_of(table) if table else ""
-    with _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark:
+    with _session.session(_targets.catalog_of(table) if table else ()) as spark:
         yield spark
 
 

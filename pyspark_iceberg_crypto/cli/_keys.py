@@ -1,20 +1,17 @@
-"""``keys``: the keys of a table."""
+"""``keys``: the keys of tables."""
 
 from __future__ import annotations
 
 import sys
 
-import click
-
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.keys import KeysReport, encryption_keys
 from pyspark_iceberg_crypto.rotation_many import KeyVersionsReport, key_versions_in_use
 
 
-@click.command()
-@click.argument("target")
-@_shared.session_options
-def keys(target: str, catalog_conf: tuple[str, ...], conf: tuple[str, ...], output: str) -> None:
+@_session.command()
+@_targets.targets
+def keys(targets: tuple[str, ...], output: str) -> None:
     """List the keys of a table (TARGET, such as lake.db.t), and ask its KMS for each.
 
     Master key, KEKs with their age, keys of manifest lists and statistics, entries that nothing uses; whether
@@ -23,27 +20,28 @@ def keys(target: str, catalog_conf: tuple[str, ...], conf: tuple[str, ...], outp
 
     Where TARGET is a namespace (lake.db.*) or a catalog (lake): which versions of their master keys its tables need.
 
+    \b
+    Examples:
+      iceberg-crypto keys lake.db.t
+      iceberg-crypto keys lake --output json
+
     Exit code: 0 every key can be used, 1 a key is overdue or has a problem, 2 the KMS did not answer, or the
-    table could not be loaded.
-    """
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, _shared.catalog_of(target), _shared.pairs(catalog_conf)) as spark,
-    ):
-        if _shared.is_whole(target):
-            _show(key_versions_in_use(spark, target), output)
-            return
-        report = encryption_keys(spark, target)
-        _show(report, output)
+    table could not be loaded, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+
+    def ask(target: str) -> KeysReport | KeyVersionsReport:
+        if _targets.is_whole(target):
+            return key_versions_in_use(spark, target)
+        return encryption_keys(spark, target)
+
+    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
+        code = _targets.act_whole(targets, ask, output, _code)
+    sys.exit(code)
+
+
+def _code(report: KeysReport | KeyVersionsReport) -> int:
+    if isinstance(report, KeyVersionsReport):
+        return _shared.OK if report.ok else _shared.UNCHECKED
     if report.kms_problem is not None:
-        sys.exit(_shared.UNCHECKED)
-    sys.exit(_shared.OK if report.ok else _shared.PROBLEM)
-
-
-def _show(report: KeysReport | KeyVersionsReport, output: str) -> None:
-    if output == "json":
-        _shared.show_json(report.to_dict())
-    else:
-        _shared.show(report)
-    if isinstance(report, KeyVersionsReport) and not report.ok:
-        sys.exit(_shared.UNCHECKED)
+        return _shared.UNCHECKED
+    return _shared.OK if report.ok else _shared.PROBLEM

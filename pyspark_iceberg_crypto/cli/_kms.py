@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.console import Group, RenderableType
@@ -11,7 +11,7 @@ from rich.text import Text
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.cli._options import KmsCommand, make
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
-from pyspark_iceberg_crypto.kms import KeyInfo, Kms
+from pyspark_iceberg_crypto.kms import BY_TYPE, KeyInfo, Kms
 from pyspark_iceberg_crypto.reports import _terminal
 
 
@@ -22,9 +22,12 @@ def kms() -> None:
     These call the KMS directly, with your own login; Spark needs fewer rights, see `policy`.
 
     \b
-      iceberg-crypto kms create-key --kms keystore --path keys.p12 --password-env KEYSTORE_PASSWORD sales
-      iceberg-crypto kms list-keys --kms aws --region eu-central-1
-      iceberg-crypto kms create-key --kms keystore --help
+    Examples:
+      iceberg-crypto kms vault create-key --address https://vault:8200 --token-env VAULT_TOKEN sales
+      iceberg-crypto kms aws list-keys --region eu-central-1
+      iceberg-crypto kms keystore create-key --help
+
+    The commands without a KMS's name are the same, with --kms NAME.
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
@@ -36,7 +39,13 @@ def create_key(name: str, output: str, **options: Any) -> None:
 
     Prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
     is never overwritten.
-    """
+
+    \b
+    Example:
+      iceberg-crypto kms keystore create-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+
+    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store, settings = make(options, "create_key")
         made = store.create_key(name, **settings)
@@ -51,7 +60,14 @@ def create_key(name: str, output: str, **options: Any) -> None:
 @kms.command("list-keys", cls=KmsCommand)
 @_shared.output_option
 def list_keys(output: str, **options: Any) -> None:
-    """List the keys that can be a table's master key."""
+    """List the keys that can be a table's master key.
+
+    \b
+    Example:
+      iceberg-crypto kms aws list-keys --region eu-central-1
+
+    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store, _ = make(options)
         found = sorted(store.list_keys(), key=lambda key: key.key_id)
@@ -65,7 +81,14 @@ def list_keys(output: str, **options: Any) -> None:
 @click.argument("key_id")
 @_shared.output_option
 def describe_key(key_id: str, output: str, **options: Any) -> None:
-    """Tell what the key KEY_ID is, and whether it can be used."""
+    """Tell what the key KEY_ID is, and whether it can be used.
+
+    \b
+    Example:
+      iceberg-crypto kms azure describe-key --vault-url https://acme-lake.vault.azure.net sales
+
+    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store, _ = make(options)
         _show_key(store.describe_key(key_id), output)
@@ -78,7 +101,13 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
     """Give the key KEY_ID a new version.
 
     New tables and new keys of old tables use it; what older versions wrapped can still be read.
-    """
+
+    \b
+    Example:
+      iceberg-crypto kms keystore rotate-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+
+    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store, settings = make(options, "rotate_key")
         _show_key(store.rotate_key(key_id, **settings), output)
@@ -91,7 +120,13 @@ def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
     """Print the policy that Spark needs for KEY_IDS.
 
     It is the least that Spark's login needs to use these keys, as text to paste.
-    """
+
+    \b
+    Example:
+      iceberg-crypto kms vault policy --address https://vault:8200 --token-env VAULT_TOKEN sales
+
+    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store, _ = make(options)
         text = store.driver_policy(key_ids)
@@ -132,3 +167,31 @@ def _created(store: Kms, made: KeyInfo, policy: str) -> RenderableType:
         Text("\nWhat Spark's login needs, and no more:", "bold"),
         Text(policy.rstrip()),
     )
+
+
+_COMMANDS = cast(
+    "tuple[KmsCommand, ...]", (create_key, list_keys, describe_key, rotate_key, policy)
+)
+
+
+def _commands_of(kind: str) -> click.Group:
+    """Make the same commands for one KMS, which then need no --kms."""
+    of_one = click.Group(
+        kind, help=f"The same for one KMS: {(BY_TYPE[kind].__doc__ or kind).splitlines()[0]}"
+    )
+    for command in _COMMANDS:
+        of_one.add_command(
+            KmsCommand(
+                command.name,
+                callback=command.callback,
+                params=command.params,
+                help=command.help,
+                method=command.method,
+                kms=kind,
+            )
+        )
+    return of_one
+
+
+for one in BY_TYPE:
+    kms.add_command(_commands_of(one))

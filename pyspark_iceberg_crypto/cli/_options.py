@@ -10,15 +10,9 @@ from typing import Any
 import click
 
 from pyspark_iceberg_crypto.cli._shared import pairs
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import BY_TYPE, Kms
 from pyspark_iceberg_crypto.kms._settings import settings
-
-KMS = click.Option(
-    ["--kms"],
-    type=click.Choice(list(BY_TYPE)),
-    required=True,
-    help="The kind of KMS. With it, --help shows its own options.",
-)
 
 
 def _key_bits(help: str) -> click.Option:  # noqa: A002
@@ -87,33 +81,65 @@ class KmsCommand(click.Command):
 
     Args:
         method: a method of the KMS whose keyword arguments are options as well.
+        kms: the only KMS there is, for a command that does not ask for it.
     """
 
-    def __init__(self, *args: Any, method: str = "", **kwargs: Any) -> None:
+    kms_help = "The kind of KMS. With it, --help shows its own options."
+    kms_required = True
+
+    def __init__(self, *args: Any, method: str = "", kms: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.method = method
+        self.kms = kms
+
+    @property
+    def kms_option(self) -> click.Option:
+        """The option that names the KMS."""
+        choice = click.Choice(list(BY_TYPE))
+        return click.Option(["--kms"], type=choice, required=self.kms_required, help=self.kms_help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, once it is known which KMS's options there are."""
-        name = _named(args)
+        name = self.kms or _named(args)
         if name in BY_TYPE:
             ctx.meta["kms"] = name
         elif not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
             # Said before the options of a KMS are taken for unknown ones.
-            if name is None:
-                raise click.MissingParameter(ctx=ctx, param=KMS)
-            KMS.type.convert(name, KMS, ctx)
+            if name is not None:
+                self.kms_option.type.convert(name, self.kms_option, ctx)
+            elif self.kms_required:
+                raise click.MissingParameter(ctx=ctx, param=self.kms_option)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return ``--kms``, the KMS's options and the command's own."""
+        asked = [] if self.kms else [self.kms_option]
+        return [*asked, *self.kms_options(ctx), *super().get_params(ctx)]
+
+    def kms_options(self, ctx: click.Context) -> list[click.Option]:
+        """Return the options of the KMS that is named."""
         name = ctx.meta.get("kms")
-        own = [*_settings(BY_TYPE[name]), *_arguments(name, self.method)] if name else []
-        return [KMS, *own, *super().get_params(ctx)]
+        return [*_settings(BY_TYPE[name]), *_arguments(name, self.method)] if name else []
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Name the KMS where the command does."""
+        if self.kms:
+            ctx.params["kms"] = self.kms
+        return super().invoke(ctx)
 
 
 def make(options: Mapping[str, Any], method: str = "") -> tuple[Kms, dict[str, Any]]:
     """Make the KMS that a command's options name, and the keyword arguments for one of its methods.
+
+    Raises:
+        ConfigurationError: the KMS refuses a setting.
+    """
+    arguments = {str(o.name): options[str(o.name)] for o in _arguments(options["kms"], method)}
+    return made_kms(options), arguments
+
+
+def made_kms(options: Mapping[str, Any]) -> Kms:
+    """Make the KMS that a command's options name.
 
     Raises:
         ConfigurationError: the KMS refuses a setting.
@@ -125,8 +151,51 @@ def make(options: Mapping[str, Any], method: str = "") -> tuple[Kms, dict[str, A
         if option.required or options[key] not in (None, "", ()):
             example = f"{option.opts[0]} department=sales"
             given[key] = pairs(options[key], example) if option.multiple else options[key]
-    arguments = {str(option.name): options[str(option.name)] for option in _arguments(name, method)}
-    return BY_TYPE[name](**given), arguments
+    return BY_TYPE[name](**given)
+
+
+def kms_of(texts: Mapping[str, str], where: str) -> Kms:
+    """Make a KMS of settings as texts, by the names of the command line's options.
+
+    Args:
+        texts: "type" names the KMS; a map's entries have the map's name before a dot.
+        where: where they stand, for errors.
+
+    Raises:
+        ConfigurationError: a setting is missing, unknown or wrong, or the KMS refuses it.
+    """
+    name = texts.get("type", "")
+    if name not in BY_TYPE:
+        said = (
+            f"the kms of {where} has the type {name!r}"
+            if name
+            else f"the kms of {where} has no type"
+        )
+        raise ConfigurationError(said, f"one of {', '.join(BY_TYPE)}")
+    known = {option.opts[0].removeprefix("--"): option for option in _settings(BY_TYPE[name])}
+    given: dict[str, Any] = {}
+    for key, text in texts.items():
+        head, _, rest = key.partition(".")
+        option = known.get(head)
+        if key == "type":
+            continue
+        if option is None or bool(rest) != option.multiple:
+            hint = f"{name} has {', '.join(known)}; a secret stands in a variable or file that one names"
+            raise ConfigurationError(f"the kms of {where} has the setting {key!r}", hint)
+        if rest:
+            given.setdefault(str(option.name), {})[rest] = text
+            continue
+        try:
+            given[str(option.name)] = option.type.convert(text, option, None)
+        except click.BadParameter as error:
+            said = f"{key} of the kms of {where}: {error.message}"
+            raise ConfigurationError(said, str(option.help)) from error
+    missing = [n for n, option in known.items() if option.required and option.name not in given]
+    if missing:
+        raise ConfigurationError(
+            f"the kms of {where} has no {missing[0]}", str(known[missing[0]].help)
+        )
+    return BY_TYPE[name](**given)
 
 
 def _settings(kms: type[Kms]) -> list[click.Option]:

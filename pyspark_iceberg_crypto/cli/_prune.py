@@ -1,33 +1,37 @@
-"""``prune``: a table's metadata without keys that nothing needs."""
+"""``prune``: tables' metadata without keys that nothing needs."""
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.maintenance import prune_encryption_keys
 
 
-@click.command()
-@click.argument("table")
+@_session.command()
+@_targets.targets
 @click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
-@_shared.session_options
-def prune(
-    table: str,
-    dry_run: bool,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
-    output: str,
-) -> None:
-    """Remove the keys that nothing needs from a TABLE's metadata, such as lake.db.t.
+def prune(targets: tuple[str, ...], dry_run: bool, output: str) -> None:
+    """Remove the keys that nothing needs from tables' metadata.
 
-    For tables that grew under stock Iceberg, which keeps the keys of expired snapshots. Commits of this project's
-    catalogs remove them by themselves.
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). For tables that grew under stock
+    Iceberg, which keeps the keys of expired snapshots. Commits of this project's catalogs remove them by themselves.
 
-    Exit code: 0 it is done, or there was nothing to remove, 2 it could not be done, and nothing was changed.
-    """
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, _shared.catalog_of(table), _shared.pairs(catalog_conf)) as spark,
-    ):
-        _shared.show_done(prune_encryption_keys(spark, table, dry_run=dry_run), output)
+    \b
+    Examples:
+      iceberg-crypto prune lake.db.t --dry-run
+      iceberg-crypto prune 'lake.db.*' --output json
+
+    Exit code: 0 it is done, or there was nothing to remove, 2 it could not be done, and nothing was changed, 64 the
+    command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
+        code = _targets.act(
+            spark,
+            targets,
+            lambda table: prune_encryption_keys(spark, table, dry_run=dry_run),
+            output,
+        )
+    sys.exit(code)

@@ -1,4 +1,4 @@
-"""``reencrypt``: new keys for all files of a table, after one leaked."""
+"""``reencrypt``: new keys for all files of tables, after one leaked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.maintenance import reencrypt_table
 
 
-@click.command()
-@click.argument("table")
+@_session.command()
+@_targets.targets
 @click.option(
     "--option",
     "options",
@@ -20,27 +20,29 @@ from pyspark_iceberg_crypto.maintenance import reencrypt_table
     help="An option of Iceberg's rewrite_data_files. Can be repeated.",
 )
 @click.option("--dry-run", is_flag=True, help="Count files and bytes, and write nothing.")
-@_shared.session_options
 def reencrypt(
-    table: str,
-    options: tuple[str, ...],
-    dry_run: bool,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
-    output: str,
+    targets: tuple[str, ...], options: tuple[str, ...], dry_run: bool, output: str
 ) -> None:
-    """Write all files of a TABLE's main branch anew, under new keys: for when the key of a file leaked.
+    """Write all files of tables' main branches anew, under new keys: for when the key of a file leaked.
 
-    Older snapshots, other branches and tags keep the files of before. The result says how to expire them.
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Older snapshots, other branches and
+    tags keep the files of before. The result says how to expire them.
 
-    Exit code: 0 it is done, 1 some files of before are left in main, 2 it could not be done.
-    """
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, _shared.catalog_of(table), _shared.pairs(catalog_conf)) as spark,
-    ):
+    \b
+    Examples:
+      iceberg-crypto reencrypt lake.db.t --dry-run
+      iceberg-crypto reencrypt lake.db.t --option target-file-size-bytes=536870912
+
+    Exit code: 0 it is done, 1 some files of before are left in main, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+    with _shared.errors_told():
         given = _shared.pairs(options, example="target-file-size-bytes=536870912")
-        done = reencrypt_table(spark, table, options=given, dry_run=dry_run)
-        _shared.show_done(done, output)
-    if not done.ok:
-        sys.exit(_shared.PROBLEM)
+        with _session.session(_targets.catalogs_of(targets)) as spark:
+            code = _targets.act(
+                spark,
+                targets,
+                lambda table: reencrypt_table(spark, table, options=given, dry_run=dry_run),
+                output,
+                code=lambda done: _shared.OK if done.ok else _shared.PROBLEM,
+            )
+    sys.exit(code)

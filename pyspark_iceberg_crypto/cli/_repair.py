@@ -1,4 +1,4 @@
-"""``repair``: what is wrong with a table, and mending it."""
+"""``repair``: what is wrong with tables, and mending it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,35 @@ import sys
 
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.repair import repair_table
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
+from pyspark_iceberg_crypto.repair import RepairReport, repair_table
 
 
-@click.command()
-@click.argument("table")
+@_session.command()
+@_targets.targets
 @click.option("--yes", is_flag=True, help="Mend what can be mended. Without it nothing is changed.")
-@_shared.session_options
-def repair(
-    table: str, yes: bool, catalog_conf: tuple[str, ...], conf: tuple[str, ...], output: str
-) -> None:
-    """Say what is wrong with TABLE (such as lake.db.t), which other clients or a crash have left unusable.
+def repair(targets: tuple[str, ...], yes: bool, output: str) -> None:
+    """Say what is wrong with tables, which other clients or a crash have left unusable.
 
-    Each finding has a remedy. With --yes, what can be mended is mended in one commit of metadata; nothing is rolled
-    back or deleted.
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a remedy. With
+    --yes, what can be mended is mended in one commit of metadata; nothing is rolled back or deleted.
 
-    Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at.
-    """
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, _shared.catalog_of(table), _shared.pairs(catalog_conf)) as spark,
-    ):
-        report = repair_table(spark, table, yes=yes)
-        if output == "json":
-            _shared.show_json(report.to_dict())
-        else:
-            _shared.show(report)
+    \b
+    Examples:
+      iceberg-crypto repair lake.db.t
+      iceberg-crypto repair lake.db.t lake.db.u --yes
+
+    Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at, 64 the command
+    is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
+        code = _targets.act(
+            spark, targets, lambda table: repair_table(spark, table, yes=yes), output, code=_code
+        )
+    sys.exit(code)
+
+
+def _code(report: RepairReport) -> int:
     if not report.complete:
-        sys.exit(_shared.UNCHECKED)
-    sys.exit(_shared.OK if report.ok else _shared.PROBLEM)
+        return _shared.UNCHECKED
+    return _shared.OK if report.ok else _shared.PROBLEM

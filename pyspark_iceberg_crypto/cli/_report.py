@@ -10,7 +10,7 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import TamperedError
 from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
@@ -24,7 +24,7 @@ def report() -> None:
     """Check reports that `verify --sign-with` signed, and print their JSON schema."""
 
 
-@report.command()
+@report.command(cls=_session.SessionCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--key-id",
@@ -36,26 +36,25 @@ def report() -> None:
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Write its page, made of what was checked."
 )
-@_shared.session_options
 def check(
     file: Path,
     key_id: str | None,
     catalog: str,
     html: Path | None,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
     output: str,
 ) -> None:
     """Check that the report in FILE (JSON) is as it was signed.
 
     That it is genuine does not say that its table is encrypted: read what it says.
 
-    Exit code: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer.
-    """
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark,
-    ):
+    \b
+    Example:
+      iceberg-crypto report check report.json --key-id audit
+
+    Exit code: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer,
+    64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+    with _shared.errors_told(), _session.session(catalog) as spark:
         try:
             found = check_report(spark, catalog, file, key_id)
         except TamperedError as error:

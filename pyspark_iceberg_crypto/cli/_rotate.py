@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
     MasterKeyRotation,
@@ -16,16 +16,16 @@ from pyspark_iceberg_crypto.rotation import (
 from pyspark_iceberg_crypto.rotation_many import RotationsReport, rotate_catalog
 
 
-@click.command()
-@click.argument("target")
+@_session.command()
+@_targets.targets
 @click.option("--new-key-id", metavar="KEY_ID", help="Another master key of the same KMS.")
 @click.option("--kek", is_flag=True, help="Make a new KEK; the master key stays.")
 @click.option("--rewrap", is_flag=True, help="With --kek: have existing snapshots use the new KEK.")
 @click.option(
     "--from-catalog",
     metavar="NAME",
-    help="A catalog that --conf or spark-defaults.conf sets up with the KMS that the tables have, when TARGET's is "
-    "another one.",
+    help="A catalog that the profile, --conf or spark-defaults.conf sets up with the KMS that the tables have, when "
+    "TARGET's is another one.",
 )
 @click.option(
     "--older-than-days",
@@ -35,9 +35,8 @@ from pyspark_iceberg_crypto.rotation_many import RotationsReport, rotate_catalog
 )
 @click.option("--again", is_flag=True, help="Of many tables, also those that have the wanted key.")
 @click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
-@_shared.session_options
 def rotate(
-    target: str,
+    targets: tuple[str, ...],
     new_key_id: str | None,
     kek: bool,
     rewrap: bool,
@@ -45,38 +44,37 @@ def rotate(
     older_than_days: float | None,
     again: bool,
     dry_run: bool,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
     output: str,
 ) -> None:
-    """Change a key of a table, or of many, without rewriting a file.
+    """Change a key of tables without rewriting a file.
 
-    TARGET is a table (lake.db.t, or its path), or all tables of a namespace (lake.db.*) or of a catalog (lake).
+    A TARGET is a table (lake.db.t, or its path), or all tables of a namespace (lake.db.*) or of a catalog (lake).
     Of these, those are left alone that have the wanted master key in its newest version.
 
     Without options, the newest version of its master key wraps the table's KEKs from now on; make one before, with
     `iceberg-crypto kms rotate-key`. With --new-key-id, another master key does. With --kek, the table gets a new KEK.
 
+    \b
+    Examples:
+      iceberg-crypto rotate lake.db.t
+      iceberg-crypto rotate 'lake.db.*' --new-key-id sales-2 --dry-run
+      iceberg-crypto rotate lake --kek --older-than-days 730
+
     Exit code: 0 it is done, 1 some of the tables are left, 2 it could not be done, and nothing was changed unless
-    the error says so.
-    """
+    the error says so, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     if kek and new_key_id is not None:
         raise click.UsageError("--kek and --new-key-id are two rotations: one after the other.")
     if kek and from_catalog is not None:
         raise click.UsageError("--from-catalog is for the master key.")
     if rewrap and not kek:
         raise click.UsageError("--rewrap is for --kek.")
-    is_whole = _shared.is_whole(target)
-    if not is_whole and (again or older_than_days is not None):
+    if (again or older_than_days is not None) and not all(map(_targets.is_whole, targets)):
         raise click.UsageError("--again and --older-than-days are for many tables.")
-    catalog = _shared.catalog_of(target)
-    done: MasterKeyRotation | KekRotation | RotationsReport
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, catalog, _shared.pairs(catalog_conf)) as spark,
-    ):
-        if is_whole:
-            done = rotate_catalog(
+
+    def rotated(target: str) -> MasterKeyRotation | KekRotation | RotationsReport:
+        if _targets.is_whole(target):
+            return rotate_catalog(
                 spark,
                 target,
                 new_key_id,
@@ -87,15 +85,20 @@ def rotate(
                 again=again,
                 dry_run=dry_run,
             )
-        elif kek:
-            done = rotate_kek(spark, target, rewrap=rewrap, dry_run=dry_run)
-        else:
-            done = rotate_master_key(
-                spark, target, new_key_id, from_catalog=from_catalog, dry_run=dry_run
-            )
-        if output == "json":
-            _shared.show_json(done.to_dict())
-        else:
-            _shared.show(done)
-    if isinstance(done, RotationsReport) and not done.ok:
-        sys.exit(_shared.PROBLEM)
+        if kek:
+            return rotate_kek(spark, target, rewrap=rewrap, dry_run=dry_run)
+        return rotate_master_key(
+            spark, target, new_key_id, from_catalog=from_catalog, dry_run=dry_run
+        )
+
+    also = [] if from_catalog is None else [from_catalog]
+    with (
+        _shared.errors_told(),
+        _session.session(_targets.catalogs_of(targets), also) as spark,
+    ):
+        code = _targets.act_whole(targets, rotated, output, _code)
+    sys.exit(code)
+
+
+def _code(done: MasterKeyRotation | KekRotation | RotationsReport) -> int:
+    return _shared.PROBLEM if isinstance(done, RotationsReport) and not done.ok else _shared.OK

@@ -1,49 +1,29 @@
-"""What the commands have in common: options, exit codes, errors, files, and a quiet Spark session."""
+"""What the commands have in common: exit codes, errors, output, files, names."""
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console, RenderableType
 
-from pyspark_iceberg_crypto._changes import Changed
-from pyspark_iceberg_crypto._names import is_path, parts
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._text import visible
-from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 
-if TYPE_CHECKING:  # commands that manage keys run without Spark
-    from pyspark.sql import SparkSession
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
+LOG = f"{__name__}.log"  # the path of Spark's log, in click's meta
+USAGE = 64  # EX_USAGE of sysexits.h: neither a finding nor something that may work later
 
-conf_option = click.option(
-    "--conf", metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
-)
-catalog_conf_option = click.option(
-    "--catalog-conf",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. "
-    "Without any, spark-defaults.conf sets up the catalog. Can be repeated.",
-)
+
 output_option = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-
-
-def session_options(command: Command) -> Command:
-    """Add what a command that starts Spark takes: `catalog_conf`, `conf`, `output`."""
-    return catalog_conf_option(conf_option(output_option(command)))
 
 
 def show(shown: RenderableType, wrap: bool = True) -> None:
@@ -63,14 +43,6 @@ def show_json(found: Any) -> None:
     click.echo(json.dumps(found, indent=2))
 
 
-def show_done(done: Changed, output: str) -> None:
-    """Print what was done to a table, as text or as JSON."""
-    if output == "json":
-        show_json(done.to_dict())
-    else:
-        show(done)
-
-
 def write(file: Path, text: str) -> None:
     """Write a file.
 
@@ -85,17 +57,23 @@ def write(file: Path, text: str) -> None:
         ) from error
 
 
+class CommandLineError(ConfigurationError):
+    """What was typed is wrong, whatever the state of tables and keys."""
+
+
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """On an error, end with code 2 and two lines instead of a stack trace."""
+    """On an error, end with code 2 and two lines instead of a stack trace; as JSON, too, where that is asked for."""
     try:
         yield
     except click.ClickException:
         raise
+    except CommandLineError as error:
+        _fail(error, USAGE)
     except KeyboardInterrupt:  # click would end with 1
-        _fail("stopped before the end", "")
+        _fail(IcebergCryptoError("stopped before the end"))
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
-        _fail(*told(error))
+        _fail(error)
 
 
 def told(error: Exception) -> tuple[str, str]:
@@ -107,11 +85,15 @@ def told(error: Exception) -> tuple[str, str]:
     return first_line(error), hint
 
 
-def _fail(message: str, hint: str) -> NoReturn:
+def _fail(error: Exception, code: int = UNCHECKED) -> NoReturn:
+    message, hint = told(error)
     click.echo(click.style("error: ", fg="red") + _lines(message), err=True)
     if hint:
         click.echo(click.style("hint: ", fg="yellow") + _lines(hint), err=True)
-    sys.exit(UNCHECKED)
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("output") == "json":
+        show_json({"error": type(error).__name__, "problem": message, "hint": hint})
+    sys.exit(code)
 
 
 def _lines(text: str) -> str:
@@ -119,80 +101,27 @@ def _lines(text: str) -> str:
     return "\n".join(map(visible, text.splitlines()))
 
 
+def end_log(meta: dict[str, Any], keep: bool) -> None:
+    """Delete Spark's log, or say where it is."""
+    log = meta.pop(LOG, None)
+    if log is None:
+        return
+    if keep and log.stat().st_size:
+        click.echo(f"log: {log}", err=True)
+    else:
+        log.unlink()
+
+
 def pairs(settings: tuple[str, ...], example: str = "type=rest") -> dict[str, str]:
     """Read settings of the form KEY=VALUE.
 
     Raises:
-        ConfigurationError: one has another form.
+        CommandLineError: one has another form.
     """
     found = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise ConfigurationError(f"{setting!r} is not KEY=VALUE", f"for example {example}")
+            raise CommandLineError(f"{setting!r} is not KEY=VALUE", f"for example {example}")
         found[key] = value
     return found
-
-
-def catalog_of(table: str) -> str:
-    """Return the catalog's name in the full name of a table, or of many."""
-    if is_path(table):
-        return "lake"  # any: a path has none
-    found = parts(table)
-    return found[0] if len(found) > 2 or is_whole(table) else SESSION_CATALOG
-
-
-def is_whole(target: str) -> bool:
-    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
-    found = parts(target)
-    return not is_path(target) and (len(found) == 1 or found[-1] == "*")
-
-
-@contextmanager
-def session(
-    conf: tuple[str, ...],
-    catalog: str | Sequence[str] = "",
-    properties: dict[str, str] | None = None,
-) -> Iterator[SparkSession]:
-    """Run a Spark session whose own output stays in a file, shown only when it did not start.
-
-    Args:
-        conf: Spark's settings, KEY=VALUE.
-        catalog: the catalog to set up, or several.
-        properties: its properties, the same for each; None or empty: spark-defaults.conf sets them up.
-    """
-    from pyspark_iceberg_crypto import _jvm, _quiet
-    from pyspark_iceberg_crypto.session import configure_spark, prepare
-
-    builder = _quiet.builder("iceberg-crypto")
-    for key, value in pairs(conf).items():
-        builder.config(key, value)
-    if properties:
-        for name in [catalog] if isinstance(catalog, str) else catalog:
-            configure_spark(builder, name, options=properties)
-    else:
-        prepare(builder)
-    with tempfile.TemporaryDirectory(prefix="iceberg-crypto-") as folder:
-        spark = _start(builder, Path(folder) / "spark.log")
-        try:
-            yield spark
-        finally:
-            _jvm.shut_down(spark)
-
-
-class SparkNotStartedError(IcebergCryptoError):
-    """Spark did not start; what it said is on standard error."""
-
-
-def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
-    from pyspark_iceberg_crypto import _quiet
-
-    try:
-        with _quiet.output_to(log):
-            return builder.getOrCreate()
-    except Exception as error:
-        said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]
-        click.echo("\n".join(said), err=True)
-        raise SparkNotStartedError(
-            f"Spark did not start: {first_line(error)}", "see its output above"
-        ) from error

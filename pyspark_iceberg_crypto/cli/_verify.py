@@ -12,7 +12,7 @@ import click
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _names
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
 
 
-@click.command()
+@_session.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--depth",
@@ -48,7 +48,6 @@ from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
     "--catalog",
     help="The catalog whose KMS has that key. Without: that of the first TARGET, or lake.",
 )
-@_shared.session_options
 def verify(
     targets: tuple[str, ...],
     folder: bool,
@@ -56,8 +55,6 @@ def verify(
     json_file: Path | None,
     sign_with: str | None,
     catalog: str | None,
-    catalog_conf: tuple[str, ...],
-    conf: tuple[str, ...],
     output: str,
     **options: Any,
 ) -> None:
@@ -67,13 +64,17 @@ def verify(
     path or URI. A name of two parts that is no namespace, such as db.t, is a table of Spark's own catalog,
     spark_catalog; what is both is refused. --catalog-conf is for all catalogs that are named.
 
-    Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked.
-    """
+    \b
+    Examples:
+      iceberg-crypto verify lake.db.t --deep
+      iceberg-crypto verify lake.db lake.hr.people --html report.html --sign-with audit
+      iceberg-crypto verify --folder s3://bucket/orders
+
+    Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
+    wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
     names = [catalog or "lake"] if folder else _catalogs(targets)
-    with (
-        _shared.errors_told(),
-        _shared.session(conf, names, _shared.pairs(catalog_conf)) as spark,
-    ):
+    with _shared.errors_told(), _session.session(names) as spark:
         report = _verify(spark, targets, folder, options)
         if sign_with is not None:
             report = report.sign(
@@ -118,7 +119,7 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
     defaults = {"depth": (None, "magic"), "sample": (1.0,), "seed": (0,)}
     for name, value in options.items():
         if value not in defaults.get(name, (False, None)):
-            raise ConfigurationError(
+            raise _shared.CommandLineError(
                 f"--{name.replace('_', '-')} is not for a folder",
                 "the first bytes of each file in it are read; give a table for more",
             )

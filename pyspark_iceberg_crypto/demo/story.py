@@ -37,13 +37,20 @@ CREATE = f"""
 """
 
 
-def run(keep: bool = False) -> None:
+def run(keep: bool = False, console: Console | None = None) -> Path | None:
     """Run the demo in a new temporary folder, and remove the folder unless it is to be kept.
+
+    Args:
+        keep: keep the folder.
+        console: where it tells its story; None: on standard output.
+
+    Returns:
+        The folder, if it was kept.
 
     Raises:
         IcebergCryptoError: a step failed, or its result is not what it must be. The folder then stays.
     """
-    console = Console(highlight=False)
+    console = console or Console(highlight=False)
     place = Place(Path(tempfile.mkdtemp(prefix="iceberg-crypto-demo-")))
     console.print(f"Everything of this demo is in {place.folder}", soft_wrap=True)
     try:
@@ -53,12 +60,13 @@ def run(keep: bool = False) -> None:
         raise
     if keep:
         console.print(f"Kept: {place.folder} (tables, keystores and passwords)", soft_wrap=True)
-    else:
-        shutil.rmtree(place.folder)
-        console.print(
-            f"Removed {place.folder}. What stays is Spark's own cache of downloaded jars (~/.ivy2*).",
-            soft_wrap=True,
-        )
+        return place.folder
+    shutil.rmtree(place.folder)
+    console.print(
+        f"Removed {place.folder}. What stays is Spark's own cache of downloaded jars (~/.ivy2*).",
+        soft_wrap=True,
+    )
+    return None
 
 
 @dataclass

@@ -1,1 +1,38 @@
-"""The published JSON schemas."""
+"""The published JSON schemas (2020-12): of reports, and of what each command prints with --output json."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+OUTPUT = "output-1.json"
+
+
+def read(name: str) -> dict[str, Any]:
+    """Read a schema of this folder."""
+    found: dict[str, Any] = json.loads(files(__name__).joinpath(name).read_text("utf-8"))
+    return found
+
+
+@cache
+def _output() -> dict[str, Any]:
+    return read(OUTPUT)
+
+
+def output_commands() -> list[str]:
+    """Return the commands that have --output json."""
+    return sorted(_output()["commands"])
+
+
+def output_schema(command: str) -> dict[str, Any]:
+    """Return the schema of what a command prints with --output json, its errors included."""
+    found = _output()
+    return {
+        "$schema": found["$schema"],
+        "$id": f"urn:iceberg-crypto:output:{command.replace(' ', '-')}:1",
+        "title": f"iceberg-crypto {command} --output json",
+        **found["commands"][command],
+        "$defs": found["$defs"],
+    }

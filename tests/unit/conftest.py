@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _jvm, cli
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list
             return told if told is None or isinstance(told, int) else json.dumps(told)
 
         monkeypatch.setattr(_jvm, "call", call)
-        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(_session, "session", session)
         return CliRunner().invoke(cli.main, arguments), asked
 
     return invoke

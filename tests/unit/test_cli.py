@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import SparkDouble, broken_json, verify_json
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
-from pyspark_iceberg_crypto.cli import _shared, _verify
+from pyspark_iceberg_crypto.cli import _session, _verify
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise answer
             return answer
 
-        monkeypatch.setattr(_shared, "session", spark)
+        monkeypatch.setattr(_session, "session", spark)
         monkeypatch.setattr(_verify, "verify_table", give)
         return CliRunner().invoke(cli.main, arguments)
 
@@ -97,20 +98,33 @@ def test_what_cannot_be_checked_is_2(
     "arguments",
     [
         ("verify", "lake.db.t", "--catalog-conf", "type"),
-        ("verify", "lake.db.t", "--catalog-conf", "type=hbase", "--catalog-conf", "catalog-impl=x"),
         ("verify", "lake.db.t", "--conf", "=x"),
-        ("verify", "my-lake.db.t", "--catalog-conf", "type=hive"),
         ("verify",),
         ("no-such-command",),
     ],
     ids=str,
 )
-def test_bad_arguments_are_2(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
-    real = _shared.session
+def test_a_wrong_command_is_64(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+    real = _session.session
     result = run(*arguments, spark=real)
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "error" in result.stderr.lower()
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lake.db.t", "--catalog-conf", "type=hbase", "--catalog-conf", "catalog-impl=x"),
+        ("my-lake.db.t", "--catalog-conf", "type=hive"),
+    ],
+    ids=str,
+)
+def test_settings_that_are_refused_are_2(
+    run: Callable[..., Result], arguments: tuple[str, ...]
+) -> None:
+    result = run("verify", *arguments, spark=_session.session)
+    assert (result.exit_code, result.stderr.startswith("error: ")) == (2, True)
 
 
 def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +132,10 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
 
     @contextmanager
     def session(*arguments: Any) -> Iterator[SparkDouble]:
-        seen.append(arguments)
+        seen.append((*arguments, click.get_current_context().obj.catalog_conf))
         yield SparkDouble()
 
-    monkeypatch.setattr(_shared, "session", session)
+    monkeypatch.setattr(_session, "session", session)
     monkeypatch.setattr(_verify, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     tables = {
         "prod.a.b.t": ["prod"],
@@ -132,4 +146,4 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     }
     for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [((), catalogs, {"uri": "a=b"}) for catalogs in tables.values()]
+    assert seen == [(catalogs, ("uri=a=b",)) for catalogs in tables.values()]

@@ -26,7 +26,7 @@ from pyspark_iceberg_crypto import (
     cli,
     report_schema,
 )
-from pyspark_iceberg_crypto.cli import _report, _shared, _verify
+from pyspark_iceberg_crypto.cli import _report, _session, _verify
 
 SIGNATURE = {
     "algorithm": "HMAC-SHA-256",
@@ -76,7 +76,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise checked
             return checked
 
-        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(_session, "session", session)
         monkeypatch.setattr(_verify, "verify_table", verify)
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
@@ -231,9 +231,9 @@ def test_options_reach_each_table(run: Callable[..., Result]) -> None:
     ],
     ids=str,
 )
-def test_wrong_options_are_2(run: Callable[..., Result], wrong: tuple[str, ...]) -> None:
+def test_wrong_options_are_64(run: Callable[..., Result], wrong: tuple[str, ...]) -> None:
     result = run("verify", "lake.db.t", *wrong, answers={"lake.db.t": verify_json()})
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "Error" in result.stderr and "Traceback" not in result.output
 
 
@@ -242,7 +242,7 @@ def test_folders(run: Callable[..., Result]) -> None:
     assert result.exit_code == 0
     for option in (("--deep",), ("--sample", "0.5"), ("--strays",), ("--depth", "structure")):
         result = run("verify", "--folder", "s3://b/w", *option, answers={"s3://b/w": verify_json()})
-        assert result.exit_code == 2, "nothing is left out in silence"
+        assert result.exit_code == 64, "nothing is left out in silence"
         assert "is not for a folder" in result.stderr
 
 

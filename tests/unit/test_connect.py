@@ -128,6 +128,8 @@ def test_rows_of_files_and_of_findings() -> None:
         ("lake; DROP TABLE t --.db.t", "`lake; DROP TABLE t --`"),
         ("`a``b`.db.t", "`a``b`"),
         ("db.t", "`here`"),
+        ("/data/lake.db/t", "`default_iceberg`"),
+        ("s3://a.b.c/lake/t", "`default_iceberg`"),
     ],
 )
 def test_a_catalogs_name_is_an_identifier(table: str, catalog: str) -> None:

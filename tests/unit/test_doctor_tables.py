@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyspark_iceberg_crypto import ConfigurationError, cli, doctor
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session
 from pyspark_iceberg_crypto.doctor import Diagnosis, Status, Step
 from pyspark_iceberg_crypto.doctor_tables import (
     AT_ONCE,
@@ -140,7 +140,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tables: Tables) -> Callable[..., Result
         yield Step("round trip", Status.OK, key_id="k1")
 
     def invoke(*arguments: str) -> Result:
-        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(_session, "session", session)
         monkeypatch.setattr(doctor, "_steps", steps)
         result = CliRunner().invoke(cli.main, ["doctor", *arguments])
         result.tried = tried  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from pyspark_iceberg_crypto import (
     encrypt_table,
     purge_plaintext,
 )
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session
 
 ENCRYPTED = {
     "table": "lake.db.t",
@@ -61,7 +61,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any
             return json.dumps(answer)
 
         monkeypatch.setattr(_jvm, "call", call)
-        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(_session, "session", session)
         command = arguments if arguments[:1] == ("decrypt",) else ("encrypt", *arguments)
         return CliRunner().invoke(cli.main, list(command)), asked
 
@@ -97,7 +97,7 @@ def test_it_is_one_or_the_other(
     run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
 ) -> None:
     result, asked = run("lake.db.t", *options)
-    assert result.exit_code == 2 and not asked
+    assert result.exit_code == 64 and not asked
 
 
 def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:

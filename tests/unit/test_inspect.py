@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto import (
     cli,
     inspect_file,
 )
-from pyspark_iceberg_crypto.cli import _inspect, _shared
+from pyspark_iceberg_crypto.cli import _inspect, _session
 from pyspark_iceberg_crypto.local import _files
 
 VECTORS = hostile.VECTORS
@@ -36,7 +36,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(_shared, "session", started)
+    monkeypatch.setattr(_session, "session", started)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_options_that_contradict_each_other(tmp_path: Path) -> None:
         (("f", "g", "--table", "t", "--decrypt-to", "h"), "is for one file"),
     ):
         result = run(*arguments)
-        assert result.exit_code == 2
+        assert result.exit_code == 64
         assert says in result.stderr
 
 
@@ -254,7 +254,7 @@ def test_keys_go_to_the_jvm_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         return json.dumps({**answer, **told})
 
     monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", call)
-    monkeypatch.setattr(_shared, "session", _inspect.contextmanager(lambda *_: iter(["spark"])))
+    monkeypatch.setattr(_session, "session", _inspect.contextmanager(lambda *_: iter(["spark"])))
     result = run("f", "--key-env", "DEK", "--aad-prefix", "a0")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "every tag matches its key; nothing tells whether" in " ".join(result.stdout.split())

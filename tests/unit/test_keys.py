@@ -16,7 +16,7 @@ from pyspark_iceberg_crypto import (
     cli,
     encryption_keys,
 )
-from pyspark_iceberg_crypto.cli import _keys, _shared
+from pyspark_iceberg_crypto.cli import _keys, _session
 from pyspark_iceberg_crypto.keys import of
 
 UGLY = "<script>alert(1)</script>[red]\x1b[31m"
@@ -133,7 +133,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise answer
             return answer
 
-        monkeypatch.setattr(_shared, "session", session)
+        monkeypatch.setattr(_session, "session", session)
         monkeypatch.setattr(_keys, "encryption_keys", give)
         return CliRunner().invoke(cli.main, ["keys", "lake.db.t", *arguments])
 

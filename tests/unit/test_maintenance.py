@@ -60,7 +60,7 @@ def test_reencrypt(command: Command) -> None:
     assert asked == ["reencryptTable", "lake.db.t", "{}", False]
     assert (result.exit_code, json.loads(result.stdout)) == (1, left)
     result, asked = command("reencrypt", "lake.db.t", "--option", "x")
-    assert result.exit_code == 2 and not asked
+    assert result.exit_code == 64 and not asked
     assert "target-file-size-bytes=536870912" in result.stderr
     result, asked = command("reencrypt", "lake.db.t", "--dry-run", answer=REENCRYPTED)
     assert asked[-1] is True

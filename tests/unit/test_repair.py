@@ -15,7 +15,7 @@ from pyspark_iceberg_crypto import (
     cli,
     repair_table,
 )
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session
 
 REMOVED = {
     "finding": "key id removed",
@@ -44,7 +44,7 @@ def run(patch: pytest.MonkeyPatch, findings: Any, *arguments: str) -> tuple[Resu
         yield "spark"
 
     patch.setattr(_jvm, "call", call)
-    patch.setattr(_shared, "session", session)
+    patch.setattr(_session, "session", session)
     return CliRunner().invoke(cli.main, ["repair", "lake.db.t", *arguments]), asked
 
 

@@ -85,7 +85,7 @@ def test_the_kek(run: Command) -> None:
 )
 def test_options_that_contradict(run: Command, options: tuple[str, ...]) -> None:
     result, asked = run("lake.db.t", *options)
-    assert result.exit_code == 2 and not asked
+    assert result.exit_code == 64 and not asked
 
 
 def test_what_could_not_be_done_is_2(run: Command) -> None:

@@ -50,6 +50,7 @@ public final class EncryptedTable extends DecoratedTable {
   @Override
   public TableScan newScan() {
     if (!plannedByServer()) {
+      ops.unwrapAhead();
       return super.newScan();
     }
 
@@ -60,6 +61,7 @@ public final class EncryptedTable extends DecoratedTable {
   @Override
   public BatchScan newBatchScan() {
     if (!plannedByServer()) {
+      ops.unwrapAhead();
       return super.newBatchScan();
     }
 

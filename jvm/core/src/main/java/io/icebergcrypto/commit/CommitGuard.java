@@ -109,8 +109,11 @@ final class CommitGuard {
     }
 
     if (!plaintextFiles || IcebergVersion.losesKeysOfDeletionVectors()) {
+      // Tasks on a pool are asked every 10 ms whether they are done: longer than what is at hand
+      // takes.
+      boolean toFetch = added.stream().anyMatch(m -> !commit.keys().written().isAtHand(m));
       Tasks.foreach(added)
-          .executeWith(ThreadPools.getWorkerPool())
+          .executeWith(toFetch && added.size() > 1 ? ThreadPools.getWorkerPool() : null)
           .stopOnFailure()
           .throwFailureWhenFinished()
           .run(manifest -> checkFiles(commit, manifest, first, specs, io));

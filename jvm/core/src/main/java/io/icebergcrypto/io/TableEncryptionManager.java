@@ -58,6 +58,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private final String tableName;
   private final KeyManagementClient kms;
+  private final transient TableKmsClient ofTable;
   private final WrittenFiles written = new WrittenFiles();
   private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
@@ -89,6 +90,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     ofTable.unwrapsWith(this::masterKeyOf);
     this.tableName = tableName;
     this.kms = kms;
+    this.ofTable = ofTable;
     this.firstTableKeyId = tableKeyId;
     this.tableKeyId = tableKeyId;
     this.firstDataKeyLength = dataKeyLength;
@@ -226,6 +228,20 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       return list.decryptKeyMetadata(this);
     } finally {
       lock.readLock().unlock();
+    }
+  }
+
+  /**
+   * Begins to unwrap the KEK of a manifest list that is soon to be read, without waiting for it: so
+   * the tables of a join wait for the KMS at the same time.
+   *
+   * @param keyId of the manifest list; null or unknown: nothing is done
+   */
+  public final void unwrapAhead(String keyId) {
+    EncryptedKey list = keyId == null ? null : key(keyId);
+    EncryptedKey kek = list == null ? null : key(list.encryptedById());
+    if (kek != null) {
+      ofTable.unwrapAhead(kek.encryptedKeyMetadata(), tableKeyId);
     }
   }
 

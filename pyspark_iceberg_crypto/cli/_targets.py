@@ -1,0 +1,175 @@
+"""Commands for one table, for several, and for all of a namespace or a catalog."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.text import Text
+
+from pyspark_iceberg_crypto._names import is_path, parts
+from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.errors import NotEncryptedError
+from pyspark_iceberg_crypto.reports._text import plural, visible
+from pyspark_iceberg_crypto.settings import SESSION_CATALOG
+
+if TYPE_CHECKING:  # commands that manage keys run without Spark
+    from pyspark.sql import SparkSession
+
+# The worst of several outcomes is the exit code's.
+_WORST_LAST = (_shared.OK, _shared.UNCHECKED, _shared.PROBLEM)
+
+targets = click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+
+
+def catalog_of(target: str) -> str:
+    """Return the catalog's name in the full name of a table, or of many."""
+    if is_path(target):
+        return "lake"  # any: a path has none
+    found = parts(target)
+    return found[0] if len(found) > 2 or is_whole(target) else SESSION_CATALOG
+
+
+def catalogs_of(targets: Sequence[str]) -> list[str]:
+    """Return the names of the catalogs of several targets, each once."""
+    return list(dict.fromkeys(map(catalog_of, targets)))
+
+
+def is_whole(target: str) -> bool:
+    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
+    found = parts(target)
+    return not is_path(target) and (len(found) == 1 or found[-1] == "*")
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What to do something to.
+
+    Attributes:
+        name: a table, or what has a result of its own for a namespace or a catalog.
+        of_many: whether it was not named itself.
+        problem: why it could not be listed; empty: it was.
+    """
+
+    name: str
+    of_many: bool = False
+    problem: dict[str, str] = field(default_factory=dict)
+
+
+def act(
+    spark: SparkSession,
+    targets: Sequence[str],
+    do: Callable[[str], Any],
+    output: str,
+    code: Callable[[Any], int] = lambda _: _shared.OK,
+    more: Callable[[Any], str] = lambda _: "",
+    skip: Callable[[str], str] = lambda _: "",
+) -> int:
+    """Do something to each table, and show what was done; one that fails does not stop the rest.
+
+    Args:
+        spark: the session.
+        targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
+            encrypted, where that makes an error.
+        do: what to do to a table; its result prints as text, and has ``to_dict``.
+        output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
+        code: the exit code of a result.
+        more: text to print after a result.
+        skip: says why a table of many is to be skipped; empty: it is not.
+
+    Returns:
+        the exit code: the worst one.
+
+    Raises:
+        IcebergCryptoError: of the only table that was asked for.
+    """
+
+    def one(target: _Target) -> Any:
+        if target.of_many and (why := skip(target.name)):
+            return _Skipped(target.name, why)
+        try:
+            return do(target.name)
+        except NotEncryptedError as error:
+            if target.of_many:
+                return _Skipped(target.name, error.message)
+            raise
+
+    return _each(list(_tables(spark, targets)), one, output, code, more)
+
+
+def act_whole(
+    targets: Sequence[str], do: Callable[[str], Any], output: str, code: Callable[[Any], int]
+) -> int:
+    """The same for what has a result of its own for a namespace or a catalog."""
+    return _each([_Target(t) for t in targets], lambda t: do(t.name), output, code, lambda _: "")
+
+
+@dataclass(frozen=True)
+class _Skipped:
+    """A table of many that it is not for."""
+
+    table: str
+    skipped: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __rich__(self) -> Text:
+        return Text(f"· {visible(self.table)}: skipped: {visible(self.skipped)}", "dim")
+
+
+def _tables(spark: SparkSession, targets: Sequence[str]) -> Iterator[_Target]:
+    """Go through the tables, and through what could not be listed."""
+    from pyspark_iceberg_crypto import _jvm
+
+    for target in targets:
+        if not is_whole(target):
+            yield _Target(target)
+            continue
+        for one in json.loads(_jvm.call(spark, "listTables", target)):
+            if not one["view"]:
+                told = {"problem": one["failure"], "hint": one["hint"] or ""}
+                yield _Target(one["name"], True, told if one["failure"] else {})
+
+
+def _each(
+    targets: list[_Target],
+    do: Callable[[_Target], Any],
+    output: str,
+    code: Callable[[Any], int],
+    more: Callable[[Any], str],
+) -> int:
+    is_one = len(targets) == 1 and not targets[0].of_many
+    codes, told, left = [_shared.OK], [], 0
+    for number, target in enumerate(targets, start=1):
+        if not is_one and sys.stderr.isatty():
+            click.echo(f"{number} of {len(targets)}: {visible(target.name)}", err=True)
+        problem = target.problem
+        try:
+            result: Any = None if problem else do(target)
+        except Exception as error:
+            if is_one:
+                raise
+            result, problem = None, dict(zip(("problem", "hint"), _shared.told(error), strict=True))
+        left += bool(problem)
+        is_done = not problem and not isinstance(result, _Skipped)
+        codes.append(code(result) if is_done else _shared.UNCHECKED if problem else _shared.OK)
+        told.append({"table": target.name, **problem} if problem else result.to_dict())
+        if output == "text":
+            _shared.show(_left(target.name, problem) if problem else result)
+            if is_done and (said := more(result)):
+                _shared.show(said)
+    if output == "json":
+        _shared.show_json(told[0] if is_one else told)
+    elif not is_one:
+        _shared.show(Text(f"{plural(len(told), 'target')}, {left} left", "bold"))
+    return max(codes, key=_WORST_LAST.index)
+
+
+def _left(table: str, problem: dict[str, str]) -> Text:
+    hint = f"\n  {visible(problem['hint'])}" if problem["hint"] else ""
+    return Text(f"✗ {visible(table)}: {visible(problem['problem'])}{hint}", "red")

@@ -1,0 +1,359 @@
+"""What all commands have in common: JSON by its schema, help with examples, exit codes, several targets, completion."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+import pytest
+from click.shell_completion import get_completion_class
+from click.testing import CliRunner, Result
+from doubles.in_process import DoubleKms, SparkDouble, evidence_json
+
+from pyspark_iceberg_crypto import (
+    KeyNotFoundError,
+    NotEncryptedError,
+    VerifyReport,
+    _jvm,
+    cli,
+    settings,
+)
+from pyspark_iceberg_crypto.cli import _session, _verify
+from pyspark_iceberg_crypto.cli._options import KmsCommand
+from pyspark_iceberg_crypto.cli._session import SessionCommand
+from pyspark_iceberg_crypto.kms import BY_TYPE
+from pyspark_iceberg_crypto.kms._settings import settings as settings_of
+from pyspark_iceberg_crypto.schemas import output_commands, output_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "dev"))
+import output_schemas  # noqa: E402
+
+Run = Callable[..., Result]
+DONE = {"table": "lake.db.t", "message": "done", "committed": True}
+ENCRYPTED = {
+    **DONE,
+    **{"key_id": "k", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2, "files_left": 0},
+    **{"rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"},
+}
+PRUNED = {**DONE, "keys_before": 3, "removed": 1, "kept": 2, "bytes_before": 9, "bytes_after": 5}
+ROTATED = {
+    **DONE,
+    **{"old_key_id": "k", "new_key_id": "k", "keks": 1, "old_versions": None},
+    **{"new_versions": "2", "kms_calls": 2},
+}
+FINDING = {"finding": "key id removed", "detail": "d", "consequence": "c", "remedy": "r"}
+KEY = {
+    **{"key_id": "k1", "kind": "master", "encrypted_by": None, "created_at": None},
+    **{"age_days": None, "snapshots": 1, "overdue": False, "kms_answers": True},
+    **{"authenticated_wrapping": True, "problem": None, "used_for": None, "key_length": None},
+}
+KEYS = {
+    **{"table": "lake.db.t", "key_id": "k1", "data_key_length": None, "kek_max_age_days": 730},
+    **{"kms": "keystore", "kms_calls": 1, "kms_problem": None, "rows": [KEY]},
+}
+REENCRYPTED = {
+    **DONE,
+    **{"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1, "refs": ""},
+    "expire_statement": None,
+}
+TABLES = [
+    {"name": "lake.db.t", "view": False, "failure": None, "hint": None},
+    {"name": "lake.db.u", "view": False, "failure": None, "hint": None},
+    {"name": "lake.db.v", "view": True, "failure": None, "hint": None},
+    {"name": "lake.no", "view": False, "failure": "may not list it", "hint": "ask"},
+]
+ANSWERS: dict[str, Any] = {
+    "listTables": TABLES,
+    "encryptTable": ENCRYPTED,
+    "decryptTable": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
+    "purgePlaintext": {**DONE, "files": 1, "bytes": 9, "paths": ["/a"]},
+    "pruneEncryptionKeys": PRUNED,
+    "reencryptTable": REENCRYPTED,
+    "repairTable": {
+        "complete": True,
+        "findings": [{**FINDING, "mendable": True, "mended": False}],
+    },
+    "rotateMasterKey": ROTATED,
+    "encryptionKeys": KEYS,
+    "masterKeyUse": {"keyId": "k", "keks": [{"madeAt": 1, "version": 1, "masterKeyId": "k"}]},
+    "checkReport": None,
+}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command whose JVM answers by ANSWERS; `fails` are the tables that it fails on."""
+
+    def invoke(
+        *arguments: str,
+        fails: tuple[str, ...] = (),
+        plain: tuple[str, ...] = (),
+        answers: Any = None,
+    ) -> Result:
+        def call(_: Any, method: str, *given: Any) -> Any:
+            if given and given[0] in plain and method != "encryptTable":
+                raise NotEncryptedError("it is not encrypted")
+            if given and given[0] in fails:
+                raise KeyNotFoundError(f"no key for {given[0]}", "create it")
+            answer = {**ANSWERS, **(answers or {})}[method]
+            return answer if answer is None else json.dumps(answer)
+
+        @contextmanager
+        def session(*_: Any) -> Iterator[SparkDouble]:
+            yield SparkDouble()
+
+        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_session, "session", session)
+        monkeypatch.setattr(
+            _verify, "verify_table", lambda *_, **__: VerifyReport.of(evidence_json())
+        )
+        return CliRunner().invoke(cli.main, arguments)
+
+    return invoke
+
+
+def valid(command: str, result: Result) -> Any:
+    found = json.loads(result.stdout)
+    jsonschema.validate(found, output_schema(command), cls=jsonschema.Draft202012Validator)
+    return found
+
+
+def leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(command)
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below, *words, name)
+
+
+ALL = dict(leaves(cli.main))
+WITH_JSON = {words: c for words, c in ALL.items() if "--output" in
+             {o for p in c.get_params(click.Context(c)) for o in p.opts}}  # fmt: skip
+
+
+def test_the_schemas_are_those_of_the_classes() -> None:
+    """Otherwise run dev/output_schemas.py, and see that nothing goes."""
+    assert json.loads(output_schemas.FILE.read_text()) == output_schemas.output()
+
+
+def test_every_command_with_json_has_a_schema(run: Run) -> None:
+    static = {words for words in WITH_JSON if words[0] == "kms" and len(words) == 3}
+    assert {" ".join(words) for words in {*WITH_JSON} - static} == set(output_commands())
+    without = {words[0] for words in ALL if words not in WITH_JSON}
+    assert without == {"completion", "report", "schema"}  # report schema prints one
+    for name in output_commands():
+        printed = json.loads(run("schema", name).stdout)
+        jsonschema.Draft202012Validator.check_schema(printed)
+        assert printed == output_schema(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("encrypt lake.db.t --key-id k", 0),
+        ("encrypt lake.db.t --purge", 0),
+        ("encrypt lake.db.* --key-id k", 2),
+        ("decrypt lake.db.t --allow-plaintext", 0),
+        ("prune lake.db.t", 0),
+        ("prune lake.db.t lake.db.u", 0),
+        ("reencrypt lake.db.t", 0),
+        ("repair lake.db.t", 1),
+        ("repair lake", 1),
+        ("rotate lake.db.t", 0),
+        ("rotate lake --again", 1),
+        ("keys lake.db.t", 0),
+        ("keys lake.db.t lake.db.u", 0),
+        ("verify lake.db.t", 1),
+        ("verify lake.db.t lake.db.u", 1),
+        ("jar", 0),
+    ],
+)
+def test_json_is_by_its_schema(
+    run: Run, line: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / f"{settings.OUR_ARTIFACT}-0.jar").touch()
+    result = run(*line.split(), "--output", "json")
+    valid(line.split()[0], result)
+    assert result.exit_code == code
+
+
+def test_json_of_inspect_and_report(run: Run, tmp_path: Path) -> None:
+    for name, text in (("a", b"PARE"), ("b", b"AGS1"), ("c", b"PAR1xxxx")):
+        (tmp_path / name).write_bytes(text)
+    files = [str(tmp_path / name) for name in "abcd"]
+    found = valid("inspect", run("inspect", *files, "--output", "json"))
+    assert {True, False} <= {one.get("unchecked") for one in found}
+    report = tmp_path / "r.json"
+    signature = {"key_id": "k", "algorithm": "HMAC-SHA-256", "signed_at": "2026-01-01T00:00:00Z"}
+    signature |= {"wrapped_key": "AA==", "mac": "0a" * 32}
+    report.write_text(VerifyReport.of(evidence_json(signature=signature)).to_json())
+    result = run("report", "check", str(report), "--output", "json")
+    assert valid("report check", result)["genuine"]
+
+
+def test_json_of_kms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BY_TYPE, "double", DoubleKms)
+    DoubleKms.keys.clear()
+    for words in ("create-key k", "list-keys", "describe-key k", "rotate-key k", "policy k"):
+        command = [
+            "kms",
+            *words.split(),
+            *["--kms", "double", "--address", "x", "--output", "json"],
+        ]
+        valid(f"kms {words.split()[0]}", CliRunner().invoke(cli.main, command))
+    DoubleKms.keys.clear()
+
+
+def test_json_of_the_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark_iceberg_crypto.demo.run", lambda **_: Path("/kept"))
+    assert valid("demo", run("demo", "--output", "json"))["folder"] == "/kept"
+
+
+def test_an_error_as_json(run: Run) -> None:
+    result = run("prune", "lake.db.t", "--output", "json", fails=("lake.db.t",))
+    assert result.exit_code == 2
+    assert valid("prune", result) == {
+        "error": "KeyNotFoundError",
+        "problem": "no key for lake.db.t",
+        "hint": "create it",
+    }
+    assert result.stderr.startswith("error: no key for lake.db.t\nhint: create it\n")
+
+
+def test_a_schema_tells_wrong_from_right(run: Run) -> None:
+    told = json.loads(run("prune", "lake.db.t", "--output", "json").stdout)
+    for wrong in ({**told, "removed": "1"}, {k: v for k, v in told.items() if k != "kept"}, []):
+        is_valid = jsonschema.Draft202012Validator(output_schema("prune")).is_valid(wrong)
+        assert is_valid is (wrong == [])
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_help_has_examples_that_parse_and_exit_codes(words: tuple[str, ...]) -> None:
+    command = ALL[words]
+    shown = " ".join((command.help or "").split())
+    if words != ("report", "schema"):
+        assert re.search(r"Exit code: 0 .*\b2 .*\b64 the command is wrong", shown), words
+    told = (command.help or "").replace("\\\n", " ")
+    lines = re.findall(r"iceberg-crypto ((?:[^\n|)\"]|\"[^\"]*\")+)", told.partition("Example")[2])
+    assert lines or words == ("report", "schema")
+    for line in lines:
+        arguments = shlex.split(re.sub(r"  +.*", "", line.strip()))
+        below = cli.main
+        while isinstance(below, click.Group):
+            name = arguments.pop(0)
+            found = below.get_command(click.Context(below), name)
+            assert found is not None, line
+            below = found  # type: ignore[assignment]
+        below.make_context(name, arguments)
+
+
+def test_every_command_that_opens_a_session_takes_every_kms() -> None:
+    """And no option of a KMS has the name of one of the command's own."""
+    sessions = {words: one for words, one in ALL.items() if isinstance(one, SessionCommand)}
+    assert {words[0] for words in sessions} == {
+        *("decrypt", "doctor", "encrypt", "inspect", "keys", "prune", "reencrypt", "repair"),
+        *("report", "rotate", "verify"),
+    }
+    for command in sessions.values():
+        own = {
+            name for p in command.get_params(click.Context(command)) for name in (p.name, *p.opts)
+        }
+        for kind in BY_TYPE.values():
+            names = settings_of(kind)
+            flags = {f"--{name.replace('_', '-')}" for name in names}
+            assert not own & {*names, *flags}
+
+
+def test_static_commands_of_a_kms_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in BY_TYPE:
+        for name in ("create-key", "list-keys", "describe-key", "rotate-key", "policy"):
+            one = ALL[("kms", kind, name)]
+            assert isinstance(one, KmsCommand)
+            context = click.Context(one)
+            context.meta["kms"] = kind
+            flags = {p.name for p in one.get_params(context)}
+            other = ALL[("kms", name)]
+            assert flags | {"kms"} == {p.name for p in other.get_params(context)}
+    arguments = ["kms", "keystore", "create-key", "--path", "keys.p12", "k"]
+    result = CliRunner().invoke(cli.main, arguments)
+    assert result.exit_code == 2 and "password" in result.stderr
+
+
+def test_several_tables(run: Run) -> None:
+    """One that fails does not stop the rest; the worst is the exit code."""
+    result = run("prune", "lake.db.t", "lake.db.u", fails=("lake.db.t",))
+    assert result.exit_code == 2
+    assert "✗ lake.db.t: no key for lake.db.t\n  create it\n✓ lake.db.t: done" in result.stdout
+    assert result.stdout.endswith("2 targets, 1 left\n")
+    result = run("repair", "lake.db.t", "lake.db.u", fails=("lake.db.t",), answers={})
+    assert result.exit_code == 1, "a finding, whatever could not be looked at"
+
+
+def test_all_tables_of_a_namespace(run: Run) -> None:
+    found = json.loads(run("prune", "lake.db.*", "--output", "json").stdout)
+    assert [one["table"] for one in found] == ["lake.db.t", "lake.db.t", "lake.no"]
+    assert found[2] == {"table": "lake.no", "problem": "may not list it", "hint": "ask"}
+    result = run("prune", "lake.db.*", "--output", "json", plain=("lake.db.t",))
+    assert valid("prune", result)[0] == {"table": "lake.db.t", "skipped": "it is not encrypted"}
+    result = run("encrypt", "lake", "--key-id", "k", plain=("lake.db.u",))
+    assert "· lake.db.t: skipped: it is encrypted already\n✓ lake.db.t: done" in result.stdout
+    found = json.loads(
+        run("prune", "lake.db.*", "--output", "json", answers={"listTables": []}).stdout
+    )
+    assert found == []
+
+
+def test_usage_errors_of_groups_are_64() -> None:
+    for words in (
+        ["--no"],
+        ["kms", "vault"],
+        ["kms", "no"],
+        ["schema", "no"],
+        ["completion", "no"],
+    ):
+        assert CliRunner().invoke(cli.main, words).exit_code == 64, words
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(run: Run, shell: str) -> None:
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_ICEBERG_CRYPTO_COMPLETE" in result.stdout and "iceberg-crypto" in result.stdout
+    kind = get_completion_class(shell)
+    assert kind is not None
+    maker = kind(cli.main, {}, "iceberg-crypto", "_ICEBERG_CRYPTO_COMPLETE")
+    assert [one.value for one in maker.get_completions(["kms"], "va")] == ["vault"]
+    assert [one.value for one in maker.get_completions(["verify"], "--dee")] == ["--deep"]
+    assert [one.value for one in maker.get_completions(["verify", "--kms"], "key")] == ["keystore"]
+    flags = [one.value for one in maker.get_completions(["keys", "--kms", "vault"], "--addr")]
+    assert flags == ["--address"]
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    """The real shell, with the printed script, asks the real command."""
+    program = tmp_path / "iceberg-crypto"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from pyspark_iceberg_crypto.cli import main\nmain(prog_name='iceberg-crypto')\n"
+    )
+    program.chmod(0o755)
+    script = f"""
+PATH="{tmp_path}:$PATH"; eval "$(iceberg-crypto completion bash)"
+COMP_WORDS=(iceberg-crypto kms va); COMP_CWORD=2
+_iceberg_crypto_completion iceberg-crypto va kms; echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "vault", done.stderr
