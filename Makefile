@@ -26,6 +26,8 @@ LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
 TEST_JARS := jvm/build/.test-jars
 OLDER_TEST_JARS := jvm/build/.older-test-jars
+NIGHTLY_JARS := jvm/build/.nightly-jars
+FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/vault.sh path)
 FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
@@ -102,8 +104,13 @@ test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses o
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
+.PHONY: nightly-tools
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
+	@dev/flink.sh $(VENV)/bin/python $(FLINK)
+	$(call ready,$(NIGHTLY_JARS))
+
 .PHONY: nightly
-nightly: setup-test ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
@@ -237,6 +244,11 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@grep -v -e '^pyspark==' -e '^py4j==' $(LOCK) > .venv-$*/constraints.txt
 	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
 	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
+	@touch $@
+
+$(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
+	@echo "building the jar for Flink, and fetching Iceberg's"
+	@$(gradle) flinkJars :iceberg-crypto-flink:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:
