@@ -24,6 +24,7 @@ TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
+DOCS := $(VENV)/.docs
 TEST_JARS := jvm/build/.test-jars
 OLDER_TEST_JARS := jvm/build/.older-test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
@@ -169,6 +170,13 @@ format: ## Format Python and Java
 	$(VENV)/bin/ruff format .
 	$(gradle) applyFormat
 
+.PHONY: docs
+docs: ## Build the documents as a site, with all references, in build/site; a link that leads nowhere fails
+	$(call ready,$(JAR) $(DOCS))
+	$(gradle) siteJavadoc
+	$(on_java); NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	@echo "open build/site/index.html"
+
 .PHONY: publish-local
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
 	$(gradle) publishToMavenLocal
@@ -262,7 +270,7 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT) $(DOCS): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@
