@@ -25,6 +25,7 @@ BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
 DOCS := $(VENV)/.docs
+DIST_PACKAGES := 'cyclonedx-python-lib[json-validation]' hatch-fancy-pypi-readme hatchling twine
 TEST_JARS := jvm/build/.test-jars
 OLDER_TEST_JARS := jvm/build/.older-test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
@@ -161,6 +162,7 @@ lint: ## Check style and types of Python and Java
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright
 	$(gradle) checkFormat
 
 .PHONY: format
@@ -200,8 +202,8 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 .PHONY: lock
 lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
 	$(pip) uv
-	printf '%s\n' editables pip setuptools uv wheel | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
-	    --python-version 3.10 --all-extras --group dist --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
+	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
+	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
 check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
@@ -275,9 +277,9 @@ $(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT) $(DOCS): $(VENV)/.%: pyproject.toml gr
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@
 
-$(DIST): pyproject.toml $(LOCK) | $(VENV)/pyvenv.cfg
+$(DIST): $(LOCK) | $(VENV)/pyvenv.cfg
 	@echo "installing Python packages into $(VENV): dist"
-	@$(pip) --group dist
+	@$(pip) $(DIST_PACKAGES)
 	@touch $@
 
 # Its name tells its sources apart. After the Python packages, which bring Go where there is none.

@@ -255,7 +255,7 @@ def test_settings_for_a_spark_that_something_else_starts() -> None:
         "type": "hadoop",
         "warehouse": "/w",
         "kms": DoubleKms("https://kms"),
-        "required": True,
+        "require_encryption": True,
     }
     conf = spark_conf("lake", **options)
     own = ("spark.jars.packages", "spark.sql.extensions")
