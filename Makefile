@@ -10,6 +10,11 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
+OLDER := 4.0
+OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13
+OLDER_TEST := $(OLDER:%=.venv-%/.test)
+OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
 VENV := .venv
@@ -19,8 +24,12 @@ TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
+DOCS := $(VENV)/.docs
 DIST_PACKAGES := 'cyclonedx-python-lib[json-validation]' hatch-fancy-pypi-readme hatchling twine
 TEST_JARS := jvm/build/.test-jars
+OLDER_TEST_JARS := jvm/build/.older-test-jars
+NIGHTLY_JARS := jvm/build/.nightly-jars
+FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/vault.sh path)
 FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
@@ -55,6 +64,10 @@ setup: ## Install everything: system packages (as root), .venv, the jar, the tes
 jar: ## Build the jar into pyspark_iceberg_crypto/jars/
 	$(call ready,$(JAR))
 
+.PHONY: jars
+jars: ## Build the jars for all versions of Spark
+	$(call ready,$(JAR) $(firstword $(OTHER_JARS)))
+
 .PHONY: demo
 demo: ## Encrypt 336,776 flights, prove it, read them back
 	$(call ready,$(JAR) $(DEMO))
@@ -83,14 +96,26 @@ test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
+.PHONY: test-older
+test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses one, ARGS="-k name" some tests)
+	$(call ready,$(FOR_TESTS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
+	@for spark in $(OLDER); do echo "Spark $$spark"; \
+	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals $(POOL) $(ARGS)); done
+
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
+.PHONY: nightly-tools
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
+	@dev/flink.sh $(VENV)/bin/python $(FLINK)
+	$(call ready,$(NIGHTLY_JARS))
+
 .PHONY: nightly
-nightly: setup-test ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
+	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check
 
@@ -147,6 +172,13 @@ format: ## Format Python and Java
 	$(VENV)/bin/ruff format .
 	$(gradle) applyFormat
 
+.PHONY: docs
+docs: ## Build the documents as a site, with all references, in build/site; a link that leads nowhere fails
+	$(call ready,$(JAR) $(DOCS))
+	$(gradle) siteJavadoc
+	$(on_java); NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	@echo "open build/site/index.html"
+
 .PHONY: publish-local
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
 	$(gradle) publishToMavenLocal
@@ -179,7 +211,7 @@ check-install: ## Run the demo and some tests in a new Debian, as root and as a 
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER:%=.venv-%) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -198,10 +230,35 @@ $(JAR): $(JVM_SOURCES)
 	@mkdir -p $(@D)
 	@cp jvm/build/$(ARTIFACT)/libs/$(@F) $@
 
+# One Gradle makes all of them.
+$(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
+	@echo "building $(notdir $(OTHER_JARS))"
+	@$(gradle) $(OTHER_ARTIFACTS:%=:%:jar)
+	@for name in $(OTHER_ARTIFACTS); do cp jvm/build/$$name/libs/$$name-$(VERSION).jar $(@D)/; done
+
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
+	@touch $@
+
+$(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
+	@echo "fetching Iceberg for older versions of Spark"
+	@$(gradle) olderTestJars
+	@touch $@
+
+# The locked versions, but for Spark and what it brings.
+$(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
+	@echo "installing Spark $* and Python packages into .venv-$*"
+	@"$(PYTHON)" -m venv .venv-$*
+	@grep -v -e '^pyspark==' -e '^py4j==' $(LOCK) > .venv-$*/constraints.txt
+	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
+	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
+	@touch $@
+
+$(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
+	@echo "building the jar for Flink, and fetching Iceberg's"
+	@$(gradle) flinkJars :iceberg-crypto-flink:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:
@@ -215,7 +272,7 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT) $(DOCS): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@

@@ -178,7 +178,8 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
 
 
 def _is_unknown(error: PySparkException) -> bool:
-    condition = error.getCondition() or ""
+    # getErrorClass is its name before Spark 4.0
+    condition = getattr(error, "getCondition", error.getErrorClass)() or ""
     known = any(word in condition for word in ("PROCEDURE", "ROUTINE", "CATALOG"))
     return known or "No such procedure" in str(error)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _connect, errors, settings
+from pyspark_iceberg_crypto import _connect, artifacts, errors
 from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
 
 with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these refuses its sessions
@@ -76,19 +76,22 @@ def _context_is_stopped(spark: SparkSession) -> bool:
 
 
 def require_jars(spark: SparkSession | None = None) -> None:
-    """Check that the running JVM has our jar and Iceberg's.
+    """Check that the running JVM has our jar and Iceberg's, and that ours is for this Spark.
 
     Args:
         spark: a session, or None for the JVM of a process that has no session yet.
 
     Raises:
         JarMissingError: one of them is not on the class path.
+        ConfigurationError: our jar is for another Spark, or there are two.
     """
     if spark is None:
         SparkContext._ensure_initialized()
     jvm = SparkContext._jvm if spark is None else spark.sparkContext._jvm
-    _find_class(jvm, API_CLASS)
+    ours = _find_class(jvm, API_CLASS)
     _find_class(jvm, ICEBERG_CLASS)
+    with typed_errors():
+        ours.checkArtifact()
 
 
 def _find_class(jvm: Any, name: str) -> Any:
@@ -100,7 +103,7 @@ def _find_class(jvm: Any, name: str) -> Any:
         raise errors.JarMissingError(
             f"the {jar} jar is not on Spark's class path (no class {name})",
             "call configure_spark before the first Spark session of this process, or start Spark "
-            f"with --packages {settings.COORDINATE}",
+            f"with --packages {artifacts.hint()}",
         )
     return found
 

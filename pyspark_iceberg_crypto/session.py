@@ -10,14 +10,12 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
+from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
 from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
-    ICEBERG_ARTIFACT,
-    ICEBERG_COORDINATE,
     ICEBERG_EXTENSION,
-    OUR_ARTIFACT,
     PATH_CATALOG,
     SESSION_CATALOG,
     catalog_properties,
@@ -167,25 +165,28 @@ def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
     named = [jar.rpartition("/")[2] for jar in jars] + _launch.spark_home_jars()
     named += [coordinate.split(":")[1] for coordinate in packages if coordinate.count(":") >= 2]
 
+    build = build_for()
     iceberg = [name for name in named if name.startswith("iceberg-spark-runtime-")]
-    wrong = [name for name in iceberg if not name.startswith(ICEBERG_ARTIFACT)]
-    if wrong:
-        raise ConfigurationError(
-            f"Spark is set up with {wrong[0]}, which is not for Spark 4.1 with Scala 2.13",
-            f"use {ICEBERG_COORDINATE}, or leave it out: configure_spark adds it",
-        )
-    by_coordinate = any(_is_ours(coordinate) for coordinate in packages)
-    if not any(name.startswith(OUR_ARTIFACT) for name in named):
+    ours = [name for name in named if name.startswith("iceberg-crypto-spark-")]
+    for names, artifact, coordinate in (
+        (iceberg, build.iceberg_artifact, build.iceberg_coordinate),
+        (ours, build.artifact, build.coordinate),
+    ):
+        wrong = [name for name in names if not name.startswith(artifact)]
+        if wrong:
+            raise ConfigurationError(
+                f"Spark is set up with {wrong[0]}, which is not for Spark {build.spark} with Scala {build.scala}",
+                f"use {coordinate}, or leave it out: configure_spark adds it",
+            )
+    prefix = f"io.icebergcrypto:{build.artifact}:"
+    by_coordinate = any(coordinate.startswith(prefix) for coordinate in packages)
+    if not ours:
         _launch.set_jars(options, "spark.jars", [*jars, str(settings.jar_path())])
     missing = [package for package in wanted if not _is_among(package, named)]
     if not iceberg and not by_coordinate:  # our coordinate brings Iceberg along
-        missing.insert(0, ICEBERG_COORDINATE)
+        missing.insert(0, build.iceberg_coordinate)
     if missing:
         _launch.set_jars(options, "spark.jars.packages", [*packages, *missing])
-
-
-def _is_ours(coordinate: str) -> bool:
-    return coordinate.startswith(f"io.icebergcrypto:{OUR_ARTIFACT}:")
 
 
 def _is_among(coordinate: str, named: list[str]) -> bool:

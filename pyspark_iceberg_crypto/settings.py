@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from inspect import isclass
 from pathlib import Path
 
+from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
 
@@ -20,10 +21,6 @@ CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
 EXTENSIONS = "spark.sql.extensions"
 ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-ICEBERG_ARTIFACT = "iceberg-spark-runtime-4.1_2.13"
-ICEBERG_COORDINATE = f"org.apache.iceberg:{ICEBERG_ARTIFACT}:1.12.0"
-OUR_ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
-COORDINATE = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
 
 def spark_conf(
@@ -40,6 +37,7 @@ def spark_conf(
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
     packages: bool = True,
+    spark: str | None = None,
     required: bool = False,
 ) -> dict[str, str]:
     """Return the settings that `configure_spark` would make, for a Spark that something else starts.
@@ -62,13 +60,15 @@ def spark_conf(
         options: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
+        spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
+            version of the Spark that is installed here, and the newest where there is none.
         required: the former name of require_encryption.
 
     Returns:
         Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
 
     Raises:
-        ConfigurationError: an argument is wrong, or contradicts another.
+        ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
     """
     properties = catalog_properties(
         type,
@@ -80,23 +80,31 @@ def spark_conf(
         allowed_key_ids,
         dict(options or {}),
     )
-    needed = [COORDINATE, *packages_of(kms, properties)]
-    jars = {"spark.jars.packages": ",".join(needed)} if packages else {}
+    jars = {}
+    if packages:
+        needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
+        jars["spark.jars.packages"] = ",".join(needed)
     conf = conf_of(catalog, properties, session_catalog, path_access)
     return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
 
 
-def jar_path() -> Path:
-    """Return the path of the jar that this package carries.
+def jar_path(spark: str | None = None) -> Path:
+    """Return the path of a jar that this package carries.
+
+    Args:
+        spark: the version of the Spark that it is for, such as ``"4.0"``. None: of the Spark that is installed here,
+            and the newest where there is none.
 
     Raises:
-        JarMissingError: it carries none, like a source tree that was never built.
+        ConfigurationError: there is no build for this Spark.
+        JarMissingError: the package does not carry it, like a source tree that was never built.
     """
-    jars = sorted((Path(__file__).parent / "jars").glob(f"{OUR_ARTIFACT}-*.jar"))
+    build = build_for(spark)
+    jars = sorted((Path(__file__).parent / "jars").glob(f"{build.artifact}-*.jar"))
     if not jars:
         raise JarMissingError(
-            "this installation of pyspark-iceberg-crypto has no jar",
-            "in a source tree run `make jar`; otherwise pip install --force-reinstall "
+            f"this installation of pyspark-iceberg-crypto has no jar for Spark {build.spark}",
+            "in a source tree run `make jar`, for an older Spark `make jars`; otherwise pip install --force-reinstall "
             "pyspark-iceberg-crypto",
         )
     return jars[-1]

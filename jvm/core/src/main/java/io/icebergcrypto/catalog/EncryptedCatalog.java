@@ -5,7 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
-import io.icebergcrypto.catalog.behind.ForwardingCatalog;
+import io.icebergcrypto.catalog.behind.LoadingCatalog;
 import io.icebergcrypto.catalog.behind.PathCatalog;
 import io.icebergcrypto.catalog.behind.SharedKmsClient;
 import io.icebergcrypto.catalog.behind.SharedMetricsReporter;
@@ -14,6 +14,7 @@ import io.icebergcrypto.cleanup.PurgedFiles;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.EncryptionManagerFactory;
@@ -25,6 +26,7 @@ import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
@@ -35,7 +37,6 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Catalog.TableBuilder;
-import org.apache.iceberg.catalog.LoadContext;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -54,7 +55,7 @@ import org.apache.iceberg.view.View;
  * encryption.catalog-impl} (a class). All other properties also go to the catalog behind, but for
  * those that name the KMS: this catalog has the one KMS client.
  */
-public final class EncryptedCatalog extends ForwardingCatalog implements Configurable<Object> {
+public final class EncryptedCatalog extends LoadingCatalog implements Configurable<Object> {
   /** Catalog property: the type of the catalog behind this one. */
   public static final String CATALOG_TYPE = EncryptionProperties.CATALOG_TYPE;
 
@@ -89,6 +90,7 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
     MetricsReporter reporter = null;
     CachingKmsClient kms = null;
     try {
+      IcebergVersion.check();
       CatalogSettings settings = new CatalogSettings(properties);
       Map<String, String> behind = settings.propertiesBehind();
       FailFastFileIO.configure(behind);
@@ -360,8 +362,8 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
   }
 
   @Override
-  public Table loadTable(TableIdentifier identifier, LoadContext how) {
-    return context.load(identifier, () -> delegate.loadTable(identifier, how));
+  protected Table decorated(TableIdentifier identifier, Supplier<Table> behind) {
+    return context.load(identifier, behind);
   }
 
   @Override
@@ -466,14 +468,12 @@ public final class EncryptedCatalog extends ForwardingCatalog implements Configu
 
   @Override
   public View loadView(TableIdentifier identifier) {
-    return HashMismatchRetry.checked(
-        context.fullName(identifier), () -> super.loadView(identifier));
+    return named(identifier, () -> super.loadView(identifier));
   }
 
   @Override
-  public View loadView(TableIdentifier identifier, LoadContext how) {
-    return HashMismatchRetry.checked(
-        context.fullName(identifier), () -> super.loadView(identifier, how));
+  protected View named(TableIdentifier identifier, Supplier<View> behind) {
+    return HashMismatchRetry.checked(context.fullName(identifier), behind);
   }
 
   /** Closes the catalog behind and the KMS client, whose keys in memory are overwritten. */

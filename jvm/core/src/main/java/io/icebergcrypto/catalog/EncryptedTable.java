@@ -17,14 +17,14 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * A table of an encrypting catalog. A table without a key id behaves as the delegate's own, but for
  * the guard on its commits.
  */
-public final class EncryptedTable extends BaseTable {
+public final class EncryptedTable extends DecoratedTable {
   private static final long serialVersionUID = 1L;
 
   private final transient EncryptedTableOperations ops;
   private final transient BaseTable delegate;
 
   EncryptedTable(EncryptedTableOperations ops, BaseTable delegate) {
-    super(ops, delegate.name(), delegate.reporter(), delegate.labels());
+    super(ops, delegate);
     this.ops = ops;
     this.delegate = delegate;
   }
@@ -50,6 +50,7 @@ public final class EncryptedTable extends BaseTable {
   @Override
   public TableScan newScan() {
     if (!plannedByServer()) {
+      ops.unwrapAhead();
       return super.newScan();
     }
 
@@ -60,6 +61,7 @@ public final class EncryptedTable extends BaseTable {
   @Override
   public BatchScan newBatchScan() {
     if (!plannedByServer()) {
+      ops.unwrapAhead();
       return super.newBatchScan();
     }
 
@@ -67,8 +69,10 @@ public final class EncryptedTable extends BaseTable {
     return delegate.newBatchScan();
   }
 
+  /** Spark asks this when it builds a scan of its own, which then is none of the two above. */
   @Override
   public boolean allowDistributedPlanning() {
+    ops.unwrapAhead();
     return delegate.allowDistributedPlanning();
   }
 

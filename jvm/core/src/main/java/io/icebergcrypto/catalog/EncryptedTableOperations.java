@@ -20,6 +20,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
@@ -103,6 +104,16 @@ final class EncryptedTableOperations implements TableOperations {
   /** Whether the table has a key id. */
   boolean encrypted() {
     return EncryptionProperties.keyId(current().properties()) != null;
+  }
+
+  /** Begins to unwrap what a scan of the table as it is needs, without waiting for it. */
+  void unwrapAhead() {
+    TableMetadata current = current();
+    Snapshot snapshot = current.currentSnapshot();
+    TableEncryptionManager manager = snapshot == null ? null : keys.managerFor(current);
+    if (manager != null) {
+      manager.unwrapAhead(snapshot.keyId());
+    }
   }
 
   /** The same operations, for an audit: they read files without a key, and with older keys. */

@@ -1,8 +1,10 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.io.WrittenFiles;
@@ -13,6 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.IcebergBuild;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
@@ -104,9 +108,12 @@ final class CommitGuard {
       }
     }
 
-    if (!plaintextFiles) {
+    if (!plaintextFiles || IcebergVersion.losesKeysOfDeletionVectors()) {
+      // Tasks on a pool are asked every 10 ms whether they are done: longer than what is at hand
+      // takes.
+      boolean toFetch = added.stream().anyMatch(m -> !commit.keys().written().isAtHand(m));
       Tasks.foreach(added)
-          .executeWith(ThreadPools.getWorkerPool())
+          .executeWith(toFetch && added.size() > 1 ? ThreadPools.getWorkerPool() : null)
           .stopOnFailure()
           .throwFailureWhenFinished()
           .run(manifest -> checkFiles(commit, manifest, first, specs, io));
@@ -118,7 +125,7 @@ final class CommitGuard {
     return base != null && EncryptionProperties.keyId(base.properties()) == null;
   }
 
-  private static void checkFiles(
+  private void checkFiles(
       Commit commit,
       ManifestFile manifest,
       boolean all,
@@ -133,20 +140,40 @@ final class CommitGuard {
     written.forget(manifest.path());
   }
 
-  private static void checkAddedFiles(
+  private void checkAddedFiles(
       Commit commit, ManifestFile manifest, Map<Integer, PartitionSpec> specs, FileIO io) {
     try (ManifestReader<? extends ContentFile<?>> reader =
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, specs)
             : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
-      for (ContentFile<?> file : reader.select(List.of("file_path", "key_metadata"))) {
-        if (file.keyMetadata() == null) {
+      List<String> columns = List.of("file_path", "file_format", "key_metadata");
+      for (ContentFile<?> file : reader.select(columns)) {
+        if (file.keyMetadata() == null && isUnreadable(file)) {
+          throw unreadable(commit, file.location());
+        } else if (file.keyMetadata() == null && !plaintextFiles) {
           throw plaintext(commit, "file", file.location());
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
     }
+  }
+
+  /** Whether a file without a key is a deletion vector that is encrypted all the same. */
+  private static boolean isUnreadable(ContentFile<?> file) {
+    return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
+  }
+
+  private static IcebergCryptoException unreadable(Commit commit, String path) {
+    return new NotSupportedException(
+            "this Iceberg ("
+                + IcebergBuild.version()
+                + ") loses the keys of deletion vectors: "
+                + path,
+            "In Spark, set write.delete.mode, write.update.mode and write.merge.mode of the table"
+                + " to copy-on-write, or write with a Spark that has Iceberg 1.12. In Flink, upsert"
+                + " no key twice between two checkpoints. Nothing was committed.")
+        .inTable(commit.tableName());
   }
 
   private static IcebergCryptoException plaintext(Commit commit, String what, String path) {

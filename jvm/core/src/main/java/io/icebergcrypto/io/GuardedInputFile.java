@@ -36,6 +36,11 @@ final class GuardedInputFile implements InputFile {
         : file;
   }
 
+  /** The file as it is stored, to be decrypted. */
+  static InputFile withoutGuard(InputFile file) {
+    return file instanceof GuardedInputFile guarded ? guarded.stored : file;
+  }
+
   @Override
   public long getLength() {
     return stored.getLength();

@@ -200,7 +200,7 @@ final class StatisticsFiles {
   }
 
   /** Iceberg decrypts the entries of manifest lists, and a statistics file's entry is alike. */
-  private record KeyEntry(String location, String encryptionKeyID) implements ManifestListFile {
+  record KeyEntry(String location, String encryptionKeyID) implements ManifestListFile {
     @Override
     public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
       return EncryptionUtil.decryptManifestListKeyMetadata(this, em);

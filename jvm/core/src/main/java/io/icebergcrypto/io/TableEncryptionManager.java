@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Function;
 import java.util.stream.StreamSupport;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -48,7 +49,7 @@ import org.apache.iceberg.io.OutputFile;
  * needs the same annotation.
  */
 @DefaultSerializer(JavaSerializer.class)
-public class TableEncryptionManager extends StandardEncryptionManager {
+public class TableEncryptionManager extends KeyRegisteringManager {
   /**
    * How long a key stays known after it has left the table's metadata. Older metadata is still read
    * and committed on, as when expire_snapshots looks for the files to delete.
@@ -57,6 +58,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
 
   private final String tableName;
   private final KeyManagementClient kms;
+  private final transient TableKmsClient ofTable;
   private final WrittenFiles written = new WrittenFiles();
   private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
@@ -88,6 +90,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     ofTable.unwrapsWith(this::masterKeyOf);
     this.tableName = tableName;
     this.kms = kms;
+    this.ofTable = ofTable;
     this.firstTableKeyId = tableKeyId;
     this.tableKeyId = tableKeyId;
     this.firstDataKeyLength = dataKeyLength;
@@ -200,7 +203,7 @@ public class TableEncryptionManager extends StandardEncryptionManager {
   final void registerStatistics(String path, NativeEncryptionKeyMetadata metadata) {
     lock.writeLock().lock();
     try {
-      EncryptedKey key = registerKeyMetadata(metadata).fileKey();
+      EncryptedKey key = register(this, metadata);
       EncryptedKey entry =
           new BaseEncryptedKey(
               key.keyId(),
@@ -225,6 +228,20 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       return list.decryptKeyMetadata(this);
     } finally {
       lock.readLock().unlock();
+    }
+  }
+
+  /**
+   * Begins to unwrap the KEK of a manifest list that is soon to be read, without waiting for it: so
+   * the tables of a join wait for the KMS at the same time.
+   *
+   * @param keyId of the manifest list; null or unknown: nothing is done
+   */
+  public final void unwrapAhead(String keyId) {
+    EncryptedKey list = keyId == null ? null : key(keyId);
+    EncryptedKey kek = list == null ? null : key(list.encryptedById());
+    if (kek != null) {
+      ofTable.unwrapAhead(kek.encryptedKeyMetadata(), tableKeyId);
     }
   }
 
@@ -326,12 +343,8 @@ public class TableEncryptionManager extends StandardEncryptionManager {
     }
   }
 
-  /**
-   * Encrypts key metadata with the table's newest KEK, or with a new one if that is too old for
-   * Iceberg. Iceberg itself would take any KEK that is young enough.
-   */
   @Override
-  public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
+  final <T> T registering(Function<StandardEncryptionManager, T> registration) {
     lock.writeLock().lock();
     try {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
@@ -340,15 +353,14 @@ public class TableEncryptionManager extends StandardEncryptionManager {
       List<EncryptedKey> keks =
           known.values().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
       boolean asBefore = length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId);
-      FileEncryptionKeys keys =
-          asBefore && keks.size() < 2
-              ? super.registerKeyMetadata(metadata)
-              : with(length, newest(keks)).registerKeyMetadata(metadata);
-      for (EncryptedKey key : List.of(keys.keyEncryptionKey(), keys.fileKey())) {
-        known.put(key.keyId(), key);
+      if (asBefore && keks.size() < 2) {
+        return registration.apply(null);
       }
 
-      return keys;
+      StandardEncryptionManager other = with(length, newest(keks));
+      T registered = registration.apply(other);
+      known.putAll(EncryptionUtil.encryptionKeys(other));
+      return registered;
     } finally {
       lock.writeLock().unlock();
     }
@@ -356,6 +368,41 @@ public class TableEncryptionManager extends StandardEncryptionManager {
 
   private static List<EncryptedKey> newest(List<EncryptedKey> keks) {
     return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
+  }
+
+  /**
+   * Encrypts the key metadata of a file that no metadata leads to, with the table's newest KEK.
+   *
+   * @return the file's key entry, and that of its KEK, by their ids; this manager does not learn
+   *     them
+   */
+  @SuppressWarnings("deprecation") // what replaces it is not in Iceberg 1.11
+  final Map<String, EncryptedKey> sealed(NativeEncryptionKeyMetadata metadata) {
+    String masterKeyId = tableKeyId;
+    StandardEncryptionManager keys =
+        with(
+            dataKeyLength,
+            newest(
+                keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList()));
+    keys.addManifestListKeyMetadata(metadata);
+    return EncryptionUtil.encryptionKeys(keys);
+  }
+
+  /**
+   * Decrypts what {@link #sealed} made.
+   *
+   * @param kek the entry of the KEK, which the table may not have any more
+   * @param key the file's own
+   * @throws RuntimeException Iceberg's, when they do not decrypt
+   */
+  final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
+    StandardEncryptionManager keys =
+        new StandardEncryptionManager(
+            List.of(kek, key),
+            kek.encryptedById(),
+            dataKeyLength,
+            new TableKmsClient(tableName, kms));
+    return new StatisticsFiles.KeyEntry(location, key.keyId()).decryptKeyMetadata(keys);
   }
 
   /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */

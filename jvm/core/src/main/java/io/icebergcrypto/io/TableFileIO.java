@@ -182,12 +182,16 @@ public class TableFileIO implements FileIO {
 
   @Override
   public InputFile newInputFile(ManifestFile manifest) {
-    return io.newInputFile(manifest);
+    InputFile file = io.newInputFile(manifest);
+    return manifest.keyMetadata() == null && StagedManifests.isNamed(manifest.path())
+        ? StagedManifests.decrypted(manager(), file)
+        : file;
   }
 
   @Override
   public OutputFile newOutputFile(String path) {
-    return io.newOutputFile(path);
+    OutputFile file = io.newOutputFile(path);
+    return StagedManifests.isNamed(path) ? StagedManifests.encrypted(manager(), file) : file;
   }
 
   @Override

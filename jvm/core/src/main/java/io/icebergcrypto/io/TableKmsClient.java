@@ -1,12 +1,17 @@
 package io.icebergcrypto.io;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.kms.call.Ahead;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The catalog's KMS client for one table: its errors and its log name the table. It unwraps each
@@ -15,6 +20,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  */
 final class TableKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
+
+  private static final Logger LOG = LoggerFactory.getLogger(TableKmsClient.class);
 
   private final String tableName;
   private final KeyManagementClient kms;
@@ -49,6 +56,23 @@ final class TableKmsClient implements KeyManagementClient {
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     String masterKeyId = masterKeyOf.apply(wrappedKey, wrappingKeyId);
     return named(() -> kms.unwrapKey(wrappedKey, masterKeyId));
+  }
+
+  /**
+   * Begins to unwrap a KEK that is soon needed, where it is kept then. Who needs it gets the error,
+   * if it does not unwrap.
+   */
+  void unwrapAhead(ByteBuffer wrappedKey, String wrappingKeyId) {
+    if (kms instanceof BoundKmsClient bound && bound.keepsKeys()) {
+      Ahead.begin(
+          () -> {
+            try {
+              Arrays.fill(unwrapKey(wrappedKey, wrappingKeyId).array(), (byte) 0); // a copy
+            } catch (RuntimeException | LinkageError e) {
+              LOG.debug("Cannot unwrap a KEK of {} ahead", tableName, e);
+            }
+          });
+    }
   }
 
   @Override

@@ -80,6 +80,11 @@ public final class WrittenFiles {
     return checked.contains(fingerprint(manifest));
   }
 
+  /** Whether the check of a manifest asks the storage for nothing. */
+  public synchronized boolean isAtHand(ManifestFile manifest) {
+    return files.containsKey(manifest.path()) || isChecked(manifest);
+  }
+
   /** Remembers that a manifest was checked. */
   public synchronized void checked(ManifestFile manifest) {
     checked.add(fingerprint(manifest));

@@ -41,6 +41,11 @@ public final class BoundKmsClient implements KeyManagementClient {
     return KmsCaller.boundTo(tableUuid, () -> kms.unwrapKey(wrappedKey, wrappingKeyId));
   }
 
+  /** Whether a key that is unwrapped is kept, so that the next call for it asks no KMS. */
+  public boolean keepsKeys() {
+    return kms instanceof CachingKmsClient caching && caching.keepsKeys();
+  }
+
   @Override
   public boolean supportsKeyGeneration() {
     return kms.supportsKeyGeneration();

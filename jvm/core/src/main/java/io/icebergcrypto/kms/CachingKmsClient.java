@@ -94,6 +94,11 @@ public final class CachingKmsClient
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
   }
 
+  /** Whether a key that is unwrapped is in the cache afterwards. */
+  boolean keepsKeys() {
+    return local().cache().keeps();
+  }
+
   /** What the client says; else what the user says, or no. */
   @Override
   public boolean authenticatesWrapping(String wrappingKeyId) {

@@ -5,6 +5,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
 import java.util.ArrayList;
@@ -178,7 +179,7 @@ final class NewKek {
 
     return new BaseEncryptedKey(
         key.keyId(),
-        newer.registerKeyMetadata(keyMetadata).fileKey().encryptedKeyMetadata(),
+        KeyRegisteringManager.register(newer, keyMetadata).encryptedKeyMetadata(),
         kek.keyId(),
         key.properties());
   }

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.catalog.LoadContext;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -145,7 +144,7 @@ public abstract class ForwardingCatalog
         "Views are not supported by catalog: " + delegate().name());
   }
 
-  private ViewCatalog viewsFor(TableIdentifier identifier) {
+  final ViewCatalog viewsFor(TableIdentifier identifier) {
     if (delegate() instanceof ViewCatalog views) {
       return views;
     }
@@ -167,11 +166,6 @@ public abstract class ForwardingCatalog
   @Override
   public View loadView(TableIdentifier identifier) {
     return viewsFor(identifier).loadView(identifier);
-  }
-
-  @Override
-  public View loadView(TableIdentifier identifier, LoadContext how) {
-    return viewsFor(identifier).loadView(identifier, how);
   }
 
   @Override

@@ -66,6 +66,11 @@ public record ExpectedFile(String table, String location, Long length) {
         "expected an encrypted file of " + length + " bytes, but: " + cause.getMessage(), cause);
   }
 
+  /** The bytes are not those that were written, as {@code what} says. */
+  public IcebergCryptoException changed(String what) {
+    return tampered(what, null);
+  }
+
   /** What a manifest or the metadata has as this file's key metadata cannot be read. */
   public IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
     return tampered(

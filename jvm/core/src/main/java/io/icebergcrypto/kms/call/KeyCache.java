@@ -73,7 +73,7 @@ public final class KeyCache {
    */
   public ByteBuffer get(
       String wrappingKeyId, ByteBuffer wrapped, Supplier<ByteBuffer> load, KmsMetrics metrics) {
-    if (ttlMs == 0 || closed) {
+    if (!keeps()) {
       metrics.missed();
       return load.get();
     }
@@ -98,7 +98,7 @@ public final class KeyCache {
 
   /** Keeps a key that this process has just wrapped, so that reading it back costs no call. */
   public void put(String wrappingKeyId, ByteBuffer wrapped, ByteBuffer unwrapped) {
-    if (ttlMs == 0 || closed) {
+    if (!keeps()) {
       return;
     }
 
@@ -109,6 +109,11 @@ public final class KeyCache {
     if (entries.putIfAbsent(entry.key, entry) == null) {
       keepUntilItsEnd(entry);
     }
+  }
+
+  /** Whether a key that is unwrapped now is still there for the next who needs it. */
+  public boolean keeps() {
+    return ttlMs > 0 && !closed;
   }
 
   /** How many keys are in memory. */

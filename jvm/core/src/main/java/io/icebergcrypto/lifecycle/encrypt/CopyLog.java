@@ -1,5 +1,8 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import static io.icebergcrypto.metadata.KeyEntries.json;
+import static io.icebergcrypto.metadata.KeyEntries.key;
+
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -9,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import java.io.IOException;
@@ -31,12 +35,10 @@ import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
-import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -122,14 +124,14 @@ public final class CopyLog {
   public void add(BaseTable table, CopiedGroup group) {
     TableEncryptionManager manager = (TableEncryptionManager) table.encryption();
     String body = path(String.format("group-%06d-%s.bin", next, UUID.randomUUID()));
-    FileEncryptionKeys keys = write(manager, table.io(), body, text(group));
+    EncryptedKey key = write(manager, table.io(), body, text(group));
     Map<String, Object> header = new LinkedHashMap<>();
     header.put("layout", LAYOUT);
     header.put("table_uuid", metadata.uuid());
     header.put("key_id", keyId);
     header.put("body", body);
-    header.put("kek", json(keys.keyEncryptionKey()));
-    header.put("key", json(keys.fileKey()));
+    header.put("kek", json(manager.key(key.encryptedById())));
+    header.put("key", json(key));
     while (!isWritten(headerPath(), Json.of(header))) {
       next++; // another run has done a group in the meantime
     }
@@ -260,27 +262,6 @@ public final class CopyLog {
     }
   }
 
-  private static Map<String, Object> json(EncryptedKey key) {
-    Map<String, Object> json = new LinkedHashMap<>();
-    json.put("id", key.keyId());
-    json.put("encrypted", base64(ByteBuffer.wrap(bytes(key.encryptedKeyMetadata()))));
-    json.put("by", key.encryptedById());
-    json.put("properties", key.properties() == null ? Map.of() : key.properties());
-    return json;
-  }
-
-  private static EncryptedKey key(JsonObject json) {
-    Map<String, String> properties = new HashMap<>();
-    json.getAsJsonObject("properties")
-        .entrySet()
-        .forEach(entry -> properties.put(entry.getKey(), entry.getValue().getAsString()));
-    return new BaseEncryptedKey(
-        json.get("id").getAsString(),
-        ByteBuffer.wrap(Base64.getDecoder().decode(json.get("encrypted").getAsString())),
-        json.get("by").getAsString(),
-        properties);
-  }
-
   // ---- bodies
 
   private static String text(CopiedGroup group) {
@@ -305,7 +286,7 @@ public final class CopyLog {
     return GenericManifestFile.copyOf(manifest).withSnapshotId(snapshotId).build();
   }
 
-  private static FileEncryptionKeys write(
+  private static EncryptedKey write(
       TableEncryptionManager manager, FileIO io, String path, String text) {
     NativeEncryptionOutputFile file = manager.encrypt(io.newOutputFile(path));
     PositionOutputStream stream = file.encryptingOutputFile().create();
@@ -316,7 +297,8 @@ public final class CopyLog {
     }
 
     try {
-      return manager.registerKeyMetadata(file.keyMetadata().copyWithLength(stream.storedLength()));
+      return KeyRegisteringManager.register(
+          manager, file.keyMetadata().copyWithLength(stream.storedLength()));
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot write " + path, e);
     }
@@ -365,15 +347,5 @@ public final class CopyLog {
         + "/metadata/encryption-"
         + metadata.uuid()
         + (name.isEmpty() ? "" : "/" + name);
-  }
-
-  private static String base64(ByteBuffer bytes) {
-    return Base64.getEncoder().encodeToString(bytes.array());
-  }
-
-  private static byte[] bytes(ByteBuffer buffer) {
-    byte[] bytes = new byte[buffer.remaining()];
-    buffer.duplicate().get(bytes);
-    return bytes;
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.python;
 
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.EncryptionKeys;
@@ -13,6 +14,7 @@ import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
+import io.icebergcrypto.spark.Artifact;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
@@ -54,6 +56,15 @@ public final class PythonApi {
   private static final String PATH_CATALOG = "default_iceberg";
 
   private PythonApi() {}
+
+  /**
+   * Checks that this jar is for this Spark.
+   *
+   * @throws InvalidConfigurationException it is not, or there is another one of this project
+   */
+  public static void checkArtifact() {
+    Artifact.check();
+  }
 
   /** The version of this jar. */
   public static String version() {

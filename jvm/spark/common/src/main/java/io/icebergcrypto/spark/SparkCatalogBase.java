@@ -38,6 +38,7 @@ abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    Artifact.check();
     Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     wrapped.putAll(options.asCaseSensitiveMap());
     String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);

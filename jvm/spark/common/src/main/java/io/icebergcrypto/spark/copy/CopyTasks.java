@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.copy;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.audit.KeyOfList;
+import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
 import io.icebergcrypto.spark.verify.scan.Grouped;
@@ -312,7 +313,7 @@ final class CopyTasks implements Serializable {
     try {
       long length = content.write(file.encryptingOutputFile());
       EncryptedKey key =
-          manager.registerKeyMetadata(file.keyMetadata().copyWithLength(length)).fileKey();
+          KeyRegisteringManager.register(manager, file.keyMetadata().copyWithLength(length));
       if (!key.encryptedById().equals(plan.kekId())) {
         throw new IllegalStateException("Another KEK is in use: " + key.encryptedById());
       }

@@ -9,6 +9,7 @@ import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.copy.CopiedMetadata;
@@ -222,7 +223,7 @@ public final class TableCopy {
   /** The KMS has to give the KEK before anything is written. */
   private void checkKms() {
     OutputFile none = table.io().newOutputFile(staging.folder() + "/none");
-    manager.registerKeyMetadata(manager.encrypt(none).keyMetadata());
+    KeyRegisteringManager.register(manager, manager.encrypt(none).keyMetadata());
   }
 
   /** Writes the copy's metadata file; gives the path that it is to have. */

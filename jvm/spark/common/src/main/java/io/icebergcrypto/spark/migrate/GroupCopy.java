@@ -67,6 +67,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
           .option(SparkWriteOptions.DISTRIBUTION_MODE, "none")
           .option(SparkWriteOptions.USE_TABLE_DISTRIBUTION_AND_ORDERING, "false")
           .option(SparkWriteOptions.FANOUT_ENABLED, "true")
+          .options(RewriteOptions.writing(id))
           .mode("append")
           .save(id);
       return coordinator.fetchNewFiles(target, id);

@@ -44,6 +44,7 @@ final class RewriteTables {
                     .format(ICEBERG)
                     .option(SparkReadOptions.SPLIT_SIZE, splitSize)
                     .option(SparkReadOptions.FILE_OPEN_COST, "0")
+                    .options(RewriteOptions.reading(id))
                     .load(id));
           } finally {
             ScanTaskSetManager.get().removeTasks(table, id);

@@ -1,0 +1,17 @@
+package io.icebergcrypto.config;
+
+/** The versions of Iceberg that this build is for. */
+final class IcebergVersions {
+  /** The oldest, as major and minor version. */
+  static final String FROM = "1.12";
+
+  /** The first that it is not for. */
+  static final String BELOW = "2.0";
+
+  /**
+   * Whether the key of a deletion vector, with which it was encrypted, is missing in the manifest.
+   */
+  static final boolean LOSES_KEYS_OF_DELETION_VECTORS = false;
+
+  private IcebergVersions() {}
+}

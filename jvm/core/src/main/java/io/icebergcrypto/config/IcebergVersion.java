@@ -1,0 +1,60 @@
+package io.icebergcrypto.config;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.iceberg.IcebergBuild;
+
+/**
+ * Checks which Iceberg a program runs on. Versions register the keys of manifest lists by different
+ * methods: on another one than it was built for, a commit would go by this project's locks.
+ */
+public final class IcebergVersion {
+  private static final Pattern MAJOR_MINOR = Pattern.compile("(\\d+)\\.(\\d+)\\b.*");
+
+  private IcebergVersion() {}
+
+  /**
+   * Checks the Iceberg on the class path.
+   *
+   * @throws InvalidConfigurationException it is none that this build is for
+   */
+  public static void check() {
+    check(IcebergBuild.version());
+  }
+
+  /**
+   * Whether this Iceberg encrypts deletion vectors and forgets their keys, as 1.11 does: nobody can
+   * read such a file.
+   */
+  public static boolean losesKeysOfDeletionVectors() {
+    return IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS;
+  }
+
+  static void check(String version) {
+    Matcher number = MAJOR_MINOR.matcher(version);
+    if (!number.matches()) {
+      throw refusal("an Iceberg whose version is not known (" + version + ")");
+    }
+
+    int[] found = {Integer.parseInt(number.group(1)), Integer.parseInt(number.group(2))};
+    if (isBefore(found, IcebergVersions.FROM) || !isBefore(found, IcebergVersions.BELOW)) {
+      throw refusal("Iceberg " + version);
+    }
+  }
+
+  private static boolean isBefore(int[] version, String other) {
+    String[] parts = other.split("\\.", -1);
+    int major = Integer.compare(version[0], Integer.parseInt(parts[0]));
+    return major != 0 ? major < 0 : version[1] < Integer.parseInt(parts[1]);
+  }
+
+  private static InvalidConfigurationException refusal(String found) {
+    String range = IcebergVersions.FROM + " or later, below " + IcebergVersions.BELOW;
+    return new InvalidConfigurationException(
+        String.format("This build of iceberg-crypto is for Iceberg %s; here is %s", range, found),
+        "Put such an Iceberg on the class path (spark.jars.packages, or the folder jars of Spark or"
+            + " Flink) in place of this one, or take the artifact of iceberg-crypto for this"
+            + " engine's version: docs/deploying.md lists them.");
+  }
+}

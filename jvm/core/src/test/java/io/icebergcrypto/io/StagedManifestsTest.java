@@ -1,0 +1,218 @@
+package io.icebergcrypto.io;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyPruning;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestWriter;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.util.ByteBuffers;
+import org.apache.iceberg.util.SerializationUtil;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** The manifests of a checkpoint, written and read as Iceberg's sink for Flink does. */
+@ParameterizedClass
+@EnumSource(names = "JDBC")
+class StagedManifestsTest extends LakeFixture {
+  private static final String JOB = "0123456789abcdef0123456789abcdef";
+
+  private Table table;
+  private DataFile data;
+
+  @Override
+  protected Set<Backend> byDay() {
+    return EnumSet.of(Backend.JDBC);
+  }
+
+  @BeforeEach
+  void makeTable() {
+    this.table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    this.data = TestLake.write(table, 2, 3);
+  }
+
+  @Test
+  void theFilesOfACheckpointAreCommittedByAnotherProcess() throws IOException {
+    ManifestFile staged = stage(location(1));
+
+    assertThat(staged.keyMetadata()).isNull();
+    assertThat(staged.length()).isEqualTo(Files.size(TestLake.path(staged.path())));
+    try (EncryptedCatalog committer = lake.open(Map.of())) {
+      Table same = committer.loadTable(T);
+      same.newAppend().appendFile(read(same, staged).get(0)).commit();
+      same.io().deleteFile(staged.path());
+      assertThat(TestLake.ids(same)).containsExactly(1L, 2L, 3L);
+      assertThat(TestLake.files(same)).allMatch(file -> TestLake.magic(file).encrypted());
+    }
+  }
+
+  @Test
+  void noKeyIsInItsBytes() throws IOException {
+    int keys = TestLake.metadata(table).encryptionKeys().size();
+    String bytes = bytes(TestLake.path(stage(location(1)).path()));
+
+    assertThat(bytes)
+        .startsWith("AGS1")
+        .doesNotContain(text(ByteBuffers.toByteArray(data.keyMetadata())))
+        .doesNotContain(data.location());
+    // a sink that runs for months stages many: the table learns none of their keys
+    assertThat(((TableEncryptionManager) table.encryption()).keys()).hasSize(keys);
+  }
+
+  @Test
+  void itIsReadAfterItsKekIsGone() throws IOException {
+    ManifestFile staged = stage(location(1));
+    KekRotation.run(catalog, T, true, false);
+    KeyPruning.run(catalog, T, false);
+
+    try (EncryptedCatalog later = lake.open(Map.of())) {
+      Table same = later.loadTable(T);
+      assertThat(read(same, staged)).hasSize(1);
+    }
+  }
+
+  @Test
+  void itStandsForNoOtherFile() throws IOException {
+    ManifestFile staged = stage(location(1));
+    ManifestFile next = stage(location(2));
+    delete(TestLake.path(next.path()));
+    Files.copy(TestLake.path(staged.path()), TestLake.path(next.path()));
+
+    assertThatThrownBy(() -> read(table, next))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("lake.db.t", next.path(), "written for another place");
+  }
+
+  @Test
+  void aPlaintextOneIsRefused() throws IOException {
+    ManifestFile staged = stage(location(1));
+    Path path = TestLake.path(staged.path());
+    delete(path);
+    plainManifest(org.apache.iceberg.Files.localOutput(path.toFile()));
+    assertThat(TestLake.magic(path)).isEqualTo(FileMagic.AVRO);
+
+    assertThatThrownBy(() -> read(table, staged))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining(staged.path());
+  }
+
+  /** As Flink's maintenance tasks have it, and not the committer. */
+  @Test
+  void theFileIoThatTravelsReadsThem() throws Exception {
+    ManifestFile staged = stage(location(1));
+    FileIO travelled =
+        SerializationUtil.deserializeFromBytes(SerializationUtil.serializeToBytes(table.io()));
+
+    try (CloseableIterable<DataFile> files = ManifestFiles.read(staged, travelled, table.specs())) {
+      assertThat(files).hasSize(1);
+    }
+  }
+
+  @Test
+  void otherNamesAreNotStagedManifests() {
+    assertThat(StagedManifests.isNamed("s3://b/t/metadata/" + name(7, ""))).isTrue();
+    assertThat(StagedManifests.isNamed("s3://b/t/metadata/" + name(7, "-db.t"))).isTrue();
+    assertThat(StagedManifests.isNamed("s3://b/t/metadata/snap-1-1-" + JOB + ".avro")).isFalse();
+    assertThat(StagedManifests.isNamed("/t/" + JOB + "-m0.avro")).isFalse();
+
+    String other = table.location() + "/metadata/" + JOB + "-m0.avro";
+    assertThatThrownBy(() -> plainManifest(table.io().newOutputFile(other)))
+        .isInstanceOf(PlaintextException.class);
+  }
+
+  /** Whatever is in the storage: the very content, or an error of ours. */
+  @Test
+  void hostileBytes() throws IOException {
+    TableEncryptionManager manager =
+        new TableEncryptionManager(
+            "lake.db.t",
+            List.of(),
+            "k1",
+            16,
+            KmsClients.create(TestKeystore.existing(folder).properties()));
+    byte[] content = "a manifest".getBytes(StandardCharsets.UTF_8);
+    byte[] sealed = SealedContent.seal(manager, "s3://b/t/1.avro", content);
+    assertThat(SealedContent.open(manager, "s3://b/t/1.avro", sealed)).isEqualTo(content);
+    Fuzz.run(
+        8,
+        round -> {
+          byte[] got = SealedContent.open(manager, "s3://b/t/1.avro", round.mutated(sealed));
+          assertThat(got).isEqualTo(content);
+          return true;
+        });
+  }
+
+  /** The file and Hadoop's checksum of it. */
+  private static void delete(Path file) throws IOException {
+    Files.delete(file);
+    Files.delete(file.resolveSibling("." + file.getFileName() + ".crc"));
+  }
+
+  private String location(int count) {
+    return table.location() + "/metadata/" + name(count, "");
+  }
+
+  private static String name(int count, String suffix) {
+    return String.format("%s-%s-00000-0-12-%05d%s.avro", JOB, JOB, count, suffix);
+  }
+
+  private ManifestFile stage(String location) throws IOException {
+    ManifestFile staged = plainManifest(table.io().newOutputFile(location));
+    assertThat(TestLake.magic(TestLake.path(location))).isEqualTo(FileMagic.AGS1);
+    return staged;
+  }
+
+  private ManifestFile plainManifest(OutputFile file) throws IOException {
+    ManifestWriter<DataFile> writer =
+        ManifestFiles.write(3, PartitionSpec.unpartitioned(), file, 0L);
+    try (writer) {
+      writer.add(data);
+    }
+
+    return writer.toManifestFile();
+  }
+
+  private static List<DataFile> read(Table table, ManifestFile staged) throws IOException {
+    try (CloseableIterable<DataFile> files =
+        ManifestFiles.read(staged, table.io(), table.specs())) {
+      return List.of(files.iterator().next().copy());
+    }
+  }
+
+  private static String bytes(Path file) throws IOException {
+    return text(Files.readAllBytes(file));
+  }
+
+  private static String text(byte[] bytes) {
+    return new String(bytes, StandardCharsets.ISO_8859_1);
+  }
+}
