@@ -88,7 +88,7 @@ def spark_conf(
     return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
 
 
-def jar_path(spark: str | None = None) -> Path:
+def jar_path(*, spark: str | None = None) -> Path:
     """Return the path of a jar that this package carries.
 
     Args:
