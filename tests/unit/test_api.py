@@ -58,7 +58,6 @@ def test_what_modules_call_public_is_exported() -> None:
 POSITIONAL = {
     "check_report": ["key_id"],
     "configure_spark": ["catalog", "type"],
-    "jar_path": ["spark"],
     "kms_metrics": ["catalog"],
     "rotate_catalog": ["new_key_id"],
     "rotate_master_key": ["new_key_id"],
