@@ -189,9 +189,11 @@ RELEASED := jvm/build/released
 
 .PHONY: dist
 dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc, POMs, SBOM, checksums
-	$(call ready,$(JAR) $(DIST))
+	$(call ready,$(DIST))
 	@rm -rf dist
 	@$(gradle) release
+	@mkdir -p $(dir $(JAR))
+	@cp $(addprefix $(RELEASED)/,$(notdir $(JAR) $(OTHER_JARS))) $(dir $(JAR))
 	@$(on_java); $(VENV)/bin/python -m hatchling build -d dist
 	@cp $(RELEASED)/*.jar $(RELEASED)/*.pom dist
 	@$(VENV)/bin/python dev/sbom.py $(RELEASED)/components.json dist/*.whl dist/iceberg-crypto-$(VERSION).cdx.json
