@@ -24,8 +24,12 @@ TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
+DOCS := $(VENV)/.docs
+DIST_PACKAGES := 'cyclonedx-python-lib[json-validation]' hatch-fancy-pypi-readme hatchling twine
 TEST_JARS := jvm/build/.test-jars
 OLDER_TEST_JARS := jvm/build/.older-test-jars
+NIGHTLY_JARS := jvm/build/.nightly-jars
+FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/vault.sh path)
 FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
@@ -102,8 +106,13 @@ test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses o
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
+.PHONY: nightly-tools
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
+	@dev/flink.sh $(VENV)/bin/python $(FLINK)
+	$(call ready,$(NIGHTLY_JARS))
+
 .PHONY: nightly
-nightly: setup-test ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
@@ -153,6 +162,7 @@ lint: ## Check style and types of Python and Java
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright
 	$(gradle) checkFormat
 
 .PHONY: format
@@ -161,6 +171,13 @@ format: ## Format Python and Java
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	$(gradle) applyFormat
+
+.PHONY: docs
+docs: ## Build the documents as a site, with all references, in build/site; a link that leads nowhere fails
+	$(call ready,$(JAR) $(DOCS))
+	$(gradle) siteJavadoc
+	$(on_java); NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	@echo "open build/site/index.html"
 
 .PHONY: publish-local
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
@@ -172,9 +189,11 @@ RELEASED := jvm/build/released
 
 .PHONY: dist
 dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc, POMs, SBOM, checksums
-	$(call ready,$(JAR) $(DIST))
+	$(call ready,$(DIST))
 	@rm -rf dist
 	@$(gradle) release
+	@mkdir -p $(dir $(JAR))
+	@cp $(addprefix $(RELEASED)/,$(notdir $(JAR) $(OTHER_JARS))) $(dir $(JAR))
 	@$(on_java); $(VENV)/bin/python -m hatchling build -d dist
 	@cp $(RELEASED)/*.jar $(RELEASED)/*.pom dist
 	@$(VENV)/bin/python dev/sbom.py $(RELEASED)/components.json dist/*.whl dist/iceberg-crypto-$(VERSION).cdx.json
@@ -185,8 +204,8 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 .PHONY: lock
 lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
 	$(pip) uv
-	printf '%s\n' editables pip setuptools uv wheel | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
-	    --python-version 3.10 --all-extras --group dist --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
+	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
+	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
 check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
@@ -239,6 +258,11 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
 	@touch $@
 
+$(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
+	@echo "building the jar for Flink, and fetching Iceberg's"
+	@$(gradle) flinkJars :iceberg-crypto-flink:jar
+	@touch $@
+
 $(VENV)/pyvenv.cfg:
 	@"$(PYTHON)" -m venv $(VENV)
 	@$(pip) pip
@@ -250,14 +274,14 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT) $(DOCS): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@
 
-$(DIST): pyproject.toml $(LOCK) | $(VENV)/pyvenv.cfg
+$(DIST): $(LOCK) | $(VENV)/pyvenv.cfg
 	@echo "installing Python packages into $(VENV): dist"
-	@$(pip) --group dist
+	@$(pip) $(DIST_PACKAGES)
 	@touch $@
 
 # Its name tells its sources apart. After the Python packages, which bring Go where there is none.

@@ -26,7 +26,7 @@ def our_jar() -> Path:
 
 
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
-    """The jars that Gradle's restServerJars, nessieServerJars, testJars or kmsJars copied to jvm/build/`folder`.
+    """The jars that Gradle's tasks (restServerJars, flinkJars and so on) copied to jvm/build/`folder`.
 
     Those of testJars are different for an older Spark: olderTestJars copies them to test-jars-4.0.
     """
@@ -36,7 +36,7 @@ def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
     if not jars:
         raise FileNotFoundError(
             f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
-            " nessieServerJars testJars olderTestJars kmsJars`"
+            " nessieServerJars testJars olderTestJars kmsJars flinkJars`"
         )
     return jars
 

@@ -16,9 +16,11 @@ import org.apache.iceberg.rest.ImmutableHTTPRequest;
 import org.apache.iceberg.rest.RESTCatalogAdapter;
 import org.apache.iceberg.rest.RESTCatalogServlet;
 import org.apache.iceberg.rest.RESTResponse;
+import org.apache.iceberg.rest.credentials.ImmutableCredential;
 import org.apache.iceberg.rest.requests.CreateTableRequest;
 import org.apache.iceberg.rest.requests.UpdateTableRequest;
 import org.apache.iceberg.rest.responses.ErrorResponse;
+import org.apache.iceberg.rest.responses.LoadTableResponse;
 import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
 import org.eclipse.jetty.ee10.servlet.ServletHolder;
 import org.eclipse.jetty.server.Server;
@@ -37,7 +39,9 @@ import org.eclipse.jetty.server.ServerConnector;
  * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
  * that answer to a key and 400 to a staged create. With the header {@code X-Forget} it creates
- * tables without that property.
+ * tables without that property. With {@code X-Require: token} it answers only to those who have
+ * logged in by OAuth2; with {@code X-Vend: prefix} each table comes with configuration and
+ * credentials of its own, of which {@code prefix-<table>} is the secret.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -119,7 +123,49 @@ public final class RestServer {
         throw new RESTException("%s", message);
       }
 
-      return super.execute(withoutProperty(request), responseType, errorHandler, responseHeaders);
+      if (!loggedIn(request)) {
+        errorHandler.accept(
+            ErrorResponse.builder()
+                .responseCode(401)
+                .withType("NotAuthorizedException")
+                .withMessage("no token of this server")
+                .build());
+        throw new RESTException("no token of this server");
+      }
+
+      T response =
+          super.execute(withoutProperty(request), responseType, errorHandler, responseHeaders);
+      String prefix =
+          request.headers().firstEntry("X-Vend").map(HTTPHeaders.HTTPHeader::value).orElse(null);
+      return prefix != null && response instanceof LoadTableResponse table
+          ? responseType.cast(vended(table, prefix))
+          : response;
+    }
+
+    private static boolean loggedIn(HTTPRequest request) {
+      boolean required = request.headers().firstEntry("X-Require").isPresent();
+      return !required
+          || request.path().endsWith("oauth/tokens")
+          || request
+              .headers()
+              .firstEntry("Authorization")
+              .filter(header -> header.value().startsWith("Bearer client-credentials-token:"))
+              .isPresent();
+    }
+
+    private static LoadTableResponse vended(LoadTableResponse table, String prefix) {
+      String location = table.tableMetadata().location();
+      String secret = prefix + "-" + location.substring(location.lastIndexOf('/') + 1);
+      return LoadTableResponse.builder()
+          .withTableMetadata(table.tableMetadata())
+          .addAllConfig(table.config())
+          .addConfig("s3.secret-access-key", secret)
+          .addCredential(
+              ImmutableCredential.builder()
+                  .prefix(location)
+                  .putConfig("s3.secret-access-key", secret)
+                  .build())
+          .build();
     }
 
     private static HTTPRequest withoutProperty(HTTPRequest request) {

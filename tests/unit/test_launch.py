@@ -255,7 +255,7 @@ def test_settings_for_a_spark_that_something_else_starts() -> None:
         "type": "hadoop",
         "warehouse": "/w",
         "kms": DoubleKms("https://kms"),
-        "required": True,
+        "require_encryption": True,
     }
     conf = spark_conf("lake", **options)
     own = ("spark.jars.packages", "spark.sql.extensions")
@@ -329,6 +329,7 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path / "spark", jar))
     assert artifacts.build_for().artifact == artifact
+    monkeypatch.setattr(settings, "jar_path", lambda: tmp_path)  # `make jar` makes the newest alone
     runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
     assert configured()["spark.jars.packages"] == runtime
     assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
@@ -374,5 +375,5 @@ def test_a_jar_that_the_package_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.undo()
     monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
     with pytest.raises(JarMissingError, match=r"no jar for Spark 4\.0") as caught:
-        settings.jar_path("4.0")
+        settings.jar_path(spark="4.0")
     assert "make jars" in caught.value.hint

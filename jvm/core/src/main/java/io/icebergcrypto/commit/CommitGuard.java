@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.IcebergBuild;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
@@ -145,8 +146,11 @@ final class CommitGuard {
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, specs)
             : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
-      for (ContentFile<?> file : reader.select(List.of("file_path", "key_metadata"))) {
-        if (file.keyMetadata() == null && (!plaintextFiles || isUnreadable(file.location()))) {
+      List<String> columns = List.of("file_path", "file_format", "key_metadata");
+      for (ContentFile<?> file : reader.select(columns)) {
+        if (file.keyMetadata() == null && isUnreadable(file)) {
+          throw unreadable(commit, file.location());
+        } else if (file.keyMetadata() == null && !plaintextFiles) {
           throw plaintext(commit, "file", file.location());
         }
       }
@@ -156,23 +160,23 @@ final class CommitGuard {
   }
 
   /** Whether a file without a key is a deletion vector that is encrypted all the same. */
-  private static boolean isUnreadable(String path) {
-    return IcebergVersion.losesKeysOfDeletionVectors() && path.endsWith(".puffin");
+  private static boolean isUnreadable(ContentFile<?> file) {
+    return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
+  }
+
+  private static IcebergCryptoException unreadable(Commit commit, String path) {
+    return new NotSupportedException(
+            "this Iceberg ("
+                + IcebergBuild.version()
+                + ") loses the keys of deletion vectors: "
+                + path,
+            "In Spark, set write.delete.mode, write.update.mode and write.merge.mode of the table"
+                + " to copy-on-write, or write with a Spark that has Iceberg 1.12. In Flink, upsert"
+                + " no key twice between two checkpoints. Nothing was committed.")
+        .inTable(commit.tableName());
   }
 
   private static IcebergCryptoException plaintext(Commit commit, String what, String path) {
-    if (isUnreadable(path)) {
-      return new NotSupportedException(
-              "this Iceberg ("
-                  + IcebergBuild.version()
-                  + ") loses the keys of deletion vectors: "
-                  + path,
-              "Set write.delete.mode, write.update.mode and write.merge.mode of the table to"
-                  + " copy-on-write, or write with a Spark that has Iceberg 1.12. Nothing was"
-                  + " committed.")
-          .inTable(commit.tableName());
-    }
-
     return new PlaintextException(
             String.format("the commit adds a %s without encryption: %s", what, path),
             "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"

@@ -52,23 +52,29 @@ enum KmsType {
   static InvalidConfigurationException missingLibrary(String implementation, LinkageError error) {
     boolean missing = error instanceof NoClassDefFoundError;
     String version = missing ? "" : " and take other versions of it off the class path";
-    return new InvalidConfigurationException(
+    String problem =
         missing
             ? String.format(
                 "KMS client %s needs a library that is not on the class path: %s",
                 implementation, error.getMessage())
             : String.format(
                 "KMS client %s finds a library in a version that does not fit: %s",
-                implementation, error),
+                implementation, error);
+    String hint =
         Arrays.stream(values())
             .filter(type -> type.coordinate != null && type.implementation.equals(implementation))
             .findAny()
             .map(
                 type ->
                     String.format(
-                        "Add %s to spark.jars.packages, or its jar to spark.jars%s.",
+                        "Add %s to spark.jars.packages, or its jar to spark.jars%s. In Flink, put"
+                            + " its jar into lib.",
                         type.coordinate, version))
-            .orElse("Add the library's jar to spark.jars or spark.jars.packages" + version + "."),
-        error);
+            .orElse("Add the library's jar to spark.jars or spark.jars.packages" + version + ".");
+    // a class that is missing is in the message: as the cause, it would be all that Flink's SQL
+    // client shows
+    return missing
+        ? new InvalidConfigurationException(problem, hint)
+        : new InvalidConfigurationException(problem, hint, error);
   }
 }
