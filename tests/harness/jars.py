@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyspark
 
-from pyspark_iceberg_crypto.artifacts import BUILDS, build_for
+from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, build_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = build_for()  # what the pyspark of these tests needs
@@ -19,7 +19,7 @@ def our_jar() -> Path:
         ROOT / "pyspark_iceberg_crypto" / "jars",
         BUILD / BUILT.artifact / "libs",
     )
-    jars = [jar for folder in folders for jar in folder.glob(f"{BUILT.artifact}-*.jar")]
+    jars = [jar for folder in folders for jar in folder.glob(f"{BUILT.artifact}-{VERSION}.jar")]
     if not jars:
         raise FileNotFoundError(f"no {BUILT.artifact} jar: run `make jar`, or `make jars`")
     return max(jars, key=lambda jar: jar.stat().st_mtime)

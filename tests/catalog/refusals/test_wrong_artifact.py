@@ -8,7 +8,7 @@ from harness.jars import BUILD, BUILT, build_jars, our_jar
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 
-from pyspark_iceberg_crypto.artifacts import BUILDS
+from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION
 
 pytestmark = pytest.mark.skipif(
     BUILT is BUILDS[0], reason="for `make test-older`, which builds jars for several Sparks"
@@ -17,8 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 def other_jar() -> Path:
     """The newest Spark's, which is none of these tests'."""
-    (jar,) = (BUILD / BUILDS[0].artifact / "libs").glob("*.jar")
-    return jar
+    return BUILD / BUILDS[0].artifact / "libs" / f"{BUILDS[0].artifact}-{VERSION}.jar"
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the right one"])
