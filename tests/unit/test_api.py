@@ -181,3 +181,12 @@ def test_a_users_program_is_checked_against_the_stub(checker: str, tmp_path: Pat
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         found = set(re.findall(r"job\.py:(\d+):.* error:", done.stdout))
         assert len(found) == errors, done.stdout + done.stderr
+
+
+def test_no_name_of_the_package_hides_a_module() -> None:
+    """Such as a variable of __init__.py that is called like a file beside it."""
+    text = ast.parse((STUB.parent / "__init__.py").read_text())
+    targets = [t for node in text.body if isinstance(node, ast.Assign) for t in node.targets]
+    names = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    modules = {path.stem for path in STUB.parent.iterdir()}
+    assert "__all__" in names and not names & modules
