@@ -10,6 +10,11 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
+OLDER := 4.0
+OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13
+OLDER_TEST := $(OLDER:%=.venv-%/.test)
+OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
 VENV := .venv
@@ -19,7 +24,10 @@ TEST := $(VENV)/.test
 BENCH_PACKAGES := $(VENV)/.bench
 LINT := $(VENV)/.lint
 DIST := $(VENV)/.dist
+DOCS := $(VENV)/.docs
+DIST_PACKAGES := 'cyclonedx-python-lib[json-validation]' hatch-fancy-pypi-readme hatchling twine
 TEST_JARS := jvm/build/.test-jars
+OLDER_TEST_JARS := jvm/build/.older-test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
 FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/vault.sh path)
@@ -56,6 +64,10 @@ setup: ## Install everything: system packages (as root), .venv, the jar, the tes
 jar: ## Build the jar into pyspark_iceberg_crypto/jars/
 	$(call ready,$(JAR))
 
+.PHONY: jars
+jars: ## Build the jars for all versions of Spark
+	$(call ready,$(JAR) $(firstword $(OTHER_JARS)))
+
 .PHONY: demo
 demo: ## Encrypt 336,776 flights, prove it, read them back
 	$(call ready,$(JAR) $(DEMO))
@@ -84,6 +96,12 @@ test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
+.PHONY: test-older
+test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses one, ARGS="-k name" some tests)
+	$(call ready,$(FOR_TESTS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
+	@for spark in $(OLDER); do echo "Spark $$spark"; \
+	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals $(POOL) $(ARGS)); done
+
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
@@ -94,9 +112,10 @@ nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
 	$(call ready,$(NIGHTLY_JARS))
 
 .PHONY: nightly
-nightly: nightly-tools ## Run all tests on all catalogs, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
+	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check
 
@@ -143,6 +162,7 @@ lint: ## Check style and types of Python and Java
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/pyright
 	$(gradle) checkFormat
 
 .PHONY: format
@@ -151,6 +171,13 @@ format: ## Format Python and Java
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	$(gradle) applyFormat
+
+.PHONY: docs
+docs: ## Build the documents as a site, with all references, in build/site; a link that leads nowhere fails
+	$(call ready,$(JAR) $(DOCS))
+	$(gradle) siteJavadoc
+	$(on_java); NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	@echo "open build/site/index.html"
 
 .PHONY: publish-local
 publish-local: tools ## Publish the jar to the local Maven repository, for --packages
@@ -162,9 +189,11 @@ RELEASED := jvm/build/released
 
 .PHONY: dist
 dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc, POMs, SBOM, checksums
-	$(call ready,$(JAR) $(DIST))
+	$(call ready,$(DIST))
 	@rm -rf dist
 	@$(gradle) release
+	@mkdir -p $(dir $(JAR))
+	@cp $(addprefix $(RELEASED)/,$(notdir $(JAR) $(OTHER_JARS))) $(dir $(JAR))
 	@$(on_java); $(VENV)/bin/python -m hatchling build -d dist
 	@cp $(RELEASED)/*.jar $(RELEASED)/*.pom dist
 	@$(VENV)/bin/python dev/sbom.py $(RELEASED)/components.json dist/*.whl dist/iceberg-crypto-$(VERSION).cdx.json
@@ -175,8 +204,8 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 .PHONY: lock
 lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
 	$(pip) uv
-	printf '%s\n' editables pip setuptools uv wheel | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
-	    --python-version 3.10 --all-extras --group dist --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
+	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
+	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
 check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
@@ -184,7 +213,7 @@ check-install: ## Run the demo and some tests in a new Debian, as root and as a 
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER:%=.venv-%) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -203,10 +232,30 @@ $(JAR): $(JVM_SOURCES)
 	@mkdir -p $(@D)
 	@cp jvm/build/$(ARTIFACT)/libs/$(@F) $@
 
+# One Gradle makes all of them.
+$(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
+	@echo "building $(notdir $(OTHER_JARS))"
+	@$(gradle) $(OTHER_ARTIFACTS:%=:%:jar)
+	@for name in $(OTHER_ARTIFACTS); do cp jvm/build/$$name/libs/$$name-$(VERSION).jar $(@D)/; done
+
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
 	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
+	@touch $@
+
+$(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
+	@echo "fetching Iceberg for older versions of Spark"
+	@$(gradle) olderTestJars
+	@touch $@
+
+# The locked versions, but for Spark and what it brings.
+$(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
+	@echo "installing Spark $* and Python packages into .venv-$*"
+	@"$(PYTHON)" -m venv .venv-$*
+	@grep -v -e '^pyspark==' -e '^py4j==' $(LOCK) > .venv-$*/constraints.txt
+	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
+	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
 	@touch $@
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
@@ -225,14 +274,14 @@ $(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
 	@touch $@
 
 # Editable: Python sources and the jar are used where they stand, so neither makes this stale.
-$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
+$(DEMO) $(TEST) $(BENCH_PACKAGES) $(LINT) $(DOCS): $(VENV)/.%: pyproject.toml gradle.properties hatch_build.py $(LOCK) $(VENV)/.spark | $(JAR)
 	@echo "installing Python packages into $(VENV): $*"
 	@$(on_java); $(pip) -e '.[$*]'
 	@touch $@
 
-$(DIST): pyproject.toml $(LOCK) | $(VENV)/pyvenv.cfg
+$(DIST): $(LOCK) | $(VENV)/pyvenv.cfg
 	@echo "installing Python packages into $(VENV): dist"
-	@$(pip) --group dist
+	@$(pip) $(DIST_PACKAGES)
 	@touch $@
 
 # Its name tells its sources apart. After the Python packages, which bring Go where there is none.

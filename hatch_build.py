@@ -1,6 +1,8 @@
-"""Puts the jar into the wheel: builds it with Gradle when it is missing or older than its sources.
+"""Puts the jars into the wheel: builds with Gradle those that are missing or older than their sources.
 
-Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``.
+Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``. An editable installation
+gets the jar for the newest Spark; ``make jars`` builds the others. ICEBERG_CRYPTO_SPARK=4.1 in the environment makes
+a wheel with the jar for that Spark alone.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ARTIFACT = "iceberg-crypto-spark-4.1_2.13"
+# The newest Spark's first.
+ARTIFACTS = ("iceberg-crypto-spark-4.1_2.13", "iceberg-crypto-spark-4.0_2.13")
 INSTALL = "apt-get install -y gradle openjdk-17-jdk-headless"
 
 
@@ -22,7 +25,7 @@ class JarBuildHook(BuildHookInterface[Any]):
     """Builds ``pyspark_iceberg_crypto/jars/*.jar`` for a wheel; an sdist carries its sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make sure that the jar stands where the wheel takes it from.
+        """Make sure that the jars stand where the wheel takes them from.
 
         Raises:
             RuntimeError: Gradle or a JDK 17 is missing, or the build failed.
@@ -30,10 +33,29 @@ class JarBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         root = Path(self.root)
-        jar = root / "pyspark_iceberg_crypto" / "jars" / f"{ARTIFACT}-{self.metadata.version}.jar"
-        if not is_current(jar, root):
-            self.app.display_info(f"building {jar.name} with Gradle")
-            build(jar, root)
+        folder = root / "pyspark_iceberg_crypto" / "jars"
+        stale = []
+        for artifact in wanted(version == "editable", os.environ.get("ICEBERG_CRYPTO_SPARK")):
+            jar = folder / f"{artifact}-{self.metadata.version}.jar"
+            if not is_current(jar, root):
+                stale.append(jar)
+            # Ignored by git, which hatchling would otherwise take as "leave out".
+            build_data["artifacts"].append(f"/{jar.relative_to(root)}")
+        if stale:
+            self.app.display_info(f"building {', '.join(jar.name for jar in stale)} with Gradle")
+            build(stale, self.metadata.version, root)
+
+
+def wanted(editable: bool, spark: str | None) -> tuple[str, ...]:
+    """Choose the jars: all, or the newest Spark's, or one Spark's."""
+    if spark:
+        chosen = tuple(a for a in ARTIFACTS if a.startswith(f"iceberg-crypto-spark-{spark}_"))
+        if not chosen:
+            raise RuntimeError(
+                f"ICEBERG_CRYPTO_SPARK={spark}: there is no artifact for it among {ARTIFACTS}"
+            )
+        return chosen
+    return ARTIFACTS[:1] if editable else ARTIFACTS
 
 
 def is_current(jar: Path, root: Path) -> bool:
@@ -47,15 +69,16 @@ def is_current(jar: Path, root: Path) -> bool:
     return jar.stat().st_mtime >= max(path.stat().st_mtime for path in sources)
 
 
-def build(jar: Path, root: Path) -> None:
-    """Run Gradle's jar task and copy what it made."""
+def build(jars: list[Path], version: str, root: Path) -> None:
+    """Run Gradle's jar tasks and copy what they made."""
     gradle = shutil.which("gradle")
     if gradle is None:
         raise RuntimeError(f"Gradle is needed to build the jar and is missing: {INSTALL}")
+    artifacts = [jar.name.removesuffix(f"-{version}.jar") for jar in jars]
     environment = dict(os.environ, JAVA_HOME=str(java_home()))
     # Not our choice of words on the command line: gradle is the program found above.
     done = subprocess.run(  # noqa: S603
-        [gradle, "--no-daemon", "-q", f":{ARTIFACT}:jar"],
+        [gradle, "--no-daemon", "-q", *(f":{artifact}:jar" for artifact in artifacts)],
         cwd=root,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -64,8 +87,9 @@ def build(jar: Path, root: Path) -> None:
     )
     if done.returncode != 0:
         raise RuntimeError(f"Gradle could not build the jar:\n{done.stdout}{done.stderr}")
-    jar.parent.mkdir(exist_ok=True)
-    shutil.copyfile(root / "jvm" / "build" / ARTIFACT / "libs" / jar.name, jar)
+    for artifact, jar in zip(artifacts, jars, strict=True):
+        jar.parent.mkdir(exist_ok=True)
+        shutil.copyfile(root / "jvm" / "build" / artifact / "libs" / jar.name, jar)
 
 
 def java_home() -> Path:

@@ -16,6 +16,7 @@ from importlib.metadata import version
 import lazy_loader
 
 # The names are in __init__.pyi. Each is imported with its first use: keys are managed without Spark.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted([*_names, "__version__"])
 
 __version__ = version("pyspark-iceberg-crypto")

@@ -21,9 +21,9 @@ __all__ = ["verify_catalog", "verify_folder"]
 def verify_catalog(
     spark: SparkSession,
     name: str,
+    *,
     deep: bool = False,
     all_snapshots: bool = False,
-    *,
     depth: str | None = None,
     sample: float = 1.0,
     seed: int = 0,
@@ -69,8 +69,8 @@ def verify_catalog(
                 with verify_table(
                     spark,
                     table,
-                    deep,
-                    all_snapshots,
+                    deep=deep,
+                    all_snapshots=all_snapshots,
                     depth=depth,
                     sample=sample,
                     seed=seed,

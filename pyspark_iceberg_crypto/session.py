@@ -40,9 +40,10 @@ def configure_spark(
     kms: KmsSettings | None = None,
     session_catalog: bool = False,
     path_access: bool = True,
-    required: bool = False,
+    require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
 
@@ -67,10 +68,11 @@ def configure_spark(
             default_iceberg, which is set up for this unless the session or builder has one; the first catalog
             with a KMS counts. Without it, Iceberg's own catalog reads no encrypted table there, and leaves
             plaintext files behind when it fails to commit a write.
-        required: refuse to create a table without ``encryption.key-id``.
+        require_encryption: refuse to create a table without ``encryption.key-id``.
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+        required: the former name of require_encryption.
 
     Returns:
         What was passed in, so that ``.getOrCreate()`` can follow.
@@ -83,7 +85,14 @@ def configure_spark(
     """
     _refuse_connect(builder_or_session)
     properties = catalog_properties(
-        type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
+        type,
+        catalog_impl,
+        uri,
+        warehouse,
+        kms,
+        require_encryption or required,
+        allowed_key_ids,
+        dict(options or {}),
     )
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)

@@ -33,11 +33,12 @@ def spark_conf(
     kms: KmsSettings | None = None,
     session_catalog: bool = False,
     path_access: bool = True,
-    required: bool = False,
+    require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
     packages: bool = True,
     spark: str | None = None,
+    required: bool = False,
 ) -> dict[str, str]:
     """Return the settings that `configure_spark` would make, for a Spark that something else starts.
 
@@ -54,13 +55,14 @@ def spark_conf(
         kms: see there.
         session_catalog: see there.
         path_access: see there.
-        required: see there.
+        require_encryption: see there.
         allowed_key_ids: see there.
         options: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
             version of the Spark that is installed here, and the newest where there is none.
+        required: the former name of require_encryption.
 
     Returns:
         Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
@@ -69,7 +71,14 @@ def spark_conf(
         ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
     """
     properties = catalog_properties(
-        type, catalog_impl, uri, warehouse, kms, required, allowed_key_ids, dict(options or {})
+        type,
+        catalog_impl,
+        uri,
+        warehouse,
+        kms,
+        require_encryption or required,
+        allowed_key_ids,
+        dict(options or {}),
     )
     jars = {}
     if packages:
@@ -79,7 +88,7 @@ def spark_conf(
     return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
 
 
-def jar_path(spark: str | None = None) -> Path:
+def jar_path(*, spark: str | None = None) -> Path:
     """Return the path of a jar that this package carries.
 
     Args:

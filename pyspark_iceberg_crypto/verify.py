@@ -30,7 +30,8 @@ __all__ = [
 class VerifyReport(TableReport, Evidence):
     """A `TableReport`, which has the attributes; `Evidence` of what was found.
 
-    The JVM keeps the list of files for ``files`` until ``close()``, or the end of a ``with`` block.
+    The JVM keeps the list of files for ``files`` until ``close()``, or the end of a ``with`` block. Pickled, or copied
+    to another process, a report is without that list.
     """
 
     _spark: SparkSession | None = field(default=None, repr=False, compare=False)
@@ -38,7 +39,23 @@ class VerifyReport(TableReport, Evidence):
 
     @property
     def files(self) -> DataFrame:
-        """Each file checked: kind, path, format, length, magic, encrypted, problem."""
+        """Each file checked, a row each.
+
+        Columns:
+            kind string: what it is to the table: data, manifest, manifest list, ...
+            path string: where it is.
+            format string: what the table's metadata says it is, such as PARQUET.
+            length bigint: its length in bytes, by the metadata.
+            magic string: what its first bytes say; null: they could not be read.
+            encrypted boolean: whether that is an encrypted format; null: they could not be read.
+            problem string: what is wrong; null: nothing is.
+            unchecked boolean: whether the problem is that it could not be checked.
+            code string: the problem in one word, see `Problem`.
+
+        Raises:
+            ConfigurationError: the report holds no list: it was closed, read from JSON, or unpickled.
+            SparkConnectError: the list is in the server.
+        """
         if self._spark is None or self._result is None:
             raise ConfigurationError(
                 "this report holds no list of files", "call verify_table again"
@@ -52,6 +69,9 @@ class VerifyReport(TableReport, Evidence):
             with typed_errors():
                 self._result.close()
             object.__setattr__(self, "_result", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_spark": None, "_result": None}
 
     def __enter__(self) -> VerifyReport:
         return self
@@ -70,9 +90,9 @@ class VerifyReport(TableReport, Evidence):
 def verify_table(
     spark: SparkSession,
     table: str,
+    *,
     deep: bool = False,
     all_snapshots: bool = False,
-    *,
     depth: str | None = None,
     sample: float = 1.0,
     seed: int = 0,

@@ -47,20 +47,17 @@ def run(*command: str, cwd: Path, **env: str) -> str:
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The same sources, built in two places at two times: time zones, languages and modes of files differ."""
-    made = []
-    for name, zone, mask in (("one", "UTC", 0o022), ("another", "Asia/Kathmandu", 0o077)):
-        tree = tmp_path_factory.mktemp(name) / name
+    trees = [tmp_path_factory.mktemp(name) / name for name in ("one", "another")]
+    for tree in trees:
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*MADE), symlinks=True)
-        if mask != 0o022:
-            for path in tree.rglob("*"):
-                path.chmod(path.stat().st_mode & ~mask)
-        language = {"LC_ALL": "C.UTF-8" if mask == 0o022 else "C"}
-        run(
-            *("bash", "-c", f"umask {mask:03o} && exec make dist VENV={Path(sys.prefix)}"),
-            cwd=tree, TZ=zone, SOURCE_DATE_EPOCH="1700000000", **language,
-        )  # fmt: skip
-        made.append(tree / "dist")
-    return made
+    for path in trees[1].rglob("*"):
+        path.chmod(path.stat().st_mode & ~0o077)
+    ways = (("022", "UTC", "C.UTF-8"), ("077", "Asia/Kathmandu", "C"))
+    for tree, (mask, zone, language) in zip(trees, ways, strict=True):
+        command = f"umask {mask} && exec make dist VENV={sys.prefix}"
+        told = {"TZ": zone, "LC_ALL": language, "SOURCE_DATE_EPOCH": "1700000000"}
+        run("bash", "-c", command, cwd=tree, **told)
+    return [tree / "dist" for tree in trees]
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 import pyspark_iceberg_crypto
 
@@ -113,6 +114,51 @@ def test_every_error_is_documented() -> None:
     python = {name for name in pyspark_iceberg_crypto.__all__ if name.endswith("Error")}
     java = {path.stem for path in java_files("main", "*Exception")}
     assert {name for name in python | java if f"`{name}`" not in reference} == set()
+
+
+def named_in(nav: object) -> Iterator[str]:
+    """The pages that a part of mkdocs.yml's nav names."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict):
+        nav = list(nav.values())
+    if isinstance(nav, list):
+        for part in nav:
+            yield from named_in(part)
+
+
+def test_the_site_has_every_document() -> None:
+    """`make docs` would fail; this says so sooner."""
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = set(named_in(yaml.safe_load(text[text.index("\nnav:") :])))
+    written = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert not written - pages, "add these to the nav of mkdocs.yml"
+
+
+def test_the_reference_has_every_name_of_the_package() -> None:
+    reference = (ROOT / "docs" / "reference" / "python.md").read_text()
+    named = re.findall(r"^::: pyspark_iceberg_crypto\.(\w+)$", reference, re.MULTILINE)
+    assert sorted(named) == sorted(set(pyspark_iceberg_crypto.__all__) - {"__version__"})
+
+
+def test_readme_has_the_versions_that_are_tested() -> None:
+    readme = (ROOT / "README.md").read_text()
+    settings = (ROOT / "gradle.properties").read_text()
+    locked = (ROOT / "dev" / "constraints.txt").read_text()
+    for name, found in (
+        ("Spark", re.search(r"^pyspark==(.*)$", locked, re.MULTILINE)),
+        ("Iceberg", re.search(r"^icebergVersion=(.*)$", settings, re.MULTILINE)),
+    ):
+        assert found
+        assert re.search(rf"^\| {name} \| .*\b{re.escape(found[1])}\b", readme, re.MULTILINE), found
+
+
+def test_readme_has_figures_of_the_benchmarks_only() -> None:
+    costs = (ROOT / "README.md").read_text().partition("## What it costs")[2].partition("\n## ")[0]
+    figures = re.findall(r"[\d.]+ \([\d.]+ to [\d.]+\)", costs)
+    assert len(figures) == 4
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert not [one for one in figures if one not in benchmarks]
 
 
 def test_the_documents_are_plain() -> None:

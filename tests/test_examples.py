@@ -130,9 +130,8 @@ READER_OF_DOCUMENTS = r"""
 import os, re, sys
 from pathlib import Path
 
-def follow(document, uri, before):
+def follow(document, uri, before, names):
     # Does what a document says: its Python and its SQL, in order; some statements need others before them.
-    names = {}
     for language, code in re.findall(r"```(python|sql)\n(.*?)```", Path(document).read_text(), re.DOTALL):
         code = code.replace("http://localhost:8181", uri)
         if language == "python":
@@ -145,32 +144,66 @@ def follow(document, uri, before):
     assert not before, before
     return names
 
-readme, guide, uri = sys.argv[1:]
-follow(readme, uri, {"CREATE TABLE lake.db.t": ["DROP TABLE lake.db.t"]})["spark"].stop()
+root, uri = Path(sys.argv[1]), sys.argv[2]
+for _ in range(2):
+    follow(root / "README.md", uri, {}, {})
+assert all(name.startswith("tmp") for name in os.listdir()), os.listdir()  # in TMPDIR
 os.mkdir("guide")
 os.chdir("guide")
 old = "CREATE TABLE lake.shop.visits (id INT) USING iceberg"
 call = "CALL lake.system.encrypt_table"
-names = follow(guide, uri, {call: [old, "INSERT INTO lake.shop.visits VALUES (1)"]})
+statements = {call: [old, "INSERT INTO lake.shop.visits VALUES (1)"]}
+names = follow(root / "docs" / "guide.md", uri, statements, {})
 spark = names["spark"]
 for table in ("lake.shop.orders", "lake.shop.visits"):
     assert [row.id for row in spark.table(table).collect()] == [1]
 assert names["verify_table"](spark, "lake.shop.visits").ok
 assert spark.sql("SHOW TABLES IN lake.shop").count() == 2
+for page in ("metrics.md", "notebooks.md", "audit.md"):
+    follow(root / "docs" / page, uri, {}, names)
+assert names["found"].ok and len(names["found"].reports) == 3
+assert "Verification of lake" in Path("report.html").read_text()
+
+# The catalog is lost: its tables are gone, and their files are there.
+lost = "for table, metadata in json.loads"
+recovery = Path("recovery.md")
+text = (root / "docs" / "recovery.md").read_text()
+assert lost in text
+drop = "for table in current:\n    spark.sql(f'DROP TABLE {table}')\n"
+recovery.write_text(text.replace(lost, drop + lost))
+follow(recovery, uri, {}, names)
+assert {one.table for one in names["restored"].reports} == set(names["current"])
+assert [row.id for row in spark.table("lake.shop.orders").collect()] == [1]
 spark.stop()
 print("followed")
 """
 
 
 def test_readme_and_guide(tmp_path: Path, rest: RestServer) -> None:
-    """Their Python and SQL, as a reader would type it."""
-    documents = [str(ROOT / "README.md"), str(ROOT / "docs" / "guide.md")]
-    said = run([sys.executable, "-c", READER_OF_DOCUMENTS, *documents, rest.uri], tmp_path)
-    assert "files of lake.db.t are encrypted" in said
+    """Their Python and SQL, as a reader would type it; README's quick start is pasted twice."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    said = run([sys.executable, "-c", READER_OF_DOCUMENTS, str(ROOT), rest.uri], empty)
+    assert said.count("files of lake.db.t are encrypted") == 2
+    assert said.count("b'PARE'") == 2
     assert "files of lake.shop.orders are encrypted" in said
     assert "AES_GCM" in said
     assert "KmsMetrics(" in said
     assert "followed" in said
+
+
+@pytest.mark.nightly
+def test_what_readme_says_of_stock_iceberg(tmp_path: Path) -> None:
+    """Its command, in an empty folder; by day interop/test_stock.py has stock Iceberg write plaintext."""
+    readme = (ROOT / "README.md").read_text()
+    (command,) = re.findall(r"```\n(spark-sql .*?)```", readme, re.DOTALL)
+    iceberg, *_ = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
+    command = re.sub(r"--packages \S+", f"--jars {shlex.quote(str(iceberg))}", command)
+    path = f"{SPARK_JARS.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    for times in (1, 2):
+        said = run(["env", f"PATH={path}", "bash", "-ec", command], tmp_path)
+        assert "PAR1" * times in said
+        assert "PARE" not in said
 
 
 def test_engine_neutral_java(place: Path, java: str) -> None:

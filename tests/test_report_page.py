@@ -1,16 +1,14 @@
 """The report's page in a real browser: it works, says nothing on the console, and asks nobody for anything."""
 
-import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import harness.browser
 import pytest
 from doubles.in_process import evidence_json
+from harness.browser import chromium, theme_is
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 from pyspark_iceberg_crypto import TablesReport, VerifyReport
@@ -21,36 +19,15 @@ BOTH = TablesReport("lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p",
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Debian's Chromium, without a window and without a network."""
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    assert binary and driver, "make setup installs Debian's chromium and chromium-driver"
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # Chromium's does not work for root
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))
-    yield started
-    started.quit()
+    with chromium(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
 
 
 def opened(browser: webdriver.Chrome, page: str, file: Path, theme: str) -> list[str]:
     """Open a page, and return the addresses that it made the browser ask for."""
     file.write_text(page, encoding="utf-8")
-    features = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.get_log("performance")
-    browser.get(file.as_uri())
-    events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
-    asked = [
-        e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
-    ]
-    assert browser.get_log("browser") == [], "the console"
-    return [url for url in asked if not url.startswith("data:")]
+    theme_is(browser, theme)
+    return harness.browser.opened(browser, file.as_uri())
 
 
 def colour(browser: webdriver.Chrome, name: str, element: str = "body") -> str:

@@ -46,7 +46,8 @@ print("round trip done")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with wheel and sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=ROOT)
+    one = {"ICEBERG_CRYPTO_SPARK": "4.1"}  # whose jar is there already
+    run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=ROOT, env=one)
     return folder
 
 
@@ -76,12 +77,17 @@ def test_the_sdist_holds_what_the_jar_is_built_from(built: Path) -> None:
         "settings.gradle",
         "jvm/test-servers.gradle",
         "jvm/core/build.gradle",
+        "jvm/spark/module.gradle",
         "jvm/spark/v4.1/build.gradle",
+        "jvm/spark/v4.0/build.gradle",
         "hatch_build.py",
         "LICENSE",
         "pyproject.toml",
     } <= names
     assert "jvm/spark/common/src/main/java/io/icebergcrypto/python/PythonApi.java" in names
+    for version in ("1.11", "1.12"):
+        folder = f"jvm/core/iceberg-{version}/src/main/java/io/icebergcrypto"
+        assert f"{folder}/catalog/DecoratedTable.java" in names
     assert not [name for name in names if name.endswith((".jar", ".class"))]
 
 

@@ -39,15 +39,16 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
             return None
         try:
-            found: click.Command = getattr(import_module(f"{__name__}._{name}"), name)
+            module = import_module(f"{__name__}._{cmd_name}")
+            found: click.Command = getattr(module, cmd_name)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
-            return _without_spark(name)
+            return _without_spark(cmd_name)
         return found
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

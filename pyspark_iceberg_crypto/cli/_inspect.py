@@ -91,7 +91,9 @@ class _Inspected:
         self.message, self.hint = message, hint
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"path": self.path} if self.inspection is None else self.inspection.to_dict()
+        told: dict[str, Any] = (
+            {"path": self.path} if self.inspection is None else self.inspection.to_dict()
+        )
         if self.message:
             told |= {"problem": self.message, "hint": self.hint}
             told["unchecked"] = self.code == _shared.UNCHECKED

@@ -24,7 +24,7 @@ def jar(spark: str | None, output: str) -> None:
     Exit code: 0 it is printed, 2 there is none, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        path = str(jar_path(spark))
+        path = str(jar_path(spark=spark))
         if output == "json":
             _shared.show_json({"jar": path})
         else:

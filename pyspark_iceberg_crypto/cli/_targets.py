@@ -154,7 +154,8 @@ def _each(
         except Exception as error:
             if is_one:
                 raise
-            result, problem = None, dict(zip(("problem", "hint"), _shared.told(error), strict=True))
+            message, hint = _shared.told(error)
+            result, problem = None, {"problem": message, "hint": hint}
         left += bool(problem)
         is_done = not problem and not isinstance(result, _Skipped)
         codes.append(code(result) if is_done else _shared.UNCHECKED if problem else _shared.OK)

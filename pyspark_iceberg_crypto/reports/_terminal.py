@@ -85,7 +85,7 @@ class _Indented:
 
     lines: Text
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if options.no_wrap:
             yield Text("\n").join(Text("  ").append_text(line) for line in self.lines.split("\n"))
         else:

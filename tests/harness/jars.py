@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pyspark
 
+from pyspark_iceberg_crypto.artifacts import BUILDS, build_for
+
 ROOT = Path(__file__).resolve().parents[2]
+BUILT = build_for()  # what the pyspark of these tests needs
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 BUILD = ROOT / "jvm" / "build"
 
@@ -14,21 +17,26 @@ def our_jar() -> Path:
     """The newer of the jar that the wheel carries and the one that Gradle has just built."""
     folders = (
         ROOT / "pyspark_iceberg_crypto" / "jars",
-        BUILD / "iceberg-crypto-spark-4.1_2.13" / "libs",
+        BUILD / BUILT.artifact / "libs",
     )
-    jars = [jar for folder in folders for jar in folder.glob("iceberg-crypto-spark-*.jar")]
+    jars = [jar for folder in folders for jar in folder.glob(f"{BUILT.artifact}-*.jar")]
     if not jars:
-        raise FileNotFoundError("no iceberg-crypto jar: run `make jar`")
+        raise FileNotFoundError(f"no {BUILT.artifact} jar: run `make jar`, or `make jars`")
     return max(jars, key=lambda jar: jar.stat().st_mtime)
 
 
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
-    """The jars that Gradle's tasks (restServerJars, flinkJars and so on) copied to jvm/build/`folder`."""
+    """The jars that Gradle's tasks (restServerJars, flinkJars and so on) copied to jvm/build/`folder`.
+
+    Those of testJars are different for an older Spark: olderTestJars copies them to test-jars-4.0.
+    """
+    if folder == "test-jars" and BUILT is not BUILDS[0]:
+        folder = f"{folder}-{BUILT.spark}"
     jars = sorted((BUILD / folder).glob(pattern))
     if not jars:
         raise FileNotFoundError(
             f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
-            " nessieServerJars testJars kmsJars flinkJars`"
+            " nessieServerJars testJars olderTestJars kmsJars flinkJars`"
         )
     return jars
 

@@ -98,6 +98,11 @@ def process_id(spark: SparkSession) -> int:
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
+def web_ui(spark: SparkSession) -> str:
+    """The address of the driver's UI."""
+    return str(spark.sparkContext.uiWebUrl)
+
+
 def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str]) -> int:
     """Run statements, and count the places in Spark's shuffle files in which a DEK of the table stands."""
     jvm: Any = spark.sparkContext._jvm

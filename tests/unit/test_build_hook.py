@@ -2,13 +2,15 @@
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import pyspark_iceberg_crypto
-from pyspark_iceberg_crypto import AwsKms, settings
+from pyspark_iceberg_crypto import AwsKms, artifacts
+from pyspark_iceberg_crypto.artifacts import BUILDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +56,7 @@ def test_the_jar_is_not_made_of_tests(hook: ModuleType, tmp_path: Path) -> None:
 def test_no_gradle(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RuntimeError, match="apt-get install -y gradle openjdk-17-jdk-headless"):
-        hook.build(tmp_path / "a.jar", tmp_path)
+        hook.build([tmp_path / "a-0.1.0.jar"], "0.1.0", tmp_path)
 
 
 def test_no_jdk(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +83,28 @@ def test_one_place_for_versions() -> None:
     lines = (ROOT / "gradle.properties").read_text().splitlines()
     versions = dict(line.split("=") for line in lines if "=" in line and line[0] != "#")
     assert pyspark_iceberg_crypto.__version__ == versions["version"]
-    assert settings.ICEBERG_COORDINATE.endswith(f":{versions['icebergVersion']}")
+    assert versions["version"] == artifacts.VERSION
+    assert BUILDS[0].iceberg == versions["icebergVersion"]
     assert AwsKms.packages == (
         f"org.apache.iceberg:iceberg-aws-bundle:{versions['icebergVersion']}",
     )
+
+
+def test_an_editable_installation_needs_one_jar(hook: ModuleType) -> None:
+    newest = BUILDS[0].artifact
+    assert hook.wanted(True, None) == (newest,)
+    assert hook.wanted(False, None) == hook.ARTIFACTS
+    assert hook.wanted(False, "4.0") == ("iceberg-crypto-spark-4.0_2.13",)
+    with pytest.raises(RuntimeError, match="no artifact for it"):
+        hook.wanted(False, "4")
+
+
+def test_gradle_hook_and_python_know_the_same_artifacts(hook: ModuleType) -> None:
+    """Each with the Iceberg that Python adds to Spark."""
+    assert tuple(build.artifact for build in BUILDS) == hook.ARTIFACTS
+    included = re.findall(r"'(iceberg-crypto-spark-\S+)'", (ROOT / "settings.gradle").read_text())
+    assert sorted(included) == sorted(hook.ARTIFACTS)
+    for build in BUILDS:
+        text = (ROOT / "jvm" / "spark" / f"v{build.spark}" / "build.gradle").read_text()
+        iceberg = re.findall(r"iceberg: ('[^']+'|icebergVersion)", text)
+        assert iceberg in ([f"'{build.iceberg}'"], ["icebergVersion"]), build

@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto import (
     cli,
     settings,
 )
+from pyspark_iceberg_crypto.artifacts import BUILDS
 from pyspark_iceberg_crypto.cli import _session, _verify
 from pyspark_iceberg_crypto.cli._options import KmsCommand
 from pyspark_iceberg_crypto.cli._session import SessionCommand
@@ -184,7 +185,7 @@ def test_json_is_by_its_schema(
 ) -> None:
     monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
     (tmp_path / "jars").mkdir()
-    (tmp_path / "jars" / f"{settings.OUR_ARTIFACT}-0.jar").touch()
+    (tmp_path / "jars" / f"{BUILDS[0].artifact}-0.jar").touch()
     result = run(*line.split(), "--output", "json")
     valid(line.split()[0], result)
     assert result.exit_code == code

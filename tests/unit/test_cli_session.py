@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, _jvm, artifacts, cli, settings
+from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, _jvm, cli, settings
+from pyspark_iceberg_crypto.artifacts import BUILDS
 from pyspark_iceberg_crypto.cli import _profile, _session, _verify
 from pyspark_iceberg_crypto.cli._session import Given
 from pyspark_iceberg_crypto.kms import Keystore, Vault
@@ -41,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("REST_TOKEN", "s3cret")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
-    monkeypatch.setattr(settings, "jar_path", lambda: tmp_path / f"{settings.OUR_ARTIFACT}-0.jar")
+    monkeypatch.setattr(settings, "jar_path", lambda: tmp_path / f"{BUILDS[0].artifact}-0.jar")
     return tmp_path
 
 
@@ -82,7 +83,7 @@ def test_a_profile_says_all_there_is_to_a_catalog(profile: Path) -> None:
     assert {"org.postgresql:postgresql:42.7.8", "org.apache.iceberg:iceberg-aws-bundle:1.12.0"} <= {
         *packages
     }
-    assert artifacts.build_for().iceberg_coordinate in packages
+    assert BUILDS[0].iceberg_coordinate in packages
     assert "spark.sql.catalog.other" not in found
 
 

@@ -10,10 +10,9 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import AnalysisException
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm, errors
+from pyspark_iceberg_crypto import _jvm, artifacts, errors
 from pyspark_iceberg_crypto._typed import from_text, typed_errors
 from pyspark_iceberg_crypto.inspection import inspect_file
-from pyspark_iceberg_crypto.settings import COORDINATE
 from pyspark_iceberg_crypto.verify import verify_table
 
 JAVA = "io.icebergcrypto."
@@ -87,7 +86,7 @@ def test_a_missing_jar() -> None:
     spark = Session(Packages())
     with pytest.raises(errors.JarMissingError, match="iceberg-crypto jar") as caught:
         _jvm.api(spark)
-    assert f"--packages {COORDINATE}" in caught.value.hint
+    assert f"--packages {artifacts.BUILDS[0].coordinate}" in caught.value.hint
 
 
 def test_a_class_is_there_or_not() -> None:

@@ -1,6 +1,7 @@
 """configure_spark adds to what Spark is started with, and loses nothing that was set."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from pyspark_iceberg_crypto import (
     JarMissingError,
     SparkConnectError,
     _jvm,
+    artifacts,
     configure_spark,
     settings,
     spark_conf,
@@ -253,7 +255,7 @@ def test_settings_for_a_spark_that_something_else_starts() -> None:
         "type": "hadoop",
         "warehouse": "/w",
         "kms": DoubleKms("https://kms"),
-        "required": True,
+        "require_encryption": True,
     }
     conf = spark_conf("lake", **options)
     own = ("spark.jars.packages", "spark.sql.extensions")
@@ -307,3 +309,71 @@ def test_commands_without_spark(tmp_path: Path) -> None:
     assert "create-key" in run([*program, "kms", "--help"], tmp_path)
     assert run([*program, "--help"], tmp_path).count("Needs Spark: pip install") == 11
     assert run([*program, "verify", "lake", "--conf", "a=b"], tmp_path, expect=2) == ""
+
+
+def spark_home(folder: Path, jar: str) -> str:
+    (folder / "jars").mkdir(parents=True)
+    (folder / "jars" / jar).touch()
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("jar", "artifact", "iceberg"),
+    [
+        ("spark-core_2.13-4.1.4.jar", "iceberg-crypto-spark-4.1_2.13", "4.1_2.13:1.12.0"),
+        ("spark-core_2.13-4.0.5.jar", "iceberg-crypto-spark-4.0_2.13", "4.0_2.13:1.11.0"),
+    ],
+)
+def test_the_artifact_is_that_of_the_spark_that_is_here(
+    jar: str, artifact: str, iceberg: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path / "spark", jar))
+    assert artifacts.build_for().artifact == artifact
+    monkeypatch.setattr(settings, "jar_path", lambda: tmp_path)  # `make jar` makes the newest alone
+    runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
+    assert configured()["spark.jars.packages"] == runtime
+    assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
+
+
+def test_the_artifact_of_a_spark_that_is_named() -> None:
+    conf = spark_conf(spark="4.0.1")
+    assert conf["spark.jars.packages"] == "io.icebergcrypto:iceberg-crypto-spark-4.0_2.13:0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("jar", "words"),
+    [
+        ("spark-core_2.13-3.4.4.jar", "Spark 3.4.4 with Scala 2.13"),
+        ("spark-core_2.12-4.0.5.jar", "Spark 4.0.5 with Scala 2.12"),
+    ],
+)
+def test_a_spark_without_an_artifact(
+    jar: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", spark_home(tmp_path / "spark", jar))
+    with pytest.raises(ConfigurationError, match=re.escape(words)) as caught:
+        configured()
+    assert "4.1 with Scala 2.13" in caught.value.hint
+    with pytest.raises(ConfigurationError, match=r"Spark 2\.4"):
+        spark_conf(spark="2.4")
+
+
+def test_the_newest_artifact_where_no_spark_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert artifacts.build_for() is artifacts.BUILDS[0]
+
+
+def test_our_jar_for_another_spark_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"iceberg-crypto-spark-4\.0_2\.13") as caught:
+        configured(spark_jars="/lib/iceberg-crypto-spark-4.0_2.13-0.1.0.jar")
+    assert OURS in caught.value.hint
+
+
+def test_a_jar_that_the_package_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(settings, "__file__", str(tmp_path / "settings.py"))
+    with pytest.raises(JarMissingError, match=r"no jar for Spark 4\.0") as caught:
+        settings.jar_path(spark="4.0")
+    assert "make jars" in caught.value.hint

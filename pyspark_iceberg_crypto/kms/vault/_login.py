@@ -95,7 +95,7 @@ def check_login(vault: Mapping[str, Any], scheme: str) -> None:
             raise ConfigurationError(
                 f"{login} needs one of {' and '.join(places)}, and another login needs none of them"
                 if len(places) > 1
-                else f"{login} needs {places[0]}, and another login does not",
+                else f"{login} needs {''.join(places)}, and another login does not",
                 "name where that login's secret is, and nothing of another login",
             )
         if optional and vault[optional] and login not in given:

@@ -1,5 +1,6 @@
 """verify_table and inspect_file on real tables, whole and tampered with."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from harness.files import MARKER, change, flipped, path_of
 from harness.lake import FILES_ON_DRIVER, Lake
 from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, inspect_file, verify_table
+from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, inspect_file, verify_table
 
 pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
@@ -24,6 +25,8 @@ def test_an_encrypted_table_verifies(lake: Lake) -> None:
     assert report.metadata_authenticated == (lake.kind != "rest"), report.metadata_authentication
     word = "is not authenticated: the REST server" if lake.kind == "rest" else "is authenticated: "
     assert f"its metadata {word}" in str(report)
+    told = re.findall(r"^ +(\w+) (\w+): ", VerifyReport.files.__doc__ or "", re.MULTILINE)
+    assert report.files.dtypes == told
     files = report.files.collect()
     on_disk = {path.name for path in lake.files()}
     assert {Path(row.path).name for row in files} <= on_disk

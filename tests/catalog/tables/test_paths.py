@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness.files import everything_below, files_below, magic, plaintext_problem, untouched
+from harness.jars import BUILT
 from harness.lake import Lake
 from harness.world import OURS, World, catalog_conf
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_iceberg_crypto import repair_table, rotate_kek, rotate_master_key, verify_table
 
 DEFAULT = "default_iceberg"
+TABLE_INFO = BUILT.spark >= "4.1"  # which has that form of createTable and its kin
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +51,24 @@ class Place:
         self.catalog = session._jsparkSession.sessionState().catalogManager().catalog(DEFAULT)
         self.ident = jvm.org.apache.iceberg.spark.PathIdentifier(str(folder))
 
-    def info(self, properties: dict[str, str]) -> Any:
-        """A table of (id BIGINT), as Spark 4.1 gives it to a catalog."""
+    def given(self, properties: dict[str, str], old: bool = not TABLE_INFO) -> tuple[Any, ...]:
+        """A table of (id BIGINT), as Spark gives it to a catalog: since 4.1 as one object."""
         schema = self.jvm.org.apache.spark.sql.types.StructType.fromDDL("id BIGINT")
         util = self.jvm.org.apache.spark.sql.connector.catalog.CatalogV2Util
         expressions = self.jvm.org.apache.spark.sql.connector.expressions
         none = self.session._sc._gateway.new_array(expressions.Transform, 0)
+        if old:
+            return schema, none, properties
         builder = self.jvm.org.apache.spark.sql.connector.catalog.TableInfo.Builder()
         columns = util.structTypeToV2Columns(schema)
-        return builder.withColumns(columns).withPartitions(none).withProperties(properties).build()
+        built = builder.withColumns(columns).withPartitions(none).withProperties(properties)
+        return (built.build(),)
 
     def create(self, key: str | None = "k1", **properties: str) -> None:
         given = {name.replace("_", "."): value for name, value in properties.items()}
         if key is not None:
             given["encryption.key-id"] = key
-        self.catalog.createTable(self.ident, self.info(given))
+        self.catalog.createTable(self.ident, *self.given(given))
 
     def write(self, ids: list[int], mode: str = "append", selector: str = "") -> None:
         frame(self.session, ids).write.format("iceberg").mode(mode).save(f"{self.folder}{selector}")
@@ -148,18 +153,23 @@ def test_stream_by_path(place: Place, tmp_path: Path) -> None:
     assert target.problems() == []
 
 
+OLD = [
+    pytest.param(
+        False, id="TableInfo", marks=pytest.mark.skipif(not TABLE_INFO, reason="new in Spark 4.1")
+    ),
+    pytest.param(True, id="deprecated"),
+]
 FORMS = ("stageCreate", "stageReplace", "stageCreateOrReplace")
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("old", [False, True], ids=["TableInfo", "deprecated"])
+@pytest.mark.parametrize("old", OLD)
 def test_staged(place: Place, form: str, old: bool) -> None:
     """What CREATE TABLE AS SELECT and REPLACE call, in both forms."""
     if form == "stageReplace":
         place.create()
         place.write([1])
-    info = place.info({"encryption.key-id": "k1"})
-    given = (info.schema(), info.partitions(), info.properties()) if old else (info,)
+    given = place.given({"encryption.key-id": "k1"}, old)
     staged = getattr(place.catalog, form)(place.ident, *given)
     assert staged.table().encryption().getClass().getSimpleName() == "TableEncryptionManager"
     staged.commitStagedChanges()
@@ -169,8 +179,7 @@ def test_staged(place: Place, form: str, old: bool) -> None:
 
 
 def test_the_deprecated_create(place: Place) -> None:
-    info = place.info({"encryption.key-id": "k1"})
-    place.catalog.createTable(place.ident, info.schema(), info.partitions(), info.properties())
+    place.catalog.createTable(place.ident, *place.given({"encryption.key-id": "k1"}, old=True))
     place.write([7])
     assert place.magics() == {b"PARE", b"AGS1"}
 
@@ -179,9 +188,8 @@ def test_the_session_catalog(place: Place) -> None:
     """EncryptedSessionCatalog hands a path on, in both forms."""
     manager = place.session._jsparkSession.sessionState().catalogManager()
     catalog = manager.catalog("spark_catalog")
-    info = place.info({"encryption.key-id": "k1"})
-    catalog.createTable(place.ident, info)
-    staged = catalog.stageReplace(place.ident, info.schema(), info.partitions(), info.properties())
+    catalog.createTable(place.ident, *place.given({"encryption.key-id": "k1"}))
+    staged = catalog.stageReplace(place.ident, *place.given({"encryption.key-id": "k1"}, old=True))
     staged.commitStagedChanges()
     assert catalog.loadTable(place.ident).properties()["encryption.key-id"] == "k1"
     place.write([1])
@@ -205,13 +213,13 @@ def test_plaintext_tables_are_as_icebergs(place: Place) -> None:
 def test_required(strict: SparkSession, place: Place) -> None:
     """Nothing is created, read or written without a key id."""
     refused = Place(strict, place.folder)
-    schema = refused.info({})
+    given = refused.given({})
     for form in ("createTable", *FORMS):
         if form != "stageReplace":
             with pytest.raises(
                 Exception, match=r"encryption\.required|encryption\.plaintext-tables"
             ):
-                getattr(refused.catalog, form)(refused.ident, schema)
+                getattr(refused.catalog, form)(refused.ident, *given)
     assert everything_below(place.folder) == set()
     place.create(key=None)
     place.write([1])
@@ -224,7 +232,7 @@ def test_required(strict: SparkSession, place: Place) -> None:
             with pytest.raises(Exception, match="plaintext-tables=refuse"):
                 use()
         with pytest.raises(Exception, match=r"encryption\.key-id .*encryption\.required=true"):
-            refused.catalog.stageReplace(refused.ident, schema)
+            refused.catalog.stageReplace(refused.ident, *given)
     encrypted = Place(strict, place.folder.with_name("encrypted"))
     encrypted.create()
     encrypted.write([1])

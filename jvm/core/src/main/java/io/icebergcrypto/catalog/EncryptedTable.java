@@ -69,8 +69,10 @@ public final class EncryptedTable extends DecoratedTable {
     return delegate.newBatchScan();
   }
 
+  /** Spark asks this when it builds a scan of its own, which then is none of the two above. */
   @Override
   public boolean allowDistributedPlanning() {
+    ops.unwrapAhead();
     return delegate.allowDistributedPlanning();
   }
 

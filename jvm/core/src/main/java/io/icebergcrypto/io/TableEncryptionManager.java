@@ -5,6 +5,7 @@ import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.stream.EncryptedOutput;
+import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -285,6 +286,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
         length == firstDataKeyLength
             ? super.encrypt(output)
             : with(length, List.of()).encrypt(output);
+    FileMetrics.encrypted();
     return written.kept(new EncryptedOutput(file));
   }
 
@@ -314,10 +316,13 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private NativeEncryptionInputFile decrypt(
       EncryptedInputFile encrypted, OpenParquetFile openFile) {
-    return encrypted instanceof NativeEncryptionInputFile decrypted
-        ? decrypted
-        : new AuthenticatedInputFile(
-            tableName, GuardedInputFile.withoutGuard(encrypted), super::decrypt, openFile);
+    if (encrypted instanceof NativeEncryptionInputFile decrypted) {
+      return decrypted;
+    }
+
+    FileMetrics.decrypted();
+    return new AuthenticatedInputFile(
+        tableName, GuardedInputFile.withoutGuard(encrypted), super::decrypt, openFile);
   }
 
   /**

@@ -14,6 +14,8 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.ScanTask;
 import org.apache.iceberg.Table;
@@ -22,6 +24,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.io.CloseableIterable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** The tables of a join wait for the KMS at the same time. */
 class UnwrapAheadTest {
@@ -86,15 +90,22 @@ class UnwrapAheadTest {
     return catalog.loadTable(TableIdentifier.of(TestLake.DB, name));
   }
 
-  @Test
-  void scansThatWereBegunUnwrapTheirKeysAtTheSameTime() throws IOException {
+  /** What is asked of a table before its scan is planned: Spark asks the second. */
+  private static List<Consumer<BaseTable>> beginnings() {
+    return List.of(BaseTable::newBatchScan, BaseTable::allowDistributedPlanning);
+  }
+
+  @ParameterizedTest
+  @MethodSource("beginnings")
+  void scansThatWereBegunUnwrapTheirKeysAtTheSameTime(Consumer<BaseTable> begin)
+      throws IOException {
     TestLake lake = lake();
     Meeting.all = new CountDownLatch(TABLES.size());
     try (EncryptedCatalog catalog = lake.open(Map.of())) {
-      List<BatchScan> scans =
-          TABLES.stream().map(name -> load(catalog, name).newBatchScan()).toList();
-      for (BatchScan scan : scans) { // one after another, as Spark plans them
-        try (CloseableIterable<ScanTask> tasks = scan.planFiles()) {
+      List<Table> tables = TABLES.stream().map(name -> load(catalog, name)).toList();
+      tables.forEach(table -> begin.accept((BaseTable) table));
+      for (Table table : tables) { // one after another, as Spark plans them
+        try (CloseableIterable<ScanTask> tasks = table.newBatchScan().planFiles()) {
           assertThat(tasks).hasSize(1);
         }
       }

@@ -3,12 +3,16 @@ package io.icebergcrypto.kms.call;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 
 /**
  * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap
  * that the cache answered.
  */
 public final class KmsMetrics {
+  private static final KmsMetrics OF_JVM = new KmsMetrics(null);
+
+  private final KmsMetrics sum;
   private final LongAdder wrapCalls = new LongAdder();
   private final LongAdder unwrapCalls = new LongAdder();
   private final LongAdder hits = new LongAdder();
@@ -18,32 +22,51 @@ public final class KmsMetrics {
   private final LongAdder wrapNanos = new LongAdder();
   private final LongAdder unwrapNanos = new LongAdder();
 
-  public KmsMetrics() {}
+  /** Counters that also count for {@link #ofJvm}. */
+  public KmsMetrics() {
+    this(OF_JVM);
+  }
+
+  private KmsMetrics(KmsMetrics sum) {
+    this.sum = sum;
+  }
+
+  /** What all catalogs of this JVM asked since it started, those that were closed included. */
+  public static KmsMetrics ofJvm() {
+    return OF_JVM;
+  }
 
   public void wrapped(long nanos) {
-    wrapCalls.increment();
-    wrapNanos.add(nanos);
+    count(counters -> counters.wrapCalls.increment());
+    count(counters -> counters.wrapNanos.add(nanos));
   }
 
   public void unwrapped(long nanos) {
-    unwrapCalls.increment();
-    unwrapNanos.add(nanos);
+    count(counters -> counters.unwrapCalls.increment());
+    count(counters -> counters.unwrapNanos.add(nanos));
   }
 
   void hit() {
-    hits.increment();
+    count(counters -> counters.hits.increment());
   }
 
   void missed() {
-    misses.increment();
+    count(counters -> counters.misses.increment());
   }
 
   void retried() {
-    retries.increment();
+    count(counters -> counters.retries.increment());
   }
 
   public void failed() {
-    errors.increment();
+    count(counters -> counters.errors.increment());
+  }
+
+  private void count(Consumer<KmsMetrics> event) {
+    event.accept(this);
+    if (sum != null) {
+      event.accept(sum);
+    }
   }
 
   /** Calls of the KMS to wrap a key, failed ones included. */

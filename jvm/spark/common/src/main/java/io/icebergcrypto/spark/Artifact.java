@@ -33,10 +33,7 @@ public record Artifact(String name, String version, String spark, String scala, 
    * @throws InvalidConfigurationException it is not, or there are two
    */
   public static void check() {
-    check(
-        onClassPath(),
-        org.apache.spark.package$.MODULE$.SPARK_VERSION(),
-        versionNumberString());
+    check(onClassPath(), org.apache.spark.package$.MODULE$.SPARK_VERSION(), versionNumberString());
   }
 
   static void check(List<Artifact> found, String sparkVersion, String scalaVersion) {
@@ -51,8 +48,8 @@ public record Artifact(String name, String version, String spark, String scala, 
                   .map(one -> one.coordinate() + " in " + one.place)
                   .collect(Collectors.joining(", ")),
           String.format(
-              "Leave one, for Spark %s with Scala %s, in spark.jars, spark.jars.packages and Spark's"
-                  + " own folder jars together.",
+              "Leave one, for Spark %s with Scala %s, in spark.jars, spark.jars.packages and"
+                  + " Spark's own folder jars together.",
               spark, scala));
     }
 

@@ -1,0 +1,111 @@
+"""Spark's metrics system has our counters, on the driver and on the executors of a cluster."""
+
+import csv
+import json
+import re
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness.jars import ROOT
+from harness.lake import Lake
+from harness.sessions import OtherSession, web_ui
+from harness.world import World
+from pyspark.sql import SparkSession
+from servers.cluster import standalone
+
+pytestmark = pytest.mark.nightly
+
+PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
+PREFIX = f"plugin.{PLUGIN}."
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, world: World) -> str:
+    lake = Lake(spark, world, "hadoop", "enc_hadoop")
+    table = lake.create()
+    lake.insert(table, [1, 2])
+    return table
+
+
+@pytest.fixture(scope="module")
+def sink(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sink")
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    table: str, world: World, sink: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OtherSession]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with standalone(folder) as master:
+        conf = {
+            **world.session_conf(metastore=folder / "metastore"),
+            "spark.master": master,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "640m",
+            "spark.executor.extraClassPath": str(world.classes),
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+            "spark.plugins": PLUGIN,
+            "spark.metrics.namespace": "lake",
+            "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+            "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+            "spark.metrics.conf.executor.sink.csv.class": "org.apache.spark.metrics.sink.CsvSink",
+            "spark.metrics.conf.executor.sink.csv.directory": str(sink),
+            "spark.metrics.conf.executor.sink.csv.period": "1",
+        }
+        with OtherSession(conf) as session:
+            yield session
+
+
+def prometheus(cluster: OtherSession) -> dict[str, float]:
+    """The driver's metrics, by the names that a Prometheus server gets."""
+    address = cluster.do(web_ui)
+    with urllib.request.urlopen(f"{address}/metrics/prometheus/") as answer:
+        text = answer.read().decode()
+    return {
+        name: float(value)
+        for name, value in re.findall(
+            r"^(\w+MetricsPlugin\w+_Value)\{[^}]*\} (\S+)$", text, re.MULTILINE
+        )
+    }
+
+
+def test_the_driver_by_prometheus(cluster: OtherSession, table: str) -> None:
+    name = "metrics_lake_driver_plugin_io_icebergcrypto_spark_MetricsPlugin_{}_Value"
+    before = prometheus(cluster)
+    cluster.sql(f"SELECT * FROM {table}")
+    now = prometheus(cluster)
+    assert now[name.format("kms_unwrap_calls")] == before[name.format("kms_unwrap_calls")] + 1
+    cluster.sql(f"INSERT INTO {table} VALUES (3, 'x', 'p')")
+    then = prometheus(cluster)
+    assert then[name.format("files_encrypted")] > now[name.format("files_encrypted")]
+    assert then[name.format("files_stream_bytes_encrypted")] > 0
+    assert len(then) == 11
+    dashboard = json.loads((ROOT / "examples" / "grafana.json").read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    named = {one for query in queries for one in re.findall(r"MetricsPlugin_(\w+)_Value", query)}
+    assert {name.format(one) for one in named} <= set(then)
+    assert len(named) >= 9
+
+
+def test_executors_by_a_sink(cluster: OtherSession, table: str, sink: Path) -> None:
+    cluster.sql(f"SELECT sum(id) FROM {table}")
+    name = f"{PREFIX}files.decrypted.csv"
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        values = [last(path) for path in sink.glob(f"lake.*.{name}")]
+        if sum(values) > 0:
+            return
+        time.sleep(0.5)
+    pytest.fail(f"no executor has opened a file: {sorted(path.name for path in sink.iterdir())}")
+
+
+def last(path: Path) -> float:
+    """The newest value; 0 while the file is being made."""
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    return float(rows[-1]["value"]) if rows else 0.0

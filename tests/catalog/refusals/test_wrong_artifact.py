@@ -1,0 +1,43 @@
+"""A jar of ours that is for another Spark, or a second one: the first use of the catalog says so."""
+
+from pathlib import Path
+
+import pytest
+from harness.classes import SPARK_CATALOG
+from harness.jars import BUILD, BUILT, build_jars, our_jar
+from harness.sessions import OtherSession
+from harness.world import World, catalog_conf
+
+from pyspark_iceberg_crypto.artifacts import BUILDS
+
+pytestmark = pytest.mark.skipif(
+    BUILT is BUILDS[0], reason="for `make test-older`, which builds jars for several Sparks"
+)
+
+
+def other_jar() -> Path:
+    """The newest Spark's, which is none of these tests'."""
+    (jar,) = (BUILD / BUILDS[0].artifact / "libs").glob("*.jar")
+    return jar
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the right one"])
+def test_the_jar_of_another_spark(world: World, tmp_path: Path, beside: bool) -> None:
+    conf = world.session_conf(tmp_path / "metastore")
+    ours = [other_jar(), *([our_jar()] * beside)]
+    iceberg = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
+    conf["spark.jars"] = ",".join(map(str, [*ours, *iceberg]))
+    conf |= catalog_conf("fresh", SPARK_CATALOG, world.ours("hadoop"))
+    expected = (
+        "There are 2 builds of iceberg-crypto"
+        if beside
+        else f"{BUILDS[0].artifact} is for Spark {BUILDS[0].spark} with Scala {BUILDS[0].scala},"
+        f" and this is Spark {BUILT.spark}"
+    )
+    with (
+        OtherSession(conf) as session,
+        pytest.raises(RuntimeError, match="InvalidConfigurationException") as caught,
+    ):
+        session.sql("SHOW NAMESPACES IN fresh")
+    assert expected in str(caught.value)
+    assert BUILT.artifact in str(caught.value) or f"for Spark {BUILT.spark}" in str(caught.value)
