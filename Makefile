@@ -259,8 +259,8 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@touch $@
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
-	@echo "building the jar for Flink, and fetching Iceberg's"
-	@$(gradle) flinkJars :iceberg-crypto-flink:jar
+	@echo "building the jars for Flink and plain Java, and fetching Iceberg's"
+	@$(gradle) flinkJars kafkaConnectJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

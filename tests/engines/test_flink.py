@@ -122,8 +122,13 @@ def test_the_page(place: Place, flink: Flink, world: World) -> None:
         for table in ("orders", "visits", "stock"):
             report = spark.verify(f"lake.shop.{table}", depth="deep", strays=True)
             assert report["ok"], report
+        spark.sql(
+            "ALTER TABLE lake.shop.orders SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
+        )
         spark.sql("INSERT INTO lake.shop.orders VALUES (3, 'Cy'), (4, 'Di')")
         spark.sql("DELETE FROM lake.shop.orders WHERE id = 1")
+        (vectors,) = spark.sql("SELECT count(*) n FROM lake.shop.orders.delete_files")
+        assert vectors["n"] == 1
         spark.sql("CALL lake.system.rotate_kek(table => 'shop.visits')")
     names = flink.query(catalog[0], BATCH, "SELECT customer FROM lake.shop.orders")
     assert sorted(names) == [["Bo"], ["Cy"], ["Di"]]

@@ -1,5 +1,6 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
@@ -50,10 +51,21 @@ final class GuardedInputFile implements InputFile {
    * Opens the file.
    *
    * @throws PlaintextException when it is part of the data, and so should have a key
+   * @throws NotSupportedException when it is encrypted, and its reader does not say with which key
    */
   @Override
   public SeekableInputStream newStream() {
-    if (readable.isEmpty() || !readable.contains(FileInspector.magic(stored))) {
+    FileMagic magic = readable.isEmpty() ? null : FileInspector.magic(stored);
+    if (magic != null && magic.encrypted()) {
+      throw new NotSupportedException(
+              String.format("file %s is encrypted, and is opened without its key", location()),
+              "Iceberg's readers for plain Java (IcebergGenerics) open delete files like this: read"
+                  + " the table in Spark or Flink, or have Spark rewrite the data files that have"
+                  + " deletes (rewrite_data_files with delete-file-threshold 1).")
+          .inTable(tableName);
+    }
+
+    if (magic == null || !readable.contains(magic)) {
       throw new PlaintextException(
               String.format("file %s is not encrypted: the table has no key for it", location()),
               "A client without encryption, or somebody with access to catalog and storage, put it"
