@@ -75,7 +75,7 @@ final class SealedContent {
           Json.object(new String(sealed, streamLength, length, StandardCharsets.UTF_8));
       keyMetadata =
           manager.unsealed(
-              KeyEntries.key(json.getAsJsonObject("kek")),
+              trusted(manager, KeyEntries.key(json.getAsJsonObject("kek")), file),
               KeyEntries.key(json.getAsJsonObject("key")),
               location);
     } catch (IcebergCryptoException e) {
@@ -97,6 +97,20 @@ final class SealedContent {
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + location, e);
     }
+  }
+
+  /**
+   * The KEK as the table has it. One that has left the table since is the file's own, which anybody
+   * can write who can write to the storage: it has to be under the table's master key.
+   */
+  private static EncryptedKey trusted(
+      TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file) {
+    EncryptedKey own = manager.key(kek.keyId());
+    if (own == null && !manager.tableKeyId().equals(kek.encryptedById())) {
+      throw file.changed("its KEK is not the table's, nor under the table's master key");
+    }
+
+    return own == null ? kek : own;
   }
 
   /** The location, behind its length: no location's begins with another's. */

@@ -152,13 +152,7 @@ class StagedManifestsTest extends LakeFixture {
   /** Whatever is in the storage: the very content, or an error of ours. */
   @Test
   void hostileBytes() throws IOException {
-    TableEncryptionManager manager =
-        new TableEncryptionManager(
-            "lake.db.t",
-            List.of(),
-            "k1",
-            16,
-            KmsClients.create(TestKeystore.existing(folder).properties()));
+    TableEncryptionManager manager = manager("k1");
     byte[] content = "a manifest".getBytes(StandardCharsets.UTF_8);
     byte[] sealed = SealedContent.seal(manager, "s3://b/t/1.avro", content);
     assertThat(SealedContent.open(manager, "s3://b/t/1.avro", sealed)).isEqualTo(content);
@@ -169,6 +163,26 @@ class StagedManifestsTest extends LakeFixture {
           assertThat(got).isEqualTo(content);
           return true;
         });
+  }
+
+  /** Who may use another key of the KMS, and write to the storage, adds no files to this table. */
+  @Test
+  void aKekOfAnotherMasterKeyIsRefused() throws IOException {
+    String location = "s3://b/t/1.avro";
+    byte[] others = SealedContent.seal(manager("k2"), location, new byte[] {1});
+
+    assertThatThrownBy(() -> SealedContent.open(manager("k1"), location, others))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("lake.db.t", location, "the table's master key");
+  }
+
+  private TableEncryptionManager manager(String tableKeyId) {
+    return new TableEncryptionManager(
+        "lake.db.t",
+        List.of(),
+        tableKeyId,
+        16,
+        KmsClients.create(TestKeystore.existing(folder).properties()));
   }
 
   /** The file and Hadoop's checksum of it. */
