@@ -173,7 +173,7 @@ def line(what: str, size: int, points: dict[str, Point]) -> str:
 
 
 def draw(points: list[Point], plot: Path) -> None:
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     panels = list(dict.fromkeys(point.what for point in points))
     figure, grid = pyplot.subplots(2, -(-len(panels) // 2), figsize=(11, 6), squeeze=False)
@@ -181,10 +181,13 @@ def draw(points: list[Point], plot: Path) -> None:
         for peer in PEERS:
             own = [point for point in points if (point.what, point.peer) == (what, peer)]
             sizes = [point.size for point in own]
-            low, high = ([f(p.seconds) for p in own] for f in (min, max))
+            low, high = ([1000 * f(point.seconds) for point in own] for f in (min, max))
             axes.fill_between(sizes, low, high, alpha=0.2)
-            axes.plot(sizes, [point.median for point in own], marker="o", label=peer)
-        axes.set(xscale="log", yscale="log", title=what.capitalize(), ylabel="seconds")
+            axes.plot(sizes, [1000 * point.median for point in own], marker="o", label=peer)
+        axes.set(xscale="log", yscale="log", title=what.capitalize(), ylabel="ms")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_minor_formatter(ticker.LogFormatter(minor_thresholds=(1, 0.4)))
         axes.grid(alpha=0.3)
     grid.flat[0].legend()
     figure.tight_layout()
