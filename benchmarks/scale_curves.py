@@ -14,7 +14,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,16 +198,6 @@ def smaller(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted({max(1, size // 10) for size in sizes} | {sizes[0]}))
 
 
-def steps(scale: Scale, small: bool) -> Iterator[None]:
-    for step, sizes in (
-        (scale.files, FILES),
-        (scale.readers, READERS),
-        (scale.snapshots, SNAPSHOTS),
-        (scale.many, TABLES),
-    ):
-        yield step(smaller(sizes) if small else sizes)
-
-
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="a tenth of each size")
@@ -216,7 +206,13 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     with session(2, "4g") as (spark, _):
         scale = Scale(spark, given.rounds)
-        for _step in steps(scale, given.small):
+        for step, sizes in (
+            (scale.files, FILES),
+            (scale.readers, READERS),
+            (scale.snapshots, SNAPSHOTS),
+            (scale.many, TABLES),
+        ):
+            step(smaller(sizes) if given.small else sizes)
             if given.plot:
                 draw(scale.points, given.plot)
 

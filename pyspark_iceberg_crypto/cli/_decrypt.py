@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
+from pyspark_iceberg_crypto.cli import _session, _targets
 from pyspark_iceberg_crypto.encryption import decrypt_table
 
 
@@ -26,11 +24,8 @@ def decrypt(targets: tuple[str, ...], allow_plaintext: bool, output: str) -> Non
 
     Exit code: 0 it is done, 2 it could not be done, and nothing was changed, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
-        code = _targets.act(
-            spark,
-            targets,
-            lambda table: decrypt_table(spark, table, allow_plaintext=allow_plaintext),
-            output,
-        )
-    sys.exit(code)
+    _targets.act(
+        targets,
+        lambda spark, table: decrypt_table(spark, table, allow_plaintext=allow_plaintext),
+        output,
+    )

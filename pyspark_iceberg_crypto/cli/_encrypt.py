@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,9 @@ from pyspark_iceberg_crypto.encryption import (
     purge_plaintext,
 )
 from pyspark_iceberg_crypto.errors import NotEncryptedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @_session.command()
@@ -55,7 +58,7 @@ def encrypt(
     if purge == (key_id is not None):
         raise click.UsageError("Give --key-id to encrypt the table, or --purge afterwards.")
 
-    def do(table: str) -> EncryptedTable | PurgedPlaintext:
+    def do(spark: SparkSession, table: str) -> EncryptedTable | PurgedPlaintext:
         if key_id is None:
             return purge_plaintext(spark, table, dry_run=dry_run)
         return encrypt_table(spark, table, key_id, dry_run=dry_run, max_bytes=max_bytes)
@@ -67,7 +70,7 @@ def encrypt(
     def paths(done: EncryptedTable | PurgedPlaintext) -> str:
         return "\n".join(done.paths) if isinstance(done, PurgedPlaintext) and dry_run else ""
 
-    def skip(table: str) -> str:
+    def skip(spark: SparkSession, table: str) -> str:
         if key_id is None:
             return ""
         try:
@@ -76,6 +79,4 @@ def encrypt(
             return ""
         return "it is encrypted already"
 
-    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
-        ended = _targets.act(spark, targets, do, output, code, paths, skip)
-    sys.exit(ended)
+    _targets.act(targets, do, output, code, paths, skip)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
+from pyspark_iceberg_crypto.cli import _session, _targets
 from pyspark_iceberg_crypto.maintenance import prune_encryption_keys
 
 
@@ -27,11 +25,8 @@ def prune(targets: tuple[str, ...], dry_run: bool, output: str) -> None:
     Exit code: 0 it is done, or there was nothing to remove, 2 it could not be done, and nothing was changed, 64 the
     command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
-        code = _targets.act(
-            spark,
-            targets,
-            lambda table: prune_encryption_keys(spark, table, dry_run=dry_run),
-            output,
-        )
-    sys.exit(code)
+    _targets.act(
+        targets,
+        lambda spark, table: prune_encryption_keys(spark, table, dry_run=dry_run),
+        output,
+    )

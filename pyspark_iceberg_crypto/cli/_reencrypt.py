@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
@@ -37,12 +35,9 @@ def reencrypt(
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         given = _shared.pairs(options, example="target-file-size-bytes=536870912")
-        with _session.session(_targets.catalogs_of(targets)) as spark:
-            code = _targets.act(
-                spark,
-                targets,
-                lambda table: reencrypt_table(spark, table, options=given, dry_run=dry_run),
-                output,
-                code=lambda done: _shared.OK if done.ok else _shared.PROBLEM,
-            )
-    sys.exit(code)
+    _targets.act(
+        targets,
+        lambda spark, table: reencrypt_table(spark, table, options=given, dry_run=dry_run),
+        output,
+        code=lambda done: _shared.OK if done.ok else _shared.PROBLEM,
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
@@ -27,11 +25,9 @@ def repair(targets: tuple[str, ...], yes: bool, output: str) -> None:
     Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at, 64 the command
     is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
-        code = _targets.act(
-            spark, targets, lambda table: repair_table(spark, table, yes=yes), output, code=_code
-        )
-    sys.exit(code)
+    _targets.act(
+        targets, lambda spark, table: repair_table(spark, table, yes=yes), output, code=_code
+    )
 
 
 def _code(report: RepairReport) -> int:

@@ -45,9 +45,7 @@ OPTIONS = (
         "~/.config/iceberg-crypto.yaml, if there is one.",
     ),
     click.Option(["--verbose"], is_flag=True, help="Show Spark's log on standard error."),
-    click.Option(
-        ["--output"], type=click.Choice(["text", "json"]), default="text", show_default=True
-    ),
+    click.Option(["--output"], **_shared.OUTPUT),
 )
 
 

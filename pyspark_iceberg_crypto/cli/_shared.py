@@ -21,9 +21,12 @@ LOG = f"{__name__}.log"  # the path of Spark's log, in click's meta
 USAGE = 64  # EX_USAGE of sysexits.h: neither a finding nor something that may work later
 
 
-output_option = click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+OUTPUT: dict[str, Any] = {
+    "type": click.Choice(["text", "json"]),
+    "default": "text",
+    "show_default": True,
+}
+output_option = click.option("--output", **OUTPUT)
 
 
 def show(shown: RenderableType, wrap: bool = True) -> None:

@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.text import Text
 
 from pyspark_iceberg_crypto._names import is_path, parts
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import NotEncryptedError
 from pyspark_iceberg_crypto.reports._text import plural, visible
 from pyspark_iceberg_crypto.settings import SESSION_CATALOG
@@ -61,18 +61,18 @@ class _Target:
 
 
 def act(
-    spark: SparkSession,
     targets: Sequence[str],
-    do: Callable[[str], Any],
+    do: Callable[[SparkSession, str], Any],
     output: str,
     code: Callable[[Any], int] = lambda _: _shared.OK,
     more: Callable[[Any], str] = lambda _: "",
-    skip: Callable[[str], str] = lambda _: "",
-) -> int:
-    """Do something to each table, and show what was done; one that fails does not stop the rest.
+    skip: Callable[[SparkSession, str], str] = lambda *_: "",
+) -> NoReturn:
+    """Do something to each table in a session, show what was done, and end with the worst exit code.
+
+    One that fails does not stop the rest.
 
     Args:
-        spark: the session.
         targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
             encrypted, where that makes an error.
         do: what to do to a table; its result prints as text, and has ``to_dict``.
@@ -80,31 +80,34 @@ def act(
         code: the exit code of a result.
         more: text to print after a result.
         skip: says why a table of many is to be skipped; empty: it is not.
-
-    Returns:
-        the exit code: the worst one.
-
-    Raises:
-        IcebergCryptoError: of the only table that was asked for.
     """
+    with _shared.errors_told(), _session.session(catalogs_of(targets)) as spark:
 
-    def one(target: _Target) -> Any:
-        if target.of_many and (why := skip(target.name)):
-            return _Skipped(target.name, why)
-        try:
-            return do(target.name)
-        except NotEncryptedError as error:
-            if target.of_many:
-                return _Skipped(target.name, error.message)
-            raise
+        def one(target: _Target) -> Any:
+            if target.of_many and (why := skip(spark, target.name)):
+                return _Skipped(target.name, why)
+            try:
+                return do(spark, target.name)
+            except NotEncryptedError as error:
+                if target.of_many:
+                    return _Skipped(target.name, error.message)
+                raise
 
-    return _each(list(_tables(spark, targets)), one, output, code, more)
+        ended = _each(list(_tables(spark, targets)), one, output, code, more)
+    sys.exit(ended)
 
 
 def act_whole(
     targets: Sequence[str], do: Callable[[str], Any], output: str, code: Callable[[Any], int]
 ) -> int:
-    """The same for what has a result of its own for a namespace or a catalog."""
+    """Do the same in a session that is there, where a namespace or a catalog has a result of its own.
+
+    Returns:
+        the exit code: the worst one.
+
+    Raises:
+        IcebergCryptoError: of the only target that was asked for.
+    """
     return _each([_Target(t) for t in targets], lambda t: do(t.name), output, code, lambda _: "")
 
 

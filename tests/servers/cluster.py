@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from harness.programs import (
     wait_for_end,
     wait_until_it_listens,
 )
+from harness.sessions import OtherSession
+from harness.world import World
 
 
 def spark_home(folder: Path) -> Path:
@@ -77,3 +79,22 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
         for process in reversed(started):
             process.terminate()
             wait_for_end(process)
+
+
+@contextmanager
+def session_on_cluster(
+    world: World, folder: Path, more: Mapping[str, str]
+) -> Iterator[OtherSession]:
+    """A session in a process of its own, on a standalone cluster, with all catalogs and these settings."""
+    with standalone(folder) as master:
+        conf = {
+            **world.session_conf(metastore=folder / "metastore"),
+            "spark.master": master,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "640m",
+            "spark.executor.extraClassPath": str(world.classes),
+            **more,
+        }
+        with OtherSession(conf) as session:
+            yield session

@@ -9,7 +9,7 @@ from harness.lake import FILES_ON_DRIVER, Lake
 from harness.sessions import OtherSession, process_id
 from harness.world import World
 from pyspark.sql import SparkSession
-from servers.cluster import standalone
+from servers.cluster import session_on_cluster
 
 from pyspark_iceberg_crypto import verify_table
 
@@ -42,21 +42,13 @@ def damaged(spark: SparkSession, world: World) -> str:
 def cluster(
     damaged: str, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OtherSession]:
-    folder = tmp_path_factory.mktemp("cluster")
-    with standalone(folder) as master:
-        conf = {
-            **world.session_conf(metastore=folder / "metastore"),
-            "spark.master": master,
-            "spark.cores.max": "2",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "1g",
-            "spark.executor.memory": "640m",
-            "spark.executor.extraClassPath": str(world.classes),
-            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            FILES_ON_DRIVER: "0",
-        }
-        with OtherSession(conf) as session:
-            yield session
+    more = {
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        FILES_ON_DRIVER: "0",
+    }
+    with session_on_cluster(world, tmp_path_factory.mktemp("cluster"), more) as session:
+        yield session
 
 
 def test_executors_are_other_processes(cluster: OtherSession) -> None:

@@ -14,7 +14,7 @@ from harness.lake import Lake
 from harness.sessions import OtherSession, web_ui
 from harness.world import World
 from pyspark.sql import SparkSession
-from servers.cluster import standalone
+from servers.cluster import session_on_cluster
 
 pytestmark = pytest.mark.nightly
 
@@ -39,27 +39,19 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(
     table: str, world: World, sink: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OtherSession]:
-    folder = tmp_path_factory.mktemp("cluster")
-    with standalone(folder) as master:
-        conf = {
-            **world.session_conf(metastore=folder / "metastore"),
-            "spark.master": master,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "1g",
-            "spark.executor.memory": "640m",
-            "spark.executor.extraClassPath": str(world.classes),
-            "spark.ui.enabled": "true",
-            "spark.ui.port": "0",
-            "spark.plugins": PLUGIN,
-            "spark.metrics.namespace": "lake",
-            "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
-            "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
-            "spark.metrics.conf.executor.sink.csv.class": "org.apache.spark.metrics.sink.CsvSink",
-            "spark.metrics.conf.executor.sink.csv.directory": str(sink),
-            "spark.metrics.conf.executor.sink.csv.period": "1",
-        }
-        with OtherSession(conf) as session:
-            yield session
+    more = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.plugins": PLUGIN,
+        "spark.metrics.namespace": "lake",
+        "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+        "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+        "spark.metrics.conf.executor.sink.csv.class": "org.apache.spark.metrics.sink.CsvSink",
+        "spark.metrics.conf.executor.sink.csv.directory": str(sink),
+        "spark.metrics.conf.executor.sink.csv.period": "1",
+    }
+    with session_on_cluster(world, tmp_path_factory.mktemp("cluster"), more) as session:
+        yield session
 
 
 def prometheus(cluster: OtherSession) -> dict[str, float]:

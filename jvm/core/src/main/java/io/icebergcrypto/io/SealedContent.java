@@ -41,12 +41,10 @@ final class SealedContent {
     }
 
     byte[] stream = target.toByteArray();
-    Map<String, EncryptedKey> keys =
+    TableEncryptionManager.SealedKey sealed =
         manager.sealed(file.keyMetadata().copyWithLength(stream.length));
-    EncryptedKey key =
-        keys.values().stream().filter(k -> keys.containsKey(k.encryptedById())).findAny().get();
     Map<String, Object> entries =
-        Map.of("kek", KeyEntries.json(keys.get(key.encryptedById())), "key", KeyEntries.json(key));
+        Map.of("kek", KeyEntries.json(sealed.kek()), "key", KeyEntries.json(sealed.key()));
     byte[] json = Json.of(entries).getBytes(StandardCharsets.UTF_8);
     return ByteBuffer.allocate(stream.length + json.length + Integer.BYTES)
         .put(stream)

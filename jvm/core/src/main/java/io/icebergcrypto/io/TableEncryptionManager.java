@@ -375,22 +375,20 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
   }
 
+  /** The entry of a file's key, and that of the KEK which encrypts it. */
+  record SealedKey(EncryptedKey kek, EncryptedKey key) {}
+
   /**
    * Encrypts the key metadata of a file that no metadata leads to, with the table's newest KEK.
-   *
-   * @return the file's key entry, and that of its KEK, by their ids; this manager does not learn
-   *     them
+   * This manager does not learn the entries.
    */
-  @SuppressWarnings("deprecation") // what replaces it is not in Iceberg 1.11
-  final Map<String, EncryptedKey> sealed(NativeEncryptionKeyMetadata metadata) {
+  final SealedKey sealed(NativeEncryptionKeyMetadata metadata) {
     String masterKeyId = tableKeyId;
-    StandardEncryptionManager keys =
-        with(
-            dataKeyLength,
-            newest(
-                keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList()));
-    keys.addManifestListKeyMetadata(metadata);
-    return EncryptionUtil.encryptionKeys(keys);
+    List<EncryptedKey> keks =
+        keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
+    StandardEncryptionManager keys = with(dataKeyLength, newest(keks));
+    EncryptedKey key = register(keys, metadata);
+    return new SealedKey(EncryptionUtil.encryptionKeys(keys).get(key.encryptedById()), key);
   }
 
   /**

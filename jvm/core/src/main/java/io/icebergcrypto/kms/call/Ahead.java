@@ -15,11 +15,7 @@ public final class Ahead {
           10,
           TimeUnit.SECONDS,
           new SynchronousQueue<>(),
-          work -> {
-            Thread thread = new Thread(work, "iceberg-crypto-kms-ahead");
-            thread.setDaemon(true);
-            return thread;
-          },
+          new DaemonThreads("iceberg-crypto-kms-ahead"),
           new ThreadPoolExecutor.DiscardPolicy());
 
   private Ahead() {}

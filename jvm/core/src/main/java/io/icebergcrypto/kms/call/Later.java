@@ -9,13 +9,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class Later {
   private static final ScheduledThreadPoolExecutor THREAD =
-      new ScheduledThreadPoolExecutor(
-          1,
-          work -> {
-            Thread thread = new Thread(work, "iceberg-crypto-kms-later");
-            thread.setDaemon(true);
-            return thread;
-          });
+      new ScheduledThreadPoolExecutor(1, new DaemonThreads("iceberg-crypto-kms-later"));
 
   private Later() {}
 

@@ -33,11 +33,7 @@ public final class TimedCalls {
             30,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
-            task -> {
-              Thread thread = new Thread(task, name);
-              thread.setDaemon(true);
-              return thread;
-            });
+            new DaemonThreads(name));
   }
 
   /**

@@ -5,6 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.call.DaemonThreads;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
@@ -42,20 +43,14 @@ final class VaultLogin {
   private static final class Renewals {
     private static final ScheduledThreadPoolExecutor TIMER = timer();
     private static final ExecutorService CALLS =
-        Executors.newCachedThreadPool(task -> daemon(task, "iceberg-crypto-vault-renewal"));
+        Executors.newCachedThreadPool(new DaemonThreads("iceberg-crypto-vault-renewal"));
 
     private static ScheduledThreadPoolExecutor timer() {
       ScheduledThreadPoolExecutor executor =
           new ScheduledThreadPoolExecutor(
-              1, task -> daemon(task, "iceberg-crypto-vault-renewal-timer"));
+              1, new DaemonThreads("iceberg-crypto-vault-renewal-timer"));
       executor.setRemoveOnCancelPolicy(true);
       return executor;
-    }
-
-    private static Thread daemon(Runnable task, String name) {
-      Thread thread = new Thread(task, name);
-      thread.setDaemon(true);
-      return thread;
     }
   }
 

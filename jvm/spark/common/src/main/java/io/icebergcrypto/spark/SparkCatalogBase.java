@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark;
 
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
@@ -27,6 +28,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * version adds how its Spark makes tables.
  */
 abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
+  private static final String REST_CATALOG_PURGE =
+      "rest-catalog-purge"; // Iceberg 1.11 has no constant
+
   private EncryptedCatalog encrypted;
   private CaseInsensitiveStringMap options;
   private PathTables lazyByPath;
@@ -38,6 +42,15 @@ abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
 
   @Override
   protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
+    if (options.getBoolean(REST_CATALOG_PURGE, false)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
+                  + " cannot read",
+              name, REST_CATALOG_PURGE),
+          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
+    }
+
     Artifact.check();
     Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     wrapped.putAll(options.asCaseSensitiveMap());

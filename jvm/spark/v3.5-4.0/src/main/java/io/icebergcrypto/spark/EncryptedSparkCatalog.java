@@ -1,9 +1,7 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.Map;
-import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -12,7 +10,6 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Iceberg's SparkCatalog with encryption: swap the class and keep every option.
@@ -30,24 +27,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 @SuppressWarnings("deprecation") // Spark 4.0 calls the forms with a StructType
 public class EncryptedSparkCatalog extends SparkCatalogBase {
-  private static final String REST_CATALOG_PURGE = "rest-catalog-purge";
-
   /** Spark makes one by this constructor and then initializes it. */
   public EncryptedSparkCatalog() {}
-
-  @Override
-  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
-    if (options.getBoolean(REST_CATALOG_PURGE, false)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
-                  + " cannot read",
-              name, REST_CATALOG_PURGE),
-          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
-    }
-
-    return super.buildIcebergCatalog(name, options);
-  }
 
   @Override
   public Table createTable(

@@ -1,17 +1,13 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
-import org.apache.iceberg.spark.SparkCatalogProperties;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableInfo;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Iceberg's SparkCatalog with encryption: swap the class and keep every option.
@@ -31,20 +27,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class EncryptedSparkCatalog extends SparkCatalogBase {
   /** Spark makes one by this constructor and then initializes it. */
   public EncryptedSparkCatalog() {}
-
-  @Override
-  protected Catalog buildIcebergCatalog(String name, CaseInsensitiveStringMap options) {
-    if (options.getBoolean(SparkCatalogProperties.REST_CATALOG_PURGE, false)) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "Catalog %s has %s=true, and a REST server cannot purge tables whose manifests it"
-                  + " cannot read",
-              name, SparkCatalogProperties.REST_CATALOG_PURGE),
-          "Leave the option out: DROP TABLE ... PURGE then deletes the files from Spark.");
-    }
-
-    return super.buildIcebergCatalog(name, options);
-  }
 
   @Override
   public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException {

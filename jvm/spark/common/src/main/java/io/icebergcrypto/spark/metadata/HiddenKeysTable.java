@@ -22,12 +22,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 // Spark deprecates schema(), and columns() has no StructType to offer
 @SuppressWarnings("deprecation")
-public final class HiddenKeysTable extends SparkTable {
-  private final SparkTable delegate;
-
+public final class HiddenKeysTable extends DelegatingTable {
   private HiddenKeysTable(SparkTable delegate) {
-    super(delegate.table(), false);
-    this.delegate = delegate;
+    super(delegate);
   }
 
   /** Hides the keys of a metadata table that has a column for them; gives back any other table. */
