@@ -117,7 +117,7 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
-	@$(MAKE) --no-print-directory bench-check
+	@$(MAKE) --no-print-directory bench-check ARGS=
 
 .PHONY: soak
 soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
