@@ -1,6 +1,7 @@
 """Spark's analyzer loads the tables of a statement one after another; here they are loaded side by side."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,28 @@ def test_each_is_loaded_once_and_all_at_a_time(lake: Lake, meeting: Any) -> None
         lake.spark.sql("USE spark_catalog.default")
     assert rows == [(1,), (2,)]
     assert meeting.met() == 3
+    assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
+
+
+@pytest.mark.catalogs("hadoop")
+def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
+    for name in ("a", "b", "c"):
+        lake.create(name)
+    fresh = lake.with_options({})
+    session: Any = lake.spark._jsparkSession
+    plan = (
+        session.sessionState()
+        .sqlParser()
+        .parsePlan(
+            f"SELECT * FROM {fresh.table('a')} JOIN {fresh.table('b')} USING (id) JOIN {fresh.table('c')} USING (id)"
+        )
+    )
+    rules = session.extensions().buildHintResolutionRules(session)
+    for i in range(rules.size()):
+        rules.apply(i).apply(plan)
+    until = time.monotonic() + 20
+    while kms_metrics(lake.spark, fresh.catalog).unwrap_calls < 3 and time.monotonic() < until:
+        time.sleep(0.05)
     assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
 
 

@@ -125,7 +125,8 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
 
     private static Void load(Named table) {
       try {
-        table.catalog.loadTable(Spark3Util.identifierToTableIdentifier(table.name));
+        // its first use checks its metadata
+        table.catalog.loadTable(Spark3Util.identifierToTableIdentifier(table.name)).schema();
       } catch (RuntimeException | LinkageError e) {
         LOG.debug("Cannot load {} ahead", table.name, e);
       }
