@@ -322,6 +322,7 @@ def spark_home(folder: Path, jar: str) -> str:
     [
         ("spark-core_2.13-4.1.4.jar", "iceberg-crypto-spark-4.1_2.13", "4.1_2.13:1.12.0"),
         ("spark-core_2.13-4.0.5.jar", "iceberg-crypto-spark-4.0_2.13", "4.0_2.13:1.11.0"),
+        ("spark-core_2.12-3.5.9.jar", "iceberg-crypto-spark-3.5_2.12", "3.5_2.12:1.12.0"),
     ],
 )
 def test_the_artifact_is_that_of_the_spark_that_is_here(
@@ -344,7 +345,7 @@ def test_the_artifact_of_a_spark_that_is_named() -> None:
     ("jar", "words"),
     [
         ("spark-core_2.13-3.4.4.jar", "Spark 3.4.4 with Scala 2.13"),
-        ("spark-core_2.12-4.0.5.jar", "Spark 4.0.5 with Scala 2.12"),
+        ("spark-core_2.13-3.5.9.jar", "Spark 3.5.9 with Scala 2.13"),
     ],
 )
 def test_a_spark_without_an_artifact(
