@@ -20,7 +20,6 @@ PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-e
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
 EXTENSIONS = "spark.sql.extensions"
-ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
 def spark_conf(
@@ -80,12 +79,13 @@ def spark_conf(
         allowed_key_ids,
         dict(options or {}),
     )
+    build = build_for(spark)
     jars = {}
     if packages:
-        needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
+        needed = [build.coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
     conf = conf_of(catalog, properties, session_catalog, path_access)
-    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
+    return {**jars, EXTENSIONS: ",".join(build.extensions), **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:

@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto import (
 )
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-EXTENSION = settings.ICEBERG_EXTENSION
+EXTENSION = artifacts.ICEBERG_EXTENSION
 OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
 
@@ -334,11 +334,16 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
     runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
     assert configured()["spark.jars.packages"] == runtime
     assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
+    parses_call = artifact.endswith("3.5_2.12")  # Spark itself does since 4.0
+    extensions = EXTENSION + ",io.icebergcrypto.spark.ProcedureExtensions" * parses_call
+    assert configured()["spark.sql.extensions"] == extensions
+    assert spark_conf()["spark.sql.extensions"] == extensions
 
 
 def test_the_artifact_of_a_spark_that_is_named() -> None:
     conf = spark_conf(spark="4.0.1")
     assert conf["spark.jars.packages"] == "io.icebergcrypto:iceberg-crypto-spark-4.0_2.13:0.1.0"
+    assert "ProcedureExtensions" in spark_conf(spark="3.5")["spark.sql.extensions"]
 
 
 @pytest.mark.parametrize(

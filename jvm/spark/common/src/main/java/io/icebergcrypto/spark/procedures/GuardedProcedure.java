@@ -113,9 +113,15 @@ public final class GuardedProcedure implements Procedure {
    * @return null where this project has none of this name
    */
   public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
-    String lower = ident.name().toLowerCase(Locale.ROOT);
-    boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
-    return system && OURS.containsKey(lower) ? OURS.get(lower).apply(catalog, encrypted) : null;
+    boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
+    return own
+        ? OURS.get(ident.name().toLowerCase(Locale.ROOT)).apply(catalog, encrypted)
+        : null;
+  }
+
+  /** Whether this project has a procedure of this name in this namespace. */
+  public static boolean isOwn(String namespace, String name) {
+    return namespace.equals("system") && OURS.containsKey(name.toLowerCase(Locale.ROOT));
   }
 
   /** A procedure of Iceberg's, guarded where that is needed. */
