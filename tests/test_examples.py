@@ -155,6 +155,8 @@ call = "CALL lake.system.encrypt_table"
 statements = {call: [old, "INSERT INTO lake.shop.visits VALUES (1)"]}
 names = follow(root / "docs" / "guide.md", uri, statements, {})
 spark = names["spark"]
+# README's sessions were stopped, and this one has nothing of theirs.
+assert spark.conf.get("spark.sql.catalog.lake.warehouse", "none") == "none"
 for table in ("lake.shop.orders", "lake.shop.visits"):
     assert [row.id for row in spark.table(table).collect()] == [1]
 assert names["verify_table"](spark, "lake.shop.visits").ok
