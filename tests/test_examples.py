@@ -201,9 +201,10 @@ def test_readme_and_guide(tmp_path: Path, rest: RestServer, further: str) -> Non
 def test_what_readme_says_of_stock_iceberg(tmp_path: Path) -> None:
     """Its command, in an empty folder; by day interop/test_stock.py has stock Iceberg write plaintext."""
     readme = (ROOT / "README.md").read_text()
-    (command,) = re.findall(r"```\n(spark-sql .*?)```", readme, re.DOTALL)
+    (command,) = re.findall(r"```sh\n(spark-sql .*?)```", readme, re.DOTALL)
     iceberg, *_ = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
     command = re.sub(r"--packages \S+", f"--jars {shlex.quote(str(iceberg))}", command)
+    command = command.replace("/tmp/stock", "stock")
     path = f"{SPARK_JARS.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
     for times in (1, 2):
         said = run(["env", f"PATH={path}", "bash", "-ec", command], tmp_path)
