@@ -85,9 +85,7 @@ class _Story:
         """Go through the steps, in the order of a table's life."""
         csv = flights.unpack(self.place.folder)
         self.step("Make a keystore with one AES-256 master key", self.make_keys)
-        spark = self.step(
-            START[self.place.catalog_type], self.place.session, "owner"
-        )
+        spark = self.step(START[self.place.catalog_type], self.place.session, "owner")
         try:
             self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", self.create, spark)
             rows = self.step("Load the flights of 2013", self.load, spark, csv)

@@ -9,7 +9,8 @@ import scala.runtime.BoxedUnit;
  * spark.sql.extensions}, beside Iceberg's extension, which parses {@code CALL} of its own
  * procedures alone. Spark 4 needs no such class.
  */
-public final class ProcedureExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+public final class ProcedureExtensions
+    extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, parser) -> new CallParser(parser));

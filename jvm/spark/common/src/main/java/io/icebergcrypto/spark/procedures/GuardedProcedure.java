@@ -114,9 +114,7 @@ public final class GuardedProcedure implements Procedure {
    */
   public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
     boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
-    return own
-        ? OURS.get(ident.name().toLowerCase(Locale.ROOT)).apply(catalog, encrypted)
-        : null;
+    return own ? OURS.get(ident.name().toLowerCase(Locale.ROOT)).apply(catalog, encrypted) : null;
   }
 
   /** Whether this project has a procedure of this name in this namespace. */
