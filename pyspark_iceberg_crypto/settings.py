@@ -19,6 +19,10 @@ PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
+# Spark hands on what stands behind the first part to Hadoop's configuration, and with it to executors.
+HADOOP_PREFIX = "spark.hadoop."
+SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
+
 EXTENSIONS = "spark.sql.extensions"
 ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
@@ -188,6 +192,15 @@ def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A0
             f"unknown catalog type {type!r}",
             f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
         )
+
+
+def session_kms(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a KMS, given as a catalog's properties, for all of a session that is not in a catalog."""
+    return {SESSION_PREFIX + key: v for key, v in properties.items() if _is_of_kms(key)}
+
+
+def _is_of_kms(key: str) -> bool:
+    return key.startswith("encryption.kms") or key == "encryption.allowed-key-ids"
 
 
 def conf_of(
