@@ -13,14 +13,17 @@ from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
+from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
+    HADOOP_PREFIX,
     ICEBERG_EXTENSION,
     PATH_CATALOG,
     SESSION_CATALOG,
     catalog_properties,
     conf_of,
     packages_of,
+    parquet_conf,
 )
 
 # Iceberg's jars that hold these groups of packages, too.
@@ -43,6 +46,7 @@ def configure_spark(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    parquet_columns: ParquetKeys | None = None,
     required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -72,6 +76,9 @@ def configure_spark(
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+        parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
+            in the same KMS. Every such file that this session writes then needs keys, these or those of
+            ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
         required: the former name of require_encryption.
 
     Returns:
@@ -96,6 +103,7 @@ def configure_spark(
     )
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
+    conf.update(parquet_conf(parquet_columns, properties))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
@@ -106,8 +114,8 @@ def configure_spark(
     else:
         _jvm.require_session(builder_or_session)
         _check_running(builder_or_session, conf)
-        for key, value in conf.items():
-            builder_or_session.conf.set(key, value)
+        for key, value in conf.items():  # Spark reads its prefix for Hadoop's only when it starts
+            builder_or_session.conf.set(key.removeprefix(HADOOP_PREFIX), value)
     return builder_or_session
 
 
@@ -221,6 +229,8 @@ def _check_running(session: SparkSession, conf: dict[str, str]) -> None:
             f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
         )
     for key, value in conf.items():
+        if key.startswith(HADOOP_PREFIX):
+            continue
         current = session.conf.get(key, None)
         is_late = current is None and key.startswith(f"spark.sql.catalog.{SESSION_CATALOG}")
         if (current is not None and current != value) or is_late:

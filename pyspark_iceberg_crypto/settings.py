@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
+from pyspark_iceberg_crypto.parquet import ParquetKeys, session_conf
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
@@ -40,6 +41,7 @@ def spark_conf(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    parquet_columns: ParquetKeys | None = None,
     packages: bool = True,
     spark: str | None = None,
     required: bool = False,
@@ -62,6 +64,7 @@ def spark_conf(
         require_encryption: see there.
         allowed_key_ids: see there.
         options: see there.
+        parquet_columns: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
@@ -89,6 +92,7 @@ def spark_conf(
         needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
     conf = conf_of(catalog, properties, session_catalog, path_access)
+    conf.update(parquet_conf(parquet_columns, properties))
     return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
 
 
@@ -197,6 +201,27 @@ def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A0
 def session_kms(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a KMS, given as a catalog's properties, for all of a session that is not in a catalog."""
     return {SESSION_PREFIX + key: v for key, v in properties.items() if _is_of_kms(key)}
+
+
+def parquet_conf(keys: ParquetKeys | None, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a session whose own Parquet files have keys.
+
+    Raises:
+        ConfigurationError: there is no KMS among a catalog's properties, or these are no keys.
+    """
+    if keys is None:
+        return {}
+    if not isinstance(keys, ParquetKeys):
+        raise ConfigurationError(
+            f"parquet_columns must be ParquetKeys(...), not {keys!r}",
+            "for example parquet_columns=ParquetKeys(footer='k1', columns={'ssn': 'k2'})",
+        )
+    if not {"encryption.kms-type", "encryption.kms-impl"} & properties.keys():
+        raise ConfigurationError(
+            "parquet_columns needs a KMS",
+            "for example kms=Keystore('keys.p12', password_env='...')",
+        )
+    return {**session_kms(properties), **session_conf(keys, HADOOP_PREFIX)}
 
 
 def _is_of_kms(key: str) -> bool:

@@ -38,7 +38,7 @@ public final class KmsClients {
   /** Those of some properties that say which KMS, and how it is used. None of them is a secret. */
   public static Map<String, String> ofKms(Map<String, String> properties) {
     return properties.entrySet().stream()
-        .filter(property -> property.getKey().startsWith(KmsProperties.ALL))
+        .filter(property -> isOfKms(property.getKey()))
         .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
   }
 
@@ -82,6 +82,12 @@ public final class KmsClients {
           "Check the catalog's encryption.kms.* properties and that the KMS can be reached.",
           e);
     }
+  }
+
+  private static boolean isOfKms(String name) {
+    return name.equals(KmsProperties.KMS_TYPE)
+        || name.equals(KmsProperties.KMS_IMPL)
+        || name.startsWith(KmsProperties.PREFIX);
   }
 
   /** What the user says about the client's wrapping, for a client that does not say it itself. */
