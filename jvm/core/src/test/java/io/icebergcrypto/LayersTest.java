@@ -46,6 +46,7 @@ class LayersTest {
           "catalog",
           "audit",
           "lifecycle",
+          "parquet",
           "spark",
           "python");
 
