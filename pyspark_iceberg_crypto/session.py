@@ -18,7 +18,6 @@ from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
     HADOOP_PREFIX,
-    ICEBERG_EXTENSION,
     METRICS_PLUGIN,
     PATH_CATALOG,
     PLUGINS,
@@ -155,7 +154,7 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
     else:
         _add_jars(builder, packages)
         extensions = _launch.session_setting(options, EXTENSIONS)
-    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
+    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [*build_for().extensions]))
 
 
 def _refuse_connect(builder_or_session: SparkSession.Builder | SparkSession) -> None:
@@ -257,11 +256,15 @@ def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))
-    if ICEBERG_EXTENSION not in extensions:
+    needed = build_for().extensions
+    missing = [name for name in needed if name not in extensions]
+    if missing:
         raise ConfigurationError(
-            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}",
+            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}"
+            if missing[0] == needed[0]
+            else f"this session was started without {missing[0]} in {EXTENSIONS}",
             "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
-            f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
+            f"--conf {EXTENSIONS}={','.join(needed)}",
         )
     if metrics and METRICS_PLUGIN not in _launch.split(session.conf.get(PLUGINS, None)):
         raise ConfigurationError(

@@ -27,7 +27,6 @@ SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 EXTENSIONS = "spark.sql.extensions"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
-ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
 def spark_conf(
@@ -92,14 +91,15 @@ def spark_conf(
         allowed_key_ids,
         dict(options or {}),
     )
+    build = build_for(spark)
     jars = {}
     if packages:
-        needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
+        needed = [build.coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
     plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(parquet_conf(parquet_columns, properties))
-    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **plugins, **conf}
+    return {**jars, EXTENSIONS: ",".join(build.extensions), **plugins, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:
