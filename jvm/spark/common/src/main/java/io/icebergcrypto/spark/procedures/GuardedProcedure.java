@@ -6,6 +6,7 @@ import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
 import io.icebergcrypto.spark.copy.CopyRequest;
 import io.icebergcrypto.spark.copy.TableCopy;
+import io.icebergcrypto.spark.values.ValueKeyProcedure;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
@@ -123,6 +124,11 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
     if (system && OURS.containsKey(lower)) {
       return OURS.get(lower).apply(catalog, encrypted);
+    }
+
+    UnboundProcedure ofValueKeys = system ? ValueKeyProcedure.loadOrNull(lower, encrypted) : null;
+    if (ofValueKeys != null) {
+      return ofValueKeys;
     }
 
     UnboundProcedure procedure = iceberg.apply(ident);
