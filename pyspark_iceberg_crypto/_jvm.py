@@ -5,6 +5,7 @@ The other side is one class of static methods, ``io.icebergcrypto.python.PythonA
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -147,6 +148,19 @@ def launched_conf(key: str) -> str | None:
     """Read a setting that the running JVM was started with (by spark-submit, for example)."""
     SparkContext._ensure_initialized()
     return SparkConf(_jvm=SparkContext._jvm).get(key, None)
+
+
+def forget_launched(keys: Iterable[str]) -> None:
+    """Take settings out of what the running JVM was started with, so that later sessions do not have them."""
+    system = _find_class(SparkContext._jvm, "java.lang.System")
+    for key in keys:
+        system.clearProperty(key)
+
+
+def all_launched() -> dict[str, str]:
+    """Read all of Spark's settings that the running JVM was started with."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
 
 
 def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:

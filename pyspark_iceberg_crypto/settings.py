@@ -20,6 +20,8 @@ PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-e
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
 EXTENSIONS = "spark.sql.extensions"
+PLUGINS = "spark.plugins"
+METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -36,6 +38,7 @@ def spark_conf(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    metrics: bool = False,
     packages: bool = True,
     spark: str | None = None,
     required: bool = False,
@@ -58,6 +61,7 @@ def spark_conf(
         require_encryption: see there.
         allowed_key_ids: see there.
         options: see there.
+        metrics: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
@@ -65,7 +69,8 @@ def spark_conf(
         required: the former name of require_encryption.
 
     Returns:
-        Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
+        Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
+        a comma.
 
     Raises:
         ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
@@ -84,8 +89,9 @@ def spark_conf(
     if packages:
         needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
+    plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
-    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
+    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **plugins, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:
