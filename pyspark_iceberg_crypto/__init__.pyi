@@ -68,6 +68,7 @@ from .rotation_many import (
 )
 from .session import configure_spark
 from .settings import jar_path, spark_conf
+from .values import decrypt_value, encrypt_value
 from .verify import (
     FileCount,
     Problem,
@@ -131,7 +132,9 @@ __all__ = [
     "check_report",
     "configure_spark",
     "decrypt_table",
+    "decrypt_value",
     "encrypt_table",
+    "encrypt_value",
     "encryption_keys",
     "inspect_file",
     "jar_path",
