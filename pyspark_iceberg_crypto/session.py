@@ -18,6 +18,7 @@ from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
     HADOOP_PREFIX,
     ICEBERG_EXTENSION,
+    PARQUET_EXTENSION,
     PATH_CATALOG,
     SESSION_CATALOG,
     catalog_properties,
@@ -109,6 +110,9 @@ def configure_spark(
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
             _check_running(active, conf)
+        if parquet_columns is not None:
+            extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+            conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:

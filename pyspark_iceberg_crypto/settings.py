@@ -25,6 +25,7 @@ HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
 EXTENSIONS = "spark.sql.extensions"
+PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -93,7 +94,8 @@ def spark_conf(
         jars["spark.jars.packages"] = ",".join(needed)
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(parquet_conf(parquet_columns, properties))
-    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
+    extensions = [ICEBERG_EXTENSION, *([PARQUET_EXTENSION] if parquet_columns else [])]
+    return {**jars, EXTENSIONS: ",".join(extensions), **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:

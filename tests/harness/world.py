@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from servers.rest import RestServer, start_rest_server
 
-from harness.classes import IMPLEMENTATIONS, SESSION_CATALOG, SPARK_CATALOG
+from harness.classes import IMPLEMENTATIONS, PARQUET_WRITES, SESSION_CATALOG, SPARK_CATALOG
 from harness.jars import build_jars, compile_file_system, our_jar
 from harness.keystore import TestKeystore, make_keystore
 
@@ -20,6 +20,10 @@ STOCK_SESSION = "org.apache.iceberg.spark.SparkSessionCatalog"
 ON_STOCK = os.environ.get("ICEBERG_CRYPTO_TEST_STOCK") == "1"
 OURS = STOCK if ON_STOCK else SPARK_CATALOG
 OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
+
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions" + (
+    "" if ON_STOCK else f",{PARQUET_WRITES}"
+)
 
 # Uncompressed, so that the search for the marker in the bytes means something.
 UNCOMPRESSED = {
@@ -85,7 +89,7 @@ class World:
             "spark.default.parallelism": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
-            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.extensions": EXTENSIONS,
             "spark.jars": ",".join(
                 map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
             ),
