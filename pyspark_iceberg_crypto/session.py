@@ -19,6 +19,7 @@ from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
     HADOOP_PREFIX,
     METRICS_PLUGIN,
+    PARQUET_EXTENSION,
     PATH_CATALOG,
     PLUGINS,
     SESSION_CATALOG,
@@ -121,6 +122,9 @@ def configure_spark(
         if metrics:
             plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
             conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
+        if parquet_columns is not None:
+            extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+            conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:

@@ -25,6 +25,7 @@ HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
 EXTENSIONS = "spark.sql.extensions"
+PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 
@@ -99,7 +100,8 @@ def spark_conf(
     plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(parquet_conf(parquet_columns, properties))
-    return {**jars, EXTENSIONS: ",".join(build.extensions), **plugins, **conf}
+    extensions = [*build.extensions, *([PARQUET_EXTENSION] if parquet_columns else [])]
+    return {**jars, EXTENSIONS: ",".join(extensions), **plugins, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:

@@ -97,6 +97,7 @@ def test_who_lacks_a_columns_key_reads_the_others(
     assert any(file.name in denied.value.hint for file in files(tmp_path))
 
 
+@pytest.mark.nightly
 def test_write_options(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     uniform = ParquetKeys(uniform="k2", algorithm="AES_GCM_CTR_V1")
     people.write.options(**uniform.options()).parquet(f"{tmp_path}/u")
@@ -125,11 +126,42 @@ def test_write_options(own: SparkSession, people: DataFrame, tmp_path: Path) -> 
     ],
 )
 def test_refused(
-    people: DataFrame, tmp_path: Path, keys: ParquetKeys, error: type[Exception], told: str
+    own: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    keys: ParquetKeys,
+    error: type[Exception],
+    told: str,
 ) -> None:
+    """Before an overwriting statement deletes what is there."""
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
     with pytest.raises(error, match=told), typed_errors():
-        people.write.options(**keys.options()).parquet(f"{tmp_path}/t")
-    assert not files(tmp_path)
+        people.write.options(**keys.options()).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+    assert own.read.parquet(f"{tmp_path}/t").count() == 20
+
+
+@pytest.mark.nightly
+def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    """Keys are options of the table; CREATE TABLE AS SELECT, INSERT OVERWRITE and partitions."""
+    people.createOrReplaceTempView("people")
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    options = "'parquet.encryption.uniform.key' 'k2', 'parquet.encryption.{}.key' ''"
+    options = options.format("footer") + ", 'parquet.encryption.column.keys' ''"
+    options += ", 'parquet.encryption.complete.columns' 'false'"
+    own.sql(
+        f"CREATE TABLE {name} USING parquet OPTIONS ({options}) PARTITIONED BY (id)"
+        f" LOCATION '{tmp_path}/t' AS SELECT ssn, address, id FROM people"
+    )
+    own.sql(f"INSERT OVERWRITE {name} SELECT ssn, address, id + 1 FROM people")
+    assert own.table(name).agg(fn.sum("id")).first()[0] == 210
+    seen = inspect_file(own, str(files(tmp_path)[0]))
+    assert {c.key_id for c in seen.columns or ()} == {"k2"}
+    own.sql(f"DROP TABLE {name}")
+    with pytest.raises(ConfigurationError, match="'id', which is not in the file"), typed_errors():
+        columns = ParquetKeys(footer="k1", columns={"id": "k2"})
+        people.write.partitionBy("id").options(**columns.options()).parquet(f"{tmp_path}/p")
 
 
 @pytest.mark.nightly

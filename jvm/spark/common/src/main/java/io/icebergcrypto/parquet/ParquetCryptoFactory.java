@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.ColumnDescriptor;
@@ -13,6 +14,7 @@ import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.FileDecryptionProperties;
 import org.apache.parquet.crypto.FileEncryptionProperties;
 import org.apache.parquet.crypto.ParquetCryptoRuntimeException;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 import org.apache.parquet.hadoop.api.WriteSupport.WriteContext;
 import org.apache.parquet.hadoop.metadata.ColumnPath;
@@ -30,6 +32,24 @@ public final class ParquetCryptoFactory
 
   /** Parquet makes one for each file. */
   public ParquetCryptoFactory() {}
+
+  /**
+   * Checks what would be written into a folder, and that the KMS wraps with its keys, if this
+   * factory is the one that is set.
+   *
+   * @param schema of the files
+   * @throws IcebergCryptoException the error that writing a file would have
+   */
+  public static void check(Configuration hadoop, Path folder, MessageType schema) {
+    String factory =
+        hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME);
+    if (ParquetCryptoFactory.class.getName().equals(factory)) {
+      Configuration own = new Configuration(hadoop);
+      own.unset(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME); // or there would be a file
+      new ParquetCryptoFactory()
+          .getFileEncryptionProperties(own, folder, new WriteContext(schema, Map.of()));
+    }
+  }
 
   /**
    * Makes the keys of a new file, wrapped by the KMS.
