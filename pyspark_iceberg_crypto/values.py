@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def encrypt_value(
     column: Column | str,
     key: Column | str,
-    context: Column | str | None = None,
     *,
     catalog: str,
+    context: Column | str | None = None,
     deterministic: bool = False,
 ) -> Column:
     """Encrypt the values of a column: a string becomes a string, binary becomes binary, NULL stays NULL.
@@ -29,8 +29,9 @@ def encrypt_value(
     Args:
         column: a column of type string or binary, or its name.
         key: the name of a value key, or a column of names.
-        context: what the values are for, such as "db.customers.ssn"; they are decrypted with the same context only.
         catalog: the catalog that has the value key.
+        context: what the values are for: a column, or text such as "db.customers.ssn". They are decrypted with the
+            same context only.
         deterministic: encrypt equal values alike, so that they can be compared, joined and grouped. Who sees the
             column then sees which values are equal, and how often each is there.
 
@@ -44,9 +45,9 @@ def encrypt_value(
 def decrypt_value(
     column: Column | str,
     key: Column | str,
-    context: Column | str | None = None,
     *,
     catalog: str,
+    context: Column | str | None = None,
     errors: bool = True,
 ) -> Column:
     """Decrypt the values of a column that `encrypt_value` encrypted.
@@ -54,8 +55,8 @@ def decrypt_value(
     Args:
         column: the column, or its name.
         key: as for `encrypt_value`.
-        context: as for `encrypt_value`.
         catalog: as for `encrypt_value`.
+        context: as for `encrypt_value`.
         errors: False gives NULL for a value that cannot be decrypted, and for all if the key may not be used.
     """
     name = "decrypt_value" if errors else "try_decrypt_value"

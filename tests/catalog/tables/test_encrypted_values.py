@@ -87,7 +87,7 @@ def test_rotated_keys_and_compiled_code(hadoop: Lake) -> None:
     text = col("id").cast("string")
 
     def rows(ids: str) -> DataFrame:
-        value = encrypt_value(text, key, "ids", catalog=hadoop.catalog).alias("v")
+        value = encrypt_value(text, key, context="ids", catalog=hadoop.catalog).alias("v")
         return hadoop.spark.range(100).select("id", value).where(ids)
 
     before = rows("id < 50")  # analyzed now: it keeps the version
@@ -99,7 +99,9 @@ def test_rotated_keys_and_compiled_code(hadoop: Lake) -> None:
         hadoop.configured("spark.sql.codegen.wholeStage", "true"),
         hadoop.configured("spark.sql.codegen.factoryMode", "CODEGEN_ONLY"),
     ):
-        again = decrypt_value("v", key, "ids", catalog=hadoop.catalog).cast("bigint") == col("id")
+        again = decrypt_value("v", key, context="ids", catalog=hadoop.catalog).cast(
+            "bigint"
+        ) == col("id")
         masked = f"{f}.mask(concat('{MARKER}-', id), 2) AS masked"
         both = before.union(rows("id >= 50"))
         first, *_ = checked = both.selectExpr("id", "v", masked).where(again).sort("id").collect()
@@ -139,7 +141,7 @@ def test_other_programs_read_the_values(hadoop: Lake) -> None:
     key, fresh = make_key(hadoop), hadoop.with_options({})
     f = f"{fresh.catalog}.system"
     rows = fresh.spark.range(0, 64, 1, 16).select(
-        encrypt_value(col("id").cast("string"), key, "c", catalog=fresh.catalog).alias("r"),
+        encrypt_value(col("id").cast("string"), key, context="c", catalog=fresh.catalog).alias("r"),
         encrypt_value(
             col("id").cast("string"), key, catalog=fresh.catalog, deterministic=True
         ).alias("d"),
