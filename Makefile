@@ -107,7 +107,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, PostgreSQL
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, PostgreSQL, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	$(call ready,$(NIGHTLY_JARS))

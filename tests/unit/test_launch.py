@@ -240,6 +240,51 @@ def test_under_spark_submit_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch)
     assert options["spark.sql.catalog.lake"] == settings.CATALOG_CLASS
 
 
+def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PySpark's JVM keeps the settings that it was started with; examples' README is followed twice for real."""
+    defaults("spark.sql.catalog.site io.icebergcrypto.spark.EncryptedSparkCatalog\n")
+    launched = {
+        "spark.sql.catalog.lake": settings.CATALOG_CLASS,
+        "spark.sql.catalog.lake.encryption.allowed-key-ids": "hr",
+        "spark.sql.catalog.spark_catalog": settings.SESSION_CATALOG_CLASS,
+        "spark.sql.catalog.spark_catalog.type": "hive",
+        "spark.sql.catalog.lakes": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lakes.type": "rest",
+        "spark.sql.catalog.site": settings.CATALOG_CLASS,
+        "spark.sql.catalog.site.type": "rest",
+        "spark.driver.memory": "1g",
+    }
+    forgotten: list[str] = []
+    monkeypatch.setattr(_jvm, "is_up", lambda: True)
+    monkeypatch.setattr(_jvm, "require_jars", lambda: None)
+    monkeypatch.setattr(_jvm, "launched_conf", launched.get)
+    monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
+    monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
+    configured()
+    assert set(forgotten) == {
+        name
+        for name in launched
+        if name.startswith(("spark.sql.catalog.lake", "spark.sql.catalog.spark_"))
+    } - {"spark.sql.catalog.lakes", "spark.sql.catalog.lakes.type"}
+
+    # spark-submit's settings are not of a session.
+    forgotten.clear()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    configured()
+    assert forgotten == []
+
+
+def test_the_metrics_plugin_is_added_to_others() -> None:
+    defaults("spark.plugins com.X\n")
+    options = configure_spark(SparkSession.builder, metrics=True)._options
+    assert options["spark.plugins"] == f"com.X,{settings.METRICS_PLUGIN}"
+    assert "spark.plugins" not in configured()
+    assert spark_conf(metrics=True)["spark.plugins"] == settings.METRICS_PLUGIN
+    assert "spark.plugins" not in spark_conf()
+
+
 def test_a_source_tree_without_a_jar_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,3 +219,10 @@ def test_a_running_session_keeps_its_session_catalog(monkeypatch: pytest.MonkeyP
 def test_a_running_session_needs_icebergs_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="without Iceberg's SQL extension"):
         configure_spark(running(monkeypatch, {}))
+
+
+def test_a_running_session_gets_no_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"without the metrics plugin in spark\.plugins"):
+        configure_spark(running(monkeypatch, EXTENDED), metrics=True)
+    has = {**EXTENDED, "spark.plugins": f"com.X, {settings.METRICS_PLUGIN}"}
+    configure_spark(running(monkeypatch, has), metrics=True)
