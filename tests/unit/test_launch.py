@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto import (
 )
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-EXTENSION = settings.ICEBERG_EXTENSION
+EXTENSION = artifacts.ICEBERG_EXTENSION
 OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
 
@@ -367,6 +367,7 @@ def spark_home(folder: Path, jar: str) -> str:
     [
         ("spark-core_2.13-4.1.4.jar", "iceberg-crypto-spark-4.1_2.13", "4.1_2.13:1.12.0"),
         ("spark-core_2.13-4.0.5.jar", "iceberg-crypto-spark-4.0_2.13", "4.0_2.13:1.11.0"),
+        ("spark-core_2.12-3.5.9.jar", "iceberg-crypto-spark-3.5_2.12", "3.5_2.12:1.12.0"),
     ],
 )
 def test_the_artifact_is_that_of_the_spark_that_is_here(
@@ -378,18 +379,23 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
     runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
     assert configured()["spark.jars.packages"] == runtime
     assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
+    parses_call = artifact.endswith("3.5_2.12")  # Spark itself does since 4.0
+    extensions = EXTENSION + ",io.icebergcrypto.spark.ProcedureExtensions" * parses_call
+    assert configured()["spark.sql.extensions"] == extensions
+    assert spark_conf()["spark.sql.extensions"] == extensions
 
 
 def test_the_artifact_of_a_spark_that_is_named() -> None:
     conf = spark_conf(spark="4.0.1")
     assert conf["spark.jars.packages"] == "io.icebergcrypto:iceberg-crypto-spark-4.0_2.13:0.1.0"
+    assert "ProcedureExtensions" in spark_conf(spark="3.5")["spark.sql.extensions"]
 
 
 @pytest.mark.parametrize(
     ("jar", "words"),
     [
         ("spark-core_2.13-3.4.4.jar", "Spark 3.4.4 with Scala 2.13"),
-        ("spark-core_2.12-4.0.5.jar", "Spark 4.0.5 with Scala 2.12"),
+        ("spark-core_2.13-3.5.9.jar", "Spark 3.5.9 with Scala 2.13"),
     ],
 )
 def test_a_spark_without_an_artifact(

@@ -10,6 +10,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     Keystore,
     NoSessionError,
+    artifacts,
     configure_spark,
     session,
     settings,
@@ -187,7 +188,7 @@ def running(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> SparkSessi
     return made
 
 
-EXTENDED = {"spark.sql.extensions": f"com.X,{settings.ICEBERG_EXTENSION}"}
+EXTENDED = {"spark.sql.extensions": f"com.X,{artifacts.ICEBERG_EXTENSION}"}
 
 
 def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
