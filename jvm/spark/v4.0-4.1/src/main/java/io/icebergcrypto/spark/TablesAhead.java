@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.kms.call.Ahead;
+import io.icebergcrypto.spark.call.ScalaLists;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.security.PrivilegedAction;
@@ -22,7 +23,6 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -75,16 +75,21 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
 
     private Set<Named> tables(LogicalPlan plan) {
       Set<Named> tables = new HashSet<>();
-      plan.foreachWithSubqueries(
+      addTables(plan, tables);
+      ScalaLists.toJava(plan.subqueriesAll()).forEach(subquery -> addTables(subquery, tables));
+      return tables;
+    }
+
+    private void addTables(LogicalPlan plan, Set<Named> tables) {
+      plan.foreach(
           node -> {
             if (node instanceof UnresolvedRelation relation
                 && !spark.sessionState().catalog().isTempView(relation.multipartIdentifier())) {
-              add(CollectionConverters.asJava(relation.multipartIdentifier()), tables);
+              add(ScalaLists.toJava(relation.multipartIdentifier()), tables);
             }
 
             return BoxedUnit.UNIT;
           });
-      return tables;
     }
 
     /** A table by its name, as Spark understands it, if it is in one of our catalogs. */
