@@ -55,7 +55,7 @@ public final class KeyEntries {
 
   /**
    * Entries as bytes: a table of many snapshots has thousands, which go with each task, and Java's
-   * serialization takes ten times as long for them.
+   * serialization takes several times as long for them.
    */
   public static byte[] bytes(Collection<EncryptedKey> keys) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream(64 + 256 * keys.size());

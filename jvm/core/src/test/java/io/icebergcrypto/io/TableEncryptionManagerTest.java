@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -115,7 +116,7 @@ class TableEncryptionManagerTest {
   }
 
   @Test
-  void thousandsOfKeysTravelInFewBytes() throws IOException, ClassNotFoundException {
+  void thousandsOfKeysTravelAsBytesAndNotAsObjects() throws IOException, ClassNotFoundException {
     List<EncryptedKey> keys = lists(2000);
     keys.add(new BaseEncryptedKey("other", ByteBuffer.allocate(3), null, Map.of("ä", "")));
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
@@ -123,7 +124,7 @@ class TableEncryptionManagerTest {
       out.writeObject(manager(keys));
     }
 
-    assertThat(bytes.size()).isLessThan(keys.size() * 200);
+    assertThat(bytes.toString(StandardCharsets.ISO_8859_1)).doesNotContain("BaseEncryptedKey");
     try (ObjectInputStream in =
         new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
       TableEncryptionManager arrived = (TableEncryptionManager) in.readObject();
