@@ -11,8 +11,8 @@ ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
 # For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
-OLDER := 4.0
-OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13
+OLDER := 4.0 3.5
+OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12
 OLDER_TEST := $(OLDER:%=.venv-%/.test)
 OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
@@ -107,17 +107,20 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, PostgreSQL, zsh, fish
+	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	$(call ready,$(NIGHTLY_JARS))
 
 .PHONY: nightly
-nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak and bench-check; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak, bench-check and newcomer; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check
+	@if [[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null; then $(MAKE) --no-print-directory newcomer; \
+	    else echo "make newcomer was left out: it needs root and debootstrap"; fi
 
 .PHONY: soak
 soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
@@ -210,6 +213,10 @@ lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Pytho
 .PHONY: check-install
 check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
 	dev/check-install.sh
+
+.PHONY: newcomer
+newcomer: ## Paste README and the tutorial into a new Debian, block by block, and compare what comes (root only; a quarter of an hour)
+	dev/newcomer.sh
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included

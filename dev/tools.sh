@@ -3,8 +3,8 @@
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
 # With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
 # compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
-# with the Python packages for tests.)
-# Usage: tools.sh PYTHON [tests]
+# with the Python packages for tests.) With "nightly", beside those PostgreSQL's server, and the shells zsh and fish.
+# Usage: tools.sh PYTHON [tests|nightly]
 set -euo pipefail
 
 python=${1:-python3}
@@ -20,13 +20,18 @@ command -v gradle > /dev/null || packages+=(gradle)
 command -v "$python" > /dev/null || packages+=(python3)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
 
-if [[ ${2:-} == tests ]]; then
+if [[ -n ${2:-} ]]; then
   command -v softhsm2-util > /dev/null || packages+=(softhsm2)
   command -v pkcs11-tool > /dev/null || packages+=(opensc)
   command -v chromium > /dev/null || packages+=(chromium)
   command -v chromedriver > /dev/null || packages+=(chromium-driver)
   command -v gcc > /dev/null || packages+=(gcc)
   echo '#include <stdio.h>' | gcc -fsyntax-only -xc - 2> /dev/null || packages+=(libc6-dev)
+fi
+if [[ ${2:-} == nightly ]]; then
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || packages+=(postgresql)
+  command -v zsh > /dev/null || packages+=(zsh)
+  command -v fish > /dev/null || packages+=(fish)
 fi
 
 [[ -z ${JAVA_HOME:-} ]] || . "${BASH_SOURCE%/*}/jdk.sh" # a wrong one is an error before anything is installed

@@ -15,12 +15,15 @@ from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
 from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
+    CATALOG_CLASS,
     EXTENSIONS,
     HADOOP_PREFIX,
-    ICEBERG_EXTENSION,
+    METRICS_PLUGIN,
     PARQUET_EXTENSION,
     PATH_CATALOG,
+    PLUGINS,
     SESSION_CATALOG,
+    SESSION_CATALOG_CLASS,
     catalog_properties,
     conf_of,
     packages_of,
@@ -47,6 +50,7 @@ def configure_spark(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
     required: bool = False,
 ) -> BuilderOrSession:
@@ -77,6 +81,8 @@ def configure_spark(
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+        metrics: give the driver's and the executors' counters to Spark's metrics system, and those of tasks to its
+            UI: this adds this package's plugin to ``spark.plugins``.
         parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
             in the same KMS. Every such file that this session writes then needs keys, these or those of
             ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
@@ -109,18 +115,30 @@ def configure_spark(
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
-            _check_running(active, conf)
-        if parquet_columns is not None:
-            extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+            _check_running(active, conf, metrics)
+            metrics = False  # it is there
+            conf = _of_running(conf)
+        elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            _forget_catalogs()
+        if metrics:
+            plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
+            conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
+        extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+        if parquet_columns is not None and extensions:  # a session that runs can have no more
             conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
-        _check_running(builder_or_session, conf)
-        for key, value in conf.items():  # Spark reads its prefix for Hadoop's only when it starts
-            builder_or_session.conf.set(key.removeprefix(HADOOP_PREFIX), value)
+        _check_running(builder_or_session, conf, metrics)
+        for key, value in _of_running(conf).items():
+            builder_or_session.conf.set(key, value)
     return builder_or_session
+
+
+def _of_running(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings for a session that runs: Spark reads its prefix for Hadoop's only when it starts."""
+    return {key.removeprefix(HADOOP_PREFIX): value for key, value in conf.items()}
 
 
 def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None:
@@ -146,7 +164,7 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
     else:
         _add_jars(builder, packages)
         extensions = _launch.session_setting(options, EXTENSIONS)
-    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
+    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [*build_for().extensions]))
 
 
 def _refuse_connect(builder_or_session: SparkSession.Builder | SparkSession) -> None:
@@ -219,18 +237,50 @@ def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -
     return _launch.session_setting(builder_or_session._options, key) is not None
 
 
-def _check_running(session: SparkSession, conf: dict[str, str]) -> None:
+def _forget_catalogs() -> None:
+    """Have the next session start without this project's catalogs of an earlier one, which was stopped.
+
+    PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
+    catalog would have the KMS of one and the rules of the other. What stands outside of the program stays.
+    """
+    launched = _jvm.all_launched()
+    ours = [
+        key
+        for key, value in launched.items()
+        if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
+        and _launch.session_setting({}, key) is None
+    ]
+    stale = [
+        key
+        for key in launched
+        if any(key == name or key.startswith(f"{name}.") for name in ours)
+        and _launch.session_setting({}, key) is None
+    ]
+    _jvm.forget_launched(stale)
+
+
+def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
     Spark loads a catalog once: settings that come later would be ignored, in silence.
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))
-    if ICEBERG_EXTENSION not in extensions:
+    needed = build_for().extensions
+    missing = [name for name in needed if name not in extensions]
+    if missing:
         raise ConfigurationError(
-            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}",
+            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}"
+            if missing[0] == needed[0]
+            else f"this session was started without {missing[0]} in {EXTENSIONS}",
             "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
-            f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
+            f"--conf {EXTENSIONS}={','.join(needed)}",
+        )
+    if metrics and METRICS_PLUGIN not in _launch.split(session.conf.get(PLUGINS, None)):
+        raise ConfigurationError(
+            f"this session was started without the metrics plugin in {PLUGINS}",
+            "stop it and make it with configure_spark(SparkSession.builder, ..., metrics=True), or start Spark with "
+            f"--conf {PLUGINS}={METRICS_PLUGIN}",
         )
     for key, value in conf.items():
         if key.startswith(HADOOP_PREFIX):

@@ -25,8 +25,9 @@ HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
 EXTENSIONS = "spark.sql.extensions"
+PLUGINS = "spark.plugins"
+METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
-ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
 def spark_conf(
@@ -42,6 +43,7 @@ def spark_conf(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
     packages: bool = True,
     spark: str | None = None,
@@ -65,6 +67,7 @@ def spark_conf(
         require_encryption: see there.
         allowed_key_ids: see there.
         options: see there.
+        metrics: see there.
         parquet_columns: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
@@ -73,7 +76,8 @@ def spark_conf(
         required: the former name of require_encryption.
 
     Returns:
-        Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
+        Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
+        a comma.
 
     Raises:
         ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
@@ -88,14 +92,16 @@ def spark_conf(
         allowed_key_ids,
         dict(options or {}),
     )
+    build = build_for(spark)
     jars = {}
     if packages:
-        needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
+        needed = [build.coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
+    plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(parquet_conf(parquet_columns, properties))
-    extensions = [ICEBERG_EXTENSION, *([PARQUET_EXTENSION] if parquet_columns else [])]
-    return {**jars, EXTENSIONS: ",".join(extensions), **conf}
+    extensions = [*build.extensions, *([PARQUET_EXTENSION] if parquet_columns else [])]
+    return {**jars, EXTENSIONS: ",".join(extensions), **plugins, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:

@@ -155,6 +155,8 @@ call = "CALL lake.system.encrypt_table"
 statements = {call: [old, "INSERT INTO lake.shop.visits VALUES (1)"]}
 names = follow(root / "docs" / "guide.md", uri, statements, {})
 spark = names["spark"]
+# README's sessions were stopped, and this one has nothing of theirs.
+assert spark.conf.get("spark.sql.catalog.lake.warehouse", "none") == "none"
 for table in ("lake.shop.orders", "lake.shop.visits"):
     assert [row.id for row in spark.table(table).collect()] == [1]
 assert names["verify_table"](spark, "lake.shop.visits").ok
@@ -201,9 +203,10 @@ def test_readme_and_guide(tmp_path: Path, rest: RestServer, further: str) -> Non
 def test_what_readme_says_of_stock_iceberg(tmp_path: Path) -> None:
     """Its command, in an empty folder; by day interop/test_stock.py has stock Iceberg write plaintext."""
     readme = (ROOT / "README.md").read_text()
-    (command,) = re.findall(r"```\n(spark-sql .*?)```", readme, re.DOTALL)
+    (command,) = re.findall(r"```sh\n(spark-sql .*?)```", readme, re.DOTALL)
     iceberg, *_ = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
     command = re.sub(r"--packages \S+", f"--jars {shlex.quote(str(iceberg))}", command)
+    command = command.replace("/tmp/stock", "stock")
     path = f"{SPARK_JARS.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
     for times in (1, 2):
         said = run(["env", f"PATH={path}", "bash", "-ec", command], tmp_path)

@@ -2,17 +2,97 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _shared
-from pyspark_iceberg_crypto.cli._options import KmsCommand, make
-from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.cli import _profile, _shared
+from pyspark_iceberg_crypto.cli._options import (
+    KmsCommand,
+    arguments,
+    arguments_of,
+    made_kms,
+    named,
+)
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KeyInfo, Kms
 from pyspark_iceberg_crypto.reports import _terminal
+
+_CATALOG = "lake"
+_OF_PROFILE = f"{__name__}.of_profile"  # a KMS, or why there is none, in click's meta
+
+
+class _KeyCommand(KmsCommand):
+    """A command on the KMS that ``--kms`` names, or else on the one of a catalog of the profile.
+
+    The profile's is as the profile says: its settings are no options then.
+    """
+
+    kms_required = False
+    kms_help = (
+        "The kind of KMS. With it, --help shows its own options. Without: the KMS of --catalog."
+    )
+    place = (
+        click.Option(
+            ["--catalog"],
+            default=_CATALOG,
+            show_default=True,
+            help="Without --kms: the catalog of the profile whose KMS it is.",
+        ),
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="The profile. Without: ICEBERG_CRYPTO_CONFIG's, or ~/.config/iceberg-crypto.yaml.",
+        ),
+    )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; where no KMS is named, the profile's tells which there are."""
+        asks = not {"-h", "--help"} & set(args) and named(args, "--kms") is None
+        if asks and not ctx.resilient_parsing:
+            catalog, config = named(args, "--catalog") or _CATALOG, named(args, "--config")
+            try:
+                profile = _profile.load(Path(config) if config else None)
+                ctx.meta[_OF_PROFILE] = profile.catalog(catalog).kms
+            except ConfigurationError as error:
+                ctx.meta[_OF_PROFILE] = error  # told when it is known whether as JSON
+            if ctx.meta[_OF_PROFILE] is None:
+                said = f"Or name it in the profile, under kms of the catalog {catalog}."
+                raise click.MissingParameter(said, ctx=ctx, param=self.kms_option)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options that name the profile's KMS, too."""
+        *own, helps = super().get_params(ctx)
+        return [*own, *self.place, helps]
+
+    def kms_options(self, ctx: click.Context) -> list[click.Option]:
+        """Return the options of the KMS that is named; of the profile's, those of the method."""
+        found = ctx.meta.get(_OF_PROFILE)
+        if isinstance(found, Kms):
+            return arguments(found.kms_type, self.method)
+        return super().kms_options(ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Leave to the command what it was asked for alone."""
+        for option in self.place:
+            ctx.params.pop(str(option.name))
+        return super().invoke(ctx)
+
+
+def _store(options: dict[str, Any]) -> Kms:
+    """Return the KMS that a command is for.
+
+    Raises:
+        ConfigurationError: it refuses a setting, or the profile is wrong.
+    """
+    found = click.get_current_context().meta.get(_OF_PROFILE)
+    if isinstance(found, ConfigurationError):
+        raise found
+    return found if isinstance(found, Kms) else made_kms(options)
 
 
 @click.group()
@@ -23,15 +103,16 @@ def kms() -> None:
 
     \b
     Examples:
+      iceberg-crypto kms create-key sales                 in the KMS of catalog lake of the profile
+      iceberg-crypto kms list-keys --catalog archive      in that of another catalog
       iceberg-crypto kms vault create-key --address https://vault:8200 --token-env VAULT_TOKEN sales
-      iceberg-crypto kms aws list-keys --region eu-central-1
       iceberg-crypto kms keystore create-key --help
 
-    The commands without a KMS's name are the same, with --kms NAME.
+    The commands under a KMS's name are the same as those with --kms NAME.
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
-@kms.command("create-key", cls=KmsCommand, method="create_key")
+@kms.command("create-key", cls=_KeyCommand, method="create_key")
 @click.argument("name")
 @_shared.output_option
 def create_key(name: str, output: str, **options: Any) -> None:
@@ -41,14 +122,15 @@ def create_key(name: str, output: str, **options: Any) -> None:
     is never overwritten.
 
     \b
-    Example:
+    Examples:
+      iceberg-crypto kms create-key sales
       iceberg-crypto kms keystore create-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
 
     Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        store, settings = make(options, "create_key")
-        made = store.create_key(name, **settings)
+        store = _store(options)
+        made = store.create_key(name, **arguments_of(store, options, "create_key"))
         policy = _policy_or_why_not(store, made)
         if output == "json":
             told = {"properties": store.properties(), "policy": policy}
@@ -57,7 +139,7 @@ def create_key(name: str, output: str, **options: Any) -> None:
             _shared.show(_created(store, made, policy), wrap=False)
 
 
-@kms.command("list-keys", cls=KmsCommand)
+@kms.command("list-keys", cls=_KeyCommand)
 @_shared.output_option
 def list_keys(output: str, **options: Any) -> None:
     """List the keys that can be a table's master key.
@@ -69,7 +151,7 @@ def list_keys(output: str, **options: Any) -> None:
     Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        store, _ = make(options)
+        store = _store(options)
         found = sorted(store.list_keys(), key=lambda key: key.key_id)
         if output == "json":
             _shared.show_json([key.to_dict() for key in found])
@@ -77,7 +159,7 @@ def list_keys(output: str, **options: Any) -> None:
             _shared.show(_terminal.keys(found))
 
 
-@kms.command("describe-key", cls=KmsCommand)
+@kms.command("describe-key", cls=_KeyCommand)
 @click.argument("key_id")
 @_shared.output_option
 def describe_key(key_id: str, output: str, **options: Any) -> None:
@@ -90,11 +172,11 @@ def describe_key(key_id: str, output: str, **options: Any) -> None:
     Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        store, _ = make(options)
+        store = _store(options)
         _show_key(store.describe_key(key_id), output)
 
 
-@kms.command("rotate-key", cls=KmsCommand, method="rotate_key")
+@kms.command("rotate-key", cls=_KeyCommand, method="rotate_key")
 @click.argument("key_id")
 @_shared.output_option
 def rotate_key(key_id: str, output: str, **options: Any) -> None:
@@ -109,11 +191,11 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
     Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        store, settings = make(options, "rotate_key")
-        _show_key(store.rotate_key(key_id, **settings), output)
+        store = _store(options)
+        _show_key(store.rotate_key(key_id, **arguments_of(store, options, "rotate_key")), output)
 
 
-@kms.command("policy", cls=KmsCommand)
+@kms.command("policy", cls=_KeyCommand)
 @click.argument("key_ids", nargs=-1, required=True)
 @_shared.output_option
 def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
@@ -128,7 +210,7 @@ def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
     Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
-        store, _ = make(options)
+        store = _store(options)
         text = store.driver_policy(key_ids)
         if output == "json":
             _shared.show_json({"policy": text, "key_ids": list(key_ids)})

@@ -100,7 +100,7 @@ class KmsCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, once it is known which KMS's options there are."""
-        name = self.kms or _named(args)
+        name = self.kms or named(args, "--kms")
         if name in BY_TYPE:
             ctx.meta["kms"] = name
         elif not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
@@ -119,7 +119,7 @@ class KmsCommand(click.Command):
     def kms_options(self, ctx: click.Context) -> list[click.Option]:
         """Return the options of the KMS that is named."""
         name = ctx.meta.get("kms")
-        return [*_settings(BY_TYPE[name]), *_arguments(name, self.method)] if name else []
+        return [*_settings(BY_TYPE[name]), *arguments(name, self.method)] if name else []
 
     def invoke(self, ctx: click.Context) -> Any:
         """Name the KMS where the command does."""
@@ -128,14 +128,9 @@ class KmsCommand(click.Command):
         return super().invoke(ctx)
 
 
-def make(options: Mapping[str, Any], method: str = "") -> tuple[Kms, dict[str, Any]]:
-    """Make the KMS that a command's options name, and the keyword arguments for one of its methods.
-
-    Raises:
-        ConfigurationError: the KMS refuses a setting.
-    """
-    arguments = {str(o.name): options[str(o.name)] for o in _arguments(options["kms"], method)}
-    return made_kms(options), arguments
+def arguments_of(kms: Kms, options: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Return the keyword arguments for a method of a KMS among a command's options."""
+    return {str(o.name): options[str(o.name)] for o in arguments(kms.kms_type, method)}
 
 
 def made_kms(options: Mapping[str, Any]) -> Kms:
@@ -202,7 +197,8 @@ def _settings(kms: type[Kms]) -> list[click.Option]:
     return [_option(field, known.help) for field, known in settings(kms).values()]
 
 
-def _arguments(kms: str, method: str) -> list[click.Option]:
+def arguments(kms: str, method: str) -> list[click.Option]:
+    """Return the options for the keyword arguments of a method, by the KMS's type."""
     return ARGUMENTS.get(method, {}).get(kms, [])
 
 
@@ -227,11 +223,11 @@ def _option(field: dataclasses.Field[Any], help: str) -> click.Option:  # noqa: 
     )
 
 
-def _named(args: list[str]) -> str | None:
-    """Find what ``--kms`` says, before the options that depend on it are known."""
+def named(args: list[str], option: str) -> str | None:
+    """Find what an option says, before the options that depend on it are known."""
     for word, following in pairwise([*args, ""]):
-        if word == "--kms":
+        if word == option:
             return following or None
-        if word.startswith("--kms="):
+        if word.startswith(f"{option}="):
             return word.partition("=")[2]
     return None

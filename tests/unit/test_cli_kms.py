@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -18,7 +19,8 @@ DOUBLE = ("--kms", "double", "--address", "https://kms")
 
 
 @pytest.fixture(autouse=True)
-def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def double(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setitem(BY_TYPE, "double", DoubleKms)
     arguments = [
         click.Option(
@@ -133,6 +135,45 @@ def test_list_describe_rotate() -> None:
     assert "versions 2" in " ".join(run("rotate-key", *DOUBLE, "a").stdout.split())
     found = json.loads(run("describe-key", *DOUBLE, "a", "--output", "json").stdout)
     assert (found["version"], found["versions"]) == ("2", 2)
+
+
+PROFILE = """
+catalogs:
+  lake: {type: hadoop, warehouse: /w, kms: {type: double, address: "https://of-lake"}}
+  archive: {kms: {type: double, address: "https://of-archive"}}
+  plain: {type: hadoop, warehouse: /w}
+  unset: {kms: {type: double, address: "${NOT_SET}"}}
+"""
+
+
+def test_the_kms_of_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "iceberg-crypto.yaml").write_text(PROFILE)
+    made = json.loads(run("create-key", "--bits", "128", "a", "--output", "json").stdout)
+    assert made["properties"]["encryption.kms.double.address"] == "https://of-lake"
+    assert DoubleKms.keys["a"].algorithm == "aes128"
+    for words in (["--catalog", "archive"], ["--catalog=archive"]):
+        other = json.loads(run("create-key", f"b{len(words)}", *words, "--output", "json").stdout)
+        assert other["properties"]["encryption.kms.double.address"] == "https://of-archive"
+    assert run("list-keys").exit_code == run("rotate-key", "a").exit_code == 0
+    assert run("policy", "a").stdout == "# for Spark's driver\nallow a\n"
+
+    for words, says in (
+        (("--catalog", "plain"), "under kms of the catalog plain"),
+        (("--catalog", "nobody"), "Missing option '--kms'"),
+        (("--address", "x"), "No such option '--address'"),
+    ):
+        result = run("list-keys", *words)
+        assert (result.exit_code, says in result.stderr) == (64, True), result.stderr
+    result = run("list-keys", "--catalog", "unset", "--output", "json")
+    assert result.exit_code == 2
+    assert "NOT_SET, which is not set" in json.loads(result.stdout)["problem"]
+
+    # --kms wins, and another profile is another file.
+    assert run("list-keys", *DOUBLE).exit_code == 0
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
+    assert run("list-keys").exit_code == 64
+    assert run("list-keys", "--config", str(tmp_path / "iceberg-crypto.yaml")).exit_code == 0
+    assert run("list-keys", "--config", str(tmp_path / "none.yaml")).exit_code == 2
 
 
 def test_the_policy_of_several_keys() -> None:

@@ -242,7 +242,12 @@ def test_a_schema_tells_wrong_from_right(run: Run) -> None:
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_help_has_examples_that_parse_and_exit_codes(words: tuple[str, ...]) -> None:
+def test_help_has_examples_that_parse_and_exit_codes(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("catalogs: {lake: {kms: {type: keystore, path: k.p12, password-env: P}}}\n")
+    monkeypatch.setenv("ICEBERG_CRYPTO_CONFIG", str(profile))
     command = ALL[words]
     shown = " ".join((command.help or "").split())
     if words != ("report", "schema"):
@@ -287,7 +292,9 @@ def test_static_commands_of_a_kms_are_the_same(monkeypatch: pytest.MonkeyPatch) 
             context.meta["kms"] = kind
             flags = {p.name for p in one.get_params(context)}
             other = ALL[("kms", name)]
-            assert flags | {"kms"} == {p.name for p in other.get_params(context)}
+            assert flags | {"kms", "catalog", "config"} == {
+                p.name for p in other.get_params(context)
+            }
     arguments = ["kms", "keystore", "create-key", "--path", "keys.p12", "k"]
     result = CliRunner().invoke(cli.main, arguments)
     assert result.exit_code == 2 and "password" in result.stderr

@@ -25,7 +25,7 @@ public abstract class LakeFixture {
   public static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
 
   /** {@code make nightly} */
-  protected static final boolean NIGHTLY = Boolean.getBoolean("iceberg.crypto.nightly");
+  public static final boolean NIGHTLY = Boolean.getBoolean("iceberg.crypto.nightly");
 
   @Parameter protected Backend backend;
   @TempDir protected Path folder;

@@ -3,9 +3,6 @@ package io.icebergcrypto.testing;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,23 +17,11 @@ import java.util.stream.Stream;
 
 /** Servers of catalogs that keep a pointer only, each in a process of its own on 127.0.0.1. */
 public enum PointerServer {
-  /** AWS Glue, as moto has it. */
+  /** AWS Glue, as moto has it, with the check of versions that moto lacks. */
   GLUE {
     @Override
     String start(Path folder) throws IOException {
-      int port = freePort();
-      run(
-          folder,
-          root().resolve(".venv/bin/moto_server").toString(),
-          "-H",
-          "127.0.0.1",
-          "-p",
-          String.valueOf(port));
-      await(port);
-      // the SDK's default chain finds them
-      System.setProperty("aws.accessKeyId", "AKIAONLYFORTESTS0001");
-      System.setProperty("aws.secretAccessKey", "aws-secret-only-for-tests");
-      return "http://127.0.0.1:" + port;
+      return CheckingGlue.before(MotoServer.uri());
     }
 
     @Override
@@ -160,30 +145,5 @@ public enum PointerServer {
             .start();
     Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
     return process;
-  }
-
-  private static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
-    }
-  }
-
-  private static void await(int port) throws IOException {
-    for (int i = 0; ; i++) {
-      try {
-        new Socket(InetAddress.getLoopbackAddress(), port).close();
-        return;
-      } catch (IOException e) {
-        if (i == 600) {
-          throw e;
-        }
-
-        try {
-          Thread.sleep(100);
-        } catch (InterruptedException interrupted) {
-          throw new IOException(interrupted);
-        }
-      }
-    }
   }
 }

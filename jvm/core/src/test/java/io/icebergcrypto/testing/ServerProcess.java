@@ -5,6 +5,9 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.ProcessBuilder.Redirect;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -50,5 +53,32 @@ record ServerProcess(Process process, int port) {
     }
 
     return new ServerProcess(process, Integer.parseInt(line.substring("PORT ".length())));
+  }
+
+  /** A port of 127.0.0.1 on which nobody listens. */
+  static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  /** Returns once somebody listens on a port of 127.0.0.1; throws after a minute. */
+  static void awaitPort(int port) throws IOException {
+    for (int i = 0; ; i++) {
+      try {
+        new Socket(InetAddress.getLoopbackAddress(), port).close();
+        return;
+      } catch (IOException e) {
+        if (i == 600) {
+          throw e;
+        }
+
+        try {
+          Thread.sleep(100);
+        } catch (InterruptedException interrupted) {
+          throw new IOException(interrupted);
+        }
+      }
+    }
   }
 }

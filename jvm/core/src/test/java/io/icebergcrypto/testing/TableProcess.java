@@ -3,6 +3,7 @@ package io.icebergcrypto.testing;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import java.nio.file.Path;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.HistoryEntry;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
@@ -17,6 +19,8 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.hadoop.HadoopInputFile;
+import org.apache.iceberg.io.InputFile;
 
 /** A process of its own that works on the encrypted table db.t. */
 public final class TableProcess {
@@ -150,12 +154,11 @@ public final class TableProcess {
       }
     }
 
-    TestLake.reachable(table)
-        .forEach(
-            path -> {
-              if (!TestLake.magic(path).encrypted()) {
-                throw new IllegalStateException("Not encrypted: " + path);
-              }
-            });
+    for (String location : TestLake.locations(table)) {
+      InputFile file = HadoopInputFile.fromLocation(location, new Configuration());
+      if (!FileInspector.magic(file).encrypted()) {
+        throw new IllegalStateException("Not encrypted: " + location);
+      }
+    }
   }
 }

@@ -155,8 +155,13 @@ public final class TestLake {
     return ids;
   }
 
-  /** The files that any snapshot reaches: lists, manifests, data and delete files. */
+  /** The files that any snapshot reaches, on a local disk. */
   public static Set<Path> reachable(Table table) {
+    return locations(table).stream().map(TestLake::path).collect(Collectors.toSet());
+  }
+
+  /** The files that any snapshot reaches: lists, manifests, data and delete files. */
+  public static Set<String> locations(Table table) {
     Set<String> paths = new TreeSet<>();
     for (Snapshot snapshot : table.snapshots()) {
       paths.add(snapshot.manifestListLocation());
@@ -171,7 +176,7 @@ public final class TestLake {
       }
     }
 
-    return paths.stream().map(TestLake::path).collect(Collectors.toSet());
+    return paths;
   }
 
   /** The file or folder at a location. */

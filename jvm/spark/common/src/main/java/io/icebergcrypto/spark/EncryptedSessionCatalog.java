@@ -3,11 +3,11 @@ package io.icebergcrypto.spark;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;
-import org.apache.iceberg.spark.SparkSessionCatalog;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
@@ -16,7 +16,6 @@ import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -27,7 +26,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SparkSessionCatalog<T> implements OurCatalog {
+    extends SessionCatalogWithProcedures<T> implements OurCatalog {
 
   private EncryptedSparkCatalog iceberg;
 
@@ -80,7 +79,12 @@ public class EncryptedSessionCatalog<
   }
 
   @Override
-  public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.load(ident, super::loadProcedure, this, iceberg.encryptedCatalog());
+  final Procedure ownProcedure(Identifier ident) {
+    return GuardedProcedure.own(ident, this, iceberg.encryptedCatalog());
+  }
+
+  @Override
+  final Procedure guarded(Procedure procedure) {
+    return GuardedProcedure.guard(procedure, this, iceberg.encryptedCatalog());
   }
 }

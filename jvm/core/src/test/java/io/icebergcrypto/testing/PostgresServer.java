@@ -1,0 +1,97 @@
+package io.icebergcrypto.testing;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** A PostgreSQL server of the system's package, with a database of its own, on 127.0.0.1. */
+public final class PostgresServer implements AutoCloseable {
+  private static final Path DEBIAN = Path.of("/usr/lib/postgresql");
+
+  private final Path folder;
+  private final Process process;
+  private final int port;
+
+  /** Makes the database and starts the server. */
+  public PostgresServer() throws IOException {
+    Path bin = programs().orElseThrow();
+    // not in a folder of JUnit's, into which a server that is not root cannot look
+    this.folder = Files.createTempDirectory("iceberg-crypto-postgres");
+    if (isRoot()) {
+      run(List.of("chown", "nobody", folder.toString()));
+    }
+
+    Path data = folder.resolve("data");
+    run(command(bin.resolve("initdb"), "-D", data, "-A", "trust", "-U", "iceberg", "--no-sync"));
+    this.port = ServerProcess.freePort();
+    this.process =
+        new ProcessBuilder(
+                command(
+                    bin.resolve("postgres"), "-D", data, "-h", "127.0.0.1", "-p", port, "-k", ""))
+            .redirectErrorStream(true)
+            .redirectOutput(folder.resolve("server.log").toFile())
+            .start();
+    ServerProcess.awaitPort(port);
+  }
+
+  /** Where Debian's package has the programs, of the newest version that is installed. */
+  public static Optional<Path> programs() throws IOException {
+    if (!Files.isDirectory(DEBIAN)) {
+      return Optional.empty();
+    }
+
+    try (Stream<Path> versions = Files.list(DEBIAN)) {
+      return versions
+          .map(version -> version.resolve("bin"))
+          .filter(bin -> Files.isExecutable(bin.resolve("initdb")))
+          .max((a, b) -> Integer.compare(version(a), version(b)));
+    }
+  }
+
+  private static int version(Path bin) {
+    return Integer.parseInt(bin.getParent().getFileName().toString());
+  }
+
+  /** Its database, for JDBC. */
+  public String uri() {
+    return "jdbc:postgresql://127.0.0.1:" + port + "/postgres?user=iceberg";
+  }
+
+  @Override
+  public void close() throws IOException {
+    // SIGINT is PostgreSQL's fast shutdown, which does not wait for clients
+    run(List.of("kill", "-INT", String.valueOf(process.pid())));
+    process.onExit().completeOnTimeout(process, 30, TimeUnit.SECONDS).join().destroyForcibly();
+
+    run(List.of("rm", "-r", folder.toString()));
+  }
+
+  /** PostgreSQL refuses to run as root. */
+  private static List<String> command(Object... words) {
+    List<String> command = new ArrayList<>();
+    if (isRoot()) {
+      command.addAll(List.of("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"));
+    }
+
+    Stream.of(words).map(String::valueOf).forEach(command::add);
+    return command;
+  }
+
+  private static boolean isRoot() {
+    return System.getProperty("user.name").equals("root");
+  }
+
+  private static void run(List<String> command) throws IOException {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    if (process.onExit().join().exitValue() != 0) {
+      throw new IOException(String.join(" ", command) + ": " + output);
+    }
+  }
+}
