@@ -28,7 +28,7 @@ from .errors import (
 )
 from .evidence._check import check_report, report_schema
 from .evidence._evidence import TablesReport
-from .inspection import FileInspection, FileKey, inspect_file
+from .inspection import FileInspection, FileKey, ProtectedColumn, inspect_file
 from .keys import EncryptionKey, KeysReport, encryption_keys
 from .kms import (
     AwsKms,
@@ -51,6 +51,7 @@ from .many import (
     verify_catalog,
     verify_folder,
 )
+from .parquet import ParquetKeyRotation, ParquetKeys, rotate_parquet_keys
 from .repair import RepairFinding, RepairReport, repair_table
 from .rotation import (
     KekRotation,
@@ -109,9 +110,12 @@ __all__ = [
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
+    "ParquetKeyRotation",
+    "ParquetKeys",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "ProtectedColumn",
     "PurgedPlaintext",
     "RepairFinding",
     "RepairReport",
@@ -144,6 +148,7 @@ __all__ = [
     "rotate_catalog",
     "rotate_kek",
     "rotate_master_key",
+    "rotate_parquet_keys",
     "spark_conf",
     "typed_errors",
     "verify_catalog",

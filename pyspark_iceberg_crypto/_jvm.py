@@ -172,8 +172,20 @@ def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:
     """
     require_session(spark)
     prefix = f"spark.sql.catalog.{catalog}."
-    settings = dict(spark.conf.getAll)
+    settings = session_settings(spark)
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """Read all settings of a session."""
+    if hasattr(spark.conf, "getAll"):  # since Spark 4.0
+        return dict(spark.conf.getAll)
+    found = {}
+    entries = spark.conf._jconf.getAll().iterator()  # a map of Scala's
+    while entries.hasNext():
+        entry = entries.next()
+        found[str(entry._1())] = str(entry._2())
+    return found
 
 
 def data_frame(spark: SparkSession, dataset: Any) -> DataFrame:

@@ -13,10 +13,11 @@ from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
+from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
-    ICEBERG_EXTENSION,
+    HADOOP_PREFIX,
     METRICS_PLUGIN,
     PATH_CATALOG,
     PLUGINS,
@@ -25,6 +26,7 @@ from pyspark_iceberg_crypto.settings import (
     catalog_properties,
     conf_of,
     packages_of,
+    parquet_conf,
 )
 
 # Iceberg's jars that hold these groups of packages, too.
@@ -48,6 +50,7 @@ def configure_spark(
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
     metrics: bool = False,
+    parquet_columns: ParquetKeys | None = None,
     required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -79,6 +82,9 @@ def configure_spark(
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
         metrics: give the driver's and the executors' counters to Spark's metrics system, and those of tasks to its
             UI: this adds this package's plugin to ``spark.plugins``.
+        parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
+            in the same KMS. Every such file that this session writes then needs keys, these or those of
+            ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
         required: the former name of require_encryption.
 
     Returns:
@@ -103,6 +109,7 @@ def configure_spark(
     )
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
+    conf.update(parquet_conf(parquet_columns, properties))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
@@ -119,8 +126,8 @@ def configure_spark(
     else:
         _jvm.require_session(builder_or_session)
         _check_running(builder_or_session, conf, metrics)
-        for key, value in conf.items():
-            builder_or_session.conf.set(key, value)
+        for key, value in conf.items():  # Spark reads its prefix for Hadoop's only when it starts
+            builder_or_session.conf.set(key.removeprefix(HADOOP_PREFIX), value)
     return builder_or_session
 
 
@@ -147,7 +154,7 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
     else:
         _add_jars(builder, packages)
         extensions = _launch.session_setting(options, EXTENSIONS)
-    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
+    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [*build_for().extensions]))
 
 
 def _refuse_connect(builder_or_session: SparkSession.Builder | SparkSession) -> None:
@@ -249,11 +256,15 @@ def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))
-    if ICEBERG_EXTENSION not in extensions:
+    needed = build_for().extensions
+    missing = [name for name in needed if name not in extensions]
+    if missing:
         raise ConfigurationError(
-            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}",
+            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}"
+            if missing[0] == needed[0]
+            else f"this session was started without {missing[0]} in {EXTENSIONS}",
             "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
-            f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
+            f"--conf {EXTENSIONS}={','.join(needed)}",
         )
     if metrics and METRICS_PLUGIN not in _launch.split(session.conf.get(PLUGINS, None)):
         raise ConfigurationError(
@@ -262,6 +273,8 @@ def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -
             f"--conf {PLUGINS}={METRICS_PLUGIN}",
         )
     for key, value in conf.items():
+        if key.startswith(HADOOP_PREFIX):
+            continue
         current = session.conf.get(key, None)
         is_late = current is None and key.startswith(f"spark.sql.catalog.{SESSION_CATALOG}")
         if (current is not None and current != value) or is_late:

@@ -47,6 +47,7 @@ class LayersTest {
           "values",
           "audit",
           "lifecycle",
+          "parquet",
           "spark",
           "python");
 

@@ -170,7 +170,8 @@ public final class PropertyNames {
         || known.stream().anyMatch(other -> letters(other).equals(letters(name)));
   }
 
-  private static String nearest(String name, List<String> known) {
+  /** The known name that is most like a misspelt one. */
+  public static String nearest(String name, List<String> known) {
     return known.stream()
         .min(
             Comparator.comparingInt(

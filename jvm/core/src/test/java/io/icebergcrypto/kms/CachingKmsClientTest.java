@@ -423,6 +423,25 @@ class CachingKmsClientTest {
   }
 
   @Test
+  void whoHasTheSameSettingsWithoutACatalogSharesAClient() {
+    Map<String, String> settings =
+        Map.of(KmsProperties.KMS_IMPL, CountingKms.class.getName(), "parquet.rows", "1");
+    CachingKmsClient client = KmsClients.shared(settings);
+    assertThat(KmsClients.shared(KmsClients.ofKms(settings))).isSameAs(client);
+    assertThat(
+            KmsClients.shared(
+                Map.of(
+                    KmsProperties.KMS_IMPL,
+                    CountingKms.class.getName(),
+                    KmsProperties.CACHE_TTL_MS,
+                    "0")))
+        .isNotSameAs(client);
+    assertThatThrownBy(() -> KmsClients.shared(Map.of("parquet.rows", "1")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("spark.hadoop.iceberg-crypto.encryption.kms-type");
+  }
+
+  @Test
   void aConfigurationThatCannotBeIsRefused() {
     assertRefused(Map.of(), "No KMS is configured");
     assertRefused(Map.of(KmsProperties.KMS_TYPE, "keystoer"), "keystoer");

@@ -2,18 +2,17 @@ package io.icebergcrypto.spark.values;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.values.ValueKeyEntry;
 import io.icebergcrypto.values.ValueKeyTable;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
@@ -25,7 +24,16 @@ import org.apache.spark.unsafe.types.UTF8String;
  * {@code value_keys()} and {@code rotate_value_key(name => ... [, new_key_id => ...] [, new_version
  * => true])}. Each gives the versions of keys that it concerns; see {@link ValueKeyTable}.
  */
-public final class ValueKeyProcedure implements UnboundProcedure, BoundProcedure {
+public final class ValueKeyProcedure implements Procedure {
+  /** Makes a key. */
+  public static final String CREATE = "create_value_key";
+
+  /** Lists the keys. */
+  public static final String LIST = "value_keys";
+
+  /** Has a key wrapped anew, or adds a version. */
+  public static final String ROTATE = "rotate_value_key";
+
   private static final StructType OUTPUT =
       new StructType()
           .add("name", DataTypes.StringType, false)
@@ -33,107 +41,94 @@ public final class ValueKeyProcedure implements UnboundProcedure, BoundProcedure
           .add("master_key_id", DataTypes.StringType, false)
           .add("created_at", DataTypes.TimestampType, false);
 
-  private enum Kind {
-    CREATE_VALUE_KEY("Makes a key that encrypts values, wrapped by a master key"),
-    VALUE_KEYS("Lists the keys that encrypt values"),
-    ROTATE_VALUE_KEY("Has a value key wrapped anew, or adds a version that encrypts from now on");
-
-    private final String description;
-
-    Kind(String description) {
-      this.description = description;
-    }
-
-    private ProcedureParameter[] parameters() {
-      return switch (this) {
-        case CREATE_VALUE_KEY -> new ProcedureParameter[] {text("name"), text("key_id")};
-        case VALUE_KEYS -> new ProcedureParameter[0];
-        case ROTATE_VALUE_KEY ->
-            new ProcedureParameter[] {
-              text("name"),
-              ProcedureParameter.in("new_key_id", DataTypes.StringType)
-                  .defaultValue("NULL")
-                  .build(),
-              ProcedureParameter.in("new_version", DataTypes.BooleanType)
-                  .defaultValue("false")
-                  .build()
-            };
-      };
-    }
-
-    private static ProcedureParameter text(String name) {
-      return ProcedureParameter.in(name, DataTypes.StringType).build();
-    }
-  }
-
-  private final Kind kind;
+  private final String name;
+  private final String description;
   private final EncryptedCatalog catalog;
+  private final Parameter[] parameters;
 
-  private ValueKeyProcedure(Kind kind, EncryptedCatalog catalog) {
-    this.kind = kind;
+  private ValueKeyProcedure(
+      String name, String description, EncryptedCatalog catalog, Parameter... parameters) {
+    this.name = name;
+    this.description = description;
     this.catalog = catalog;
+    this.parameters = parameters;
   }
 
-  /** A procedure by its name in lower case; null: it is none of these. */
-  public static UnboundProcedure loadOrNull(String name, EncryptedCatalog catalog) {
-    for (Kind kind : Kind.values()) {
-      if (kind.name().equalsIgnoreCase(name)) {
-        return new ValueKeyProcedure(kind, catalog);
-      }
-    }
+  /** {@code create_value_key}. */
+  public static Procedure create(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(
+        CREATE,
+        "Makes a key that encrypts values, wrapped by a master key",
+        catalog,
+        Parameter.required("name", DataTypes.StringType),
+        Parameter.required("key_id", DataTypes.StringType));
+  }
 
-    return null;
+  /** {@code value_keys}. */
+  public static Procedure list(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(LIST, "Lists the keys that encrypt values", catalog);
+  }
+
+  /** {@code rotate_value_key}. */
+  public static Procedure rotate(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(
+        ROTATE,
+        "Has a value key wrapped anew, or adds a version that encrypts from now on",
+        catalog,
+        Parameter.required("name", DataTypes.StringType),
+        Parameter.optional("new_key_id", DataTypes.StringType),
+        new Parameter("new_version", DataTypes.BooleanType, "false"));
   }
 
   @Override
   public String name() {
-    return kind.name().toLowerCase(Locale.ROOT);
+    return name;
   }
 
   @Override
   public String description() {
-    return kind.description;
+    return description;
   }
 
   @Override
-  public BoundProcedure bind(StructType inputType) {
-    return this;
+  public Parameter[] parameters() {
+    return parameters.clone();
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return kind.parameters();
-  }
-
-  @Override
-  public boolean isDeterministic() {
-    return false;
+  public StructType outputType() {
+    return OUTPUT;
   }
 
   @Override
   public Iterator<Scan> call(InternalRow input) {
-    ValueKeyTable keys = new ValueKeyTable(catalog);
-    List<ValueKeyEntry> entries =
-        switch (kind) {
-          case VALUE_KEYS -> keys.entries();
-          case CREATE_VALUE_KEY -> List.of(keys.create(given(input, 0), given(input, 1)));
-          case ROTATE_VALUE_KEY -> {
-            String newKeyId = input.isNullAt(1) ? null : given(input, 1);
-            boolean newVersion = !input.isNullAt(2) && input.getBoolean(2);
-            yield newVersion
-                ? List.of(keys.addVersion(given(input, 0), newKeyId))
-                : keys.rewrap(given(input, 0), newKeyId);
-          }
-        };
-    InternalRow[] rows = entries.stream().map(ValueKeyProcedure::row).toArray(InternalRow[]::new);
+    InternalRow[] rows =
+        run(new ValueKeyTable(catalog), input).stream()
+            .map(ValueKeyProcedure::row)
+            .toArray(InternalRow[]::new);
     return List.<Scan>of(new Output(OUTPUT, rows)).iterator();
+  }
+
+  private List<ValueKeyEntry> run(ValueKeyTable keys, InternalRow input) {
+    if (name.equals(LIST)) {
+      return keys.entries();
+    }
+
+    if (name.equals(CREATE)) {
+      return List.of(keys.create(given(input, 0), given(input, 1)));
+    }
+
+    String key = given(input, 0);
+    String newKeyId = input.isNullAt(1) ? null : given(input, 1);
+    boolean newVersion = !input.isNullAt(2) && input.getBoolean(2);
+    return newVersion ? List.of(keys.addVersion(key, newKeyId)) : keys.rewrap(key, newKeyId);
   }
 
   private String given(InternalRow input, int index) {
     if (input.isNullAt(index) || input.getUTF8String(index).toString().isBlank()) {
       throw new InvalidConfigurationException(
-          String.format("nothing was done: %s of %s is empty", parameters()[index].name(), name()),
-          String.format("CALL ...system.%s(...) with a value for it.", name()));
+          String.format("nothing was done: %s of %s is empty", parameters[index].name(), name),
+          String.format("CALL ...system.%s(...) with a value for it.", name));
     }
 
     return input.getUTF8String(index).toString();
