@@ -4,7 +4,7 @@ import org.apache.iceberg.CatalogProperties;
 
 /** The catalog properties that configure a KMS, and how they are read. */
 public final class KmsProperties {
-  /** Which KMS: keystore, vault, aws, gcp, azure or pkcs11. */
+  /** Which KMS: keystore, vault, aws, gcp, azure, pkcs11 or hadoop. */
   public static final String KMS_TYPE = CatalogProperties.ENCRYPTION_KMS_TYPE;
 
   /** A class that implements Iceberg's KeyManagementClient, ours or the user's. */
