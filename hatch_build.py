@@ -17,7 +17,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # The newest Spark's first.
-ARTIFACTS = ("iceberg-crypto-spark-4.1_2.13", "iceberg-crypto-spark-4.0_2.13")
+ARTIFACTS = (
+    "iceberg-crypto-spark-4.1_2.13",
+    "iceberg-crypto-spark-4.0_2.13",
+    "iceberg-crypto-spark-3.5_2.12",
+)
 INSTALL = "apt-get install -y gradle openjdk-17-jdk-headless"
 
 

@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto import (
     KeysReport,
     KeyVersionsReport,
     MasterKeyRotation,
+    ParquetKeyRotation,
     PurgedPlaintext,
     RepairReport,
     RotationsReport,
@@ -192,6 +193,7 @@ def output() -> dict[str, Any]:
         "repair": of_tables(RepairReport),
         "report check": [genuine, altered],
         "rotate": of_tables(MasterKeyRotation, KekRotation, RotationsReport),
+        "rotate-parquet": [made.ref(ParquetKeyRotation)],
         "verify": [verified],
     }
     error = {"$ref": "#/$defs/error"}

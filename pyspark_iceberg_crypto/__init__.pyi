@@ -28,7 +28,7 @@ from .errors import (
 )
 from .evidence._check import check_report, report_schema
 from .evidence._evidence import TablesReport
-from .inspection import FileInspection, FileKey, inspect_file
+from .inspection import FileInspection, FileKey, ProtectedColumn, inspect_file
 from .keys import EncryptionKey, KeysReport, encryption_keys
 from .kms import (
     AwsKms,
@@ -52,6 +52,7 @@ from .many import (
     verify_catalog,
     verify_folder,
 )
+from .parquet import ParquetKeyRotation, ParquetKeys, rotate_parquet_keys
 from .repair import RepairFinding, RepairReport, repair_table
 from .rotation import (
     KekRotation,
@@ -68,6 +69,7 @@ from .rotation_many import (
 )
 from .session import configure_spark
 from .settings import jar_path, spark_conf
+from .values import decrypt_value, encrypt_value
 from .verify import (
     FileCount,
     Problem,
@@ -110,9 +112,12 @@ __all__ = [
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
+    "ParquetKeyRotation",
+    "ParquetKeys",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
+    "ProtectedColumn",
     "PurgedPlaintext",
     "RepairFinding",
     "RepairReport",
@@ -129,7 +134,9 @@ __all__ = [
     "check_report",
     "configure_spark",
     "decrypt_table",
+    "decrypt_value",
     "encrypt_table",
+    "encrypt_value",
     "encryption_keys",
     "inspect_file",
     "jar_path",
@@ -143,6 +150,7 @@ __all__ = [
     "rotate_catalog",
     "rotate_kek",
     "rotate_master_key",
+    "rotate_parquet_keys",
     "spark_conf",
     "typed_errors",
     "verify_catalog",

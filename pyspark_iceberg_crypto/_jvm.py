@@ -5,6 +5,7 @@ The other side is one class of static methods, ``io.icebergcrypto.python.PythonA
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -149,6 +150,19 @@ def launched_conf(key: str) -> str | None:
     return SparkConf(_jvm=SparkContext._jvm).get(key, None)
 
 
+def forget_launched(keys: Iterable[str]) -> None:
+    """Take settings out of what the running JVM was started with, so that later sessions do not have them."""
+    system = _find_class(SparkContext._jvm, "java.lang.System")
+    for key in keys:
+        system.clearProperty(key)
+
+
+def all_launched() -> dict[str, str]:
+    """Read all of Spark's settings that the running JVM was started with."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
+
+
 def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:
     """Read the properties that a session gives to a catalog.
 
@@ -158,8 +172,20 @@ def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:
     """
     require_session(spark)
     prefix = f"spark.sql.catalog.{catalog}."
-    settings = dict(spark.conf.getAll)
+    settings = session_settings(spark)
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """Read all settings of a session."""
+    if hasattr(spark.conf, "getAll"):  # since Spark 4.0
+        return dict(spark.conf.getAll)
+    found = {}
+    entries = spark.conf._jconf.getAll().iterator()  # a map of Scala's
+    while entries.hasNext():
+        entry = entries.next()
+        found[str(entry._1())] = str(entry._2())
+    return found
 
 
 def data_frame(spark: SparkSession, dataset: Any) -> DataFrame:

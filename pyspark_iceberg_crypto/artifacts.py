@@ -11,6 +11,8 @@ from pathlib import Path
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 VERSION = "0.1.0"
+ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+PROCEDURE_EXTENSION = "io.icebergcrypto.spark.ProcedureExtensions"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,17 @@ class Build:
         """What ``spark.jars.packages`` takes for Iceberg alone."""
         return f"org.apache.iceberg:{self.iceberg_artifact}:{self.iceberg}"
 
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """What ``spark.sql.extensions`` needs: in Spark 3.5, Iceberg's parses CALL of its own procedures alone."""
+        return (ICEBERG_EXTENSION, PROCEDURE_EXTENSION)[: 2 if self.spark == "3.5" else 1]
+
 
 # The newest first. Each with the newest Iceberg that Maven Central has for it.
 BUILDS = (
     Build("4.1", "2.13", "1.12.0"),
     Build("4.0", "2.13", "1.11.0"),
+    Build("3.5", "2.12", "1.12.0"),
 )
 
 

@@ -131,7 +131,7 @@ def not_started(catalog: str, error: IcebergCryptoError) -> Diagnosis:
 
 def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Step]:
     yield Step(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
-    settings = dict(spark.conf.getAll)
+    settings = _jvm.session_settings(spark)
     properties = _catalog_properties(settings, catalog)
     try:
         yield _jars(spark, properties.get(KMS_TYPE, "").lower())

@@ -19,7 +19,22 @@ from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import FileReport
 from pyspark_iceberg_crypto.reports._text import visible
 
-__all__ = ["FileInspection", "FileKey", "inspect_file"]
+__all__ = ["FileInspection", "FileKey", "ProtectedColumn", "inspect_file"]
+
+
+@dataclass(frozen=True)
+class ProtectedColumn:
+    """A column of a Parquet file with keys.
+
+    Attributes:
+        name: its whole name in the file.
+        protected_by: "column key", "footer key" or "nothing".
+        key_id: the master key; None: there is none, or the file does not tell.
+    """
+
+    name: str
+    protected_by: str
+    key_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -33,6 +48,14 @@ class FileInspection(_terminal.Shown, FileReport):
         length_checked: whether the file's length is the one that its table, or its key metadata, says; only
             then would a stream that was cut off between two blocks be noticed. None: no key was given.
         decrypted_to: where the decrypted content was written; None: nowhere.
+        pages_authenticated: Parquet with keys of Parquet's key tools, as all that follows: False under
+            AES_GCM_CTR_V1, where nobody would notice changed pages.
+        footer: "encrypted" or "plaintext".
+        footer_key: the master key of the footer.
+        columns: what protects each column; None: the footer is encrypted, and its key was not to be had.
+        unknown: why the columns are not known.
+        pages_checked: whether the pages of all columns were read, and are what was written; None: not asked.
+        columns_left: columns that were not read, with the reason.
     """
 
     aad_prefix_stored: bool | None = None
@@ -40,6 +63,13 @@ class FileInspection(_terminal.Shown, FileReport):
     tags_checked: bool | None = None
     length_checked: bool | None = None
     decrypted_to: str | None = None
+    pages_authenticated: bool | None = None
+    footer: str | None = None
+    footer_key: str | None = None
+    columns: list[ProtectedColumn] | None = None
+    unknown: str | None = None
+    pages_checked: bool | None = None
+    columns_left: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +94,12 @@ def inspect_file(
     table: str | None = None,
     key: FileKey | None = None,
     decrypt_to: str | None = None,
+    pages: bool = False,
 ) -> FileInspection:
     """Tell what a file is, and how it is encrypted, from its bytes; with its key also check every tag of it.
+
+    Of Parquet files with keys of their own for columns (`ParquetKeys`) it tells the columns, if the footer is
+    plaintext, or the session has the KMS.
 
     Args:
         spark: a session; it brings the storage's file systems. None is enough for a local path without a
@@ -75,6 +109,7 @@ def inspect_file(
         key: the file's key, in place of a table.
         decrypt_to: a new local file, readable by its owner only, for the decrypted content of an AES GCM
             stream. Whoever reads it needs no key: it is for forensics.
+        pages: read all pages of a Parquet file with keys, with the session's KMS.
 
     Raises:
         NoSessionError: there is no session, and one is needed.
@@ -85,12 +120,14 @@ def inspect_file(
     """
     if table is not None and key is not None:
         raise ConfigurationError("both a table and a key are given", "give one of them")
+    if pages and (table is not None or key is not None):
+        raise ConfigurationError("pages is for Parquet files without a table", "leave it out")
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
-        if spark is None and _files.local_path(str(path)) is not None:
+        if spark is None and not pages and _files.local_path(str(path)) is not None:
             return of(_files.inspect(str(path)))
-        return of(json.loads(_call(spark, "inspectFile", path)))
+        return of(json.loads(_call(spark, "inspectFile", path, pages)))
     target = _new(decrypt_to)
     if key is None:
         return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))
@@ -98,13 +135,16 @@ def inspect_file(
     return of(json.loads(_call(spark, "checkFile", path, *asked)))
 
 
-def _call(spark: SparkSession | None, method: str, path: str, *more: str | None) -> str:
+def _call(spark: SparkSession | None, method: str, path: str, *more: str | bool | None) -> str:
     return str(_jvm.call(cast(SparkSession, spark), method, str(path), *more))  # it refuses None
 
 
 def of(found: dict[str, Any]) -> FileInspection:
     """Make an inspection of what the JVM, or `local`, tells."""
     known = FileInspection.__dataclass_fields__
+    columns = found.get("columns")
+    if columns is not None:
+        found = {**found, "columns": [ProtectedColumn(**column) for column in columns]}
     return FileInspection(**{name: value for name, value in found.items() if name in known})
 
 
@@ -122,14 +162,30 @@ def _new(decrypt_to: str | None) -> str | None:
 def _(found: FileInspection) -> RenderableType:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in found.to_dict().items():
-        if name == "path":  # on a line of its own: it would not fit
+        if name in ("path", "columns", "columns_left"):  # on lines of their own: they would not fit
             continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
         table.add_row(Text(name.replace("_", " "), "dim"), Text(visible(shown), overflow="fold"))
+    for column in found.columns or ():
+        said = (
+            column.protected_by
+            if column.key_id is None
+            else f"{column.protected_by} {column.key_id}"
+        )
+        table.add_row(
+            Text(visible(column.name)), Text(visible(said), _STYLES.get(column.protected_by, ""))
+        )
+    for name, reason in (found.columns_left or {}).items():
+        table.add_row(Text(f"{visible(name)} not read", "yellow"), Text(visible(reason)))
     return Group(Text(visible(found.path), "bold"), table, _verdict(found))
 
 
+_STYLES = {"nothing": "bold red"}
+
+
 def _verdict(found: FileInspection) -> Text:
+    if found.footer is not None:
+        return _verdict_of_columns(found)
     if not found.encrypted:
         return Text("- not encrypted", "bold yellow")
     if not found.tags_checked:
@@ -137,4 +193,17 @@ def _verdict(found: FileInspection) -> Text:
     said = "✓ encrypted, and every tag matches its key"
     if not found.length_checked:
         said += "; nothing tells whether blocks at its end are missing"
+    return Text(said, "bold green")
+
+
+def _verdict_of_columns(found: FileInspection) -> Text:
+    if found.unknown is not None:
+        return Text("? the footer is encrypted; what its columns are is not known", "bold yellow")
+    if not found.encrypted:
+        return Text("- a part is not encrypted: the footer, or a column", "bold yellow")
+    if not found.pages_authenticated:
+        return Text("- encrypted, and not authenticated: AES-CTR", "bold yellow")
+    said = "✓ footer and columns are encrypted"
+    if found.pages_checked:
+        said += ", and every page is what was written"
     return Text(said, "bold green")

@@ -13,14 +13,21 @@ from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
+from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
+    CATALOG_CLASS,
     EXTENSIONS,
-    ICEBERG_EXTENSION,
+    HADOOP_PREFIX,
+    METRICS_PLUGIN,
+    PARQUET_EXTENSION,
     PATH_CATALOG,
+    PLUGINS,
     SESSION_CATALOG,
+    SESSION_CATALOG_CLASS,
     catalog_properties,
     conf_of,
     packages_of,
+    parquet_conf,
 )
 
 # Iceberg's jars that hold these groups of packages, too.
@@ -43,6 +50,8 @@ def configure_spark(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    metrics: bool = False,
+    parquet_columns: ParquetKeys | None = None,
     required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -72,6 +81,11 @@ def configure_spark(
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
         options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+        metrics: give the driver's and the executors' counters to Spark's metrics system, and those of tasks to its
+            UI: this adds this package's plugin to ``spark.plugins``.
+        parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
+            in the same KMS. Every such file that this session writes then needs keys, these or those of
+            ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
         required: the former name of require_encryption.
 
     Returns:
@@ -96,19 +110,35 @@ def configure_spark(
     )
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
+    conf.update(parquet_conf(parquet_columns, properties))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
-            _check_running(active, conf)
+            _check_running(active, conf, metrics)
+            metrics = False  # it is there
+            conf = _of_running(conf)
+        elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            _forget_catalogs()
+        if metrics:
+            plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
+            conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
+        extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+        if parquet_columns is not None and extensions:  # a session that runs can have no more
+            conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
-        _check_running(builder_or_session, conf)
-        for key, value in conf.items():
+        _check_running(builder_or_session, conf, metrics)
+        for key, value in _of_running(conf).items():
             builder_or_session.conf.set(key, value)
     return builder_or_session
+
+
+def _of_running(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings for a session that runs: Spark reads its prefix for Hadoop's only when it starts."""
+    return {key.removeprefix(HADOOP_PREFIX): value for key, value in conf.items()}
 
 
 def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None:
@@ -134,7 +164,7 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
     else:
         _add_jars(builder, packages)
         extensions = _launch.session_setting(options, EXTENSIONS)
-    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [ICEBERG_EXTENSION]))
+    builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [*build_for().extensions]))
 
 
 def _refuse_connect(builder_or_session: SparkSession.Builder | SparkSession) -> None:
@@ -207,20 +237,54 @@ def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -
     return _launch.session_setting(builder_or_session._options, key) is not None
 
 
-def _check_running(session: SparkSession, conf: dict[str, str]) -> None:
+def _forget_catalogs() -> None:
+    """Have the next session start without this project's catalogs of an earlier one, which was stopped.
+
+    PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
+    catalog would have the KMS of one and the rules of the other. What stands outside of the program stays.
+    """
+    launched = _jvm.all_launched()
+    ours = [
+        key
+        for key, value in launched.items()
+        if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
+        and _launch.session_setting({}, key) is None
+    ]
+    stale = [
+        key
+        for key in launched
+        if any(key == name or key.startswith(f"{name}.") for name in ours)
+        and _launch.session_setting({}, key) is None
+    ]
+    _jvm.forget_launched(stale)
+
+
+def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
     Spark loads a catalog once: settings that come later would be ignored, in silence.
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))
-    if ICEBERG_EXTENSION not in extensions:
+    needed = build_for().extensions
+    missing = [name for name in needed if name not in extensions]
+    if missing:
         raise ConfigurationError(
-            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}",
+            f"this session was started without Iceberg's SQL extension in {EXTENSIONS}"
+            if missing[0] == needed[0]
+            else f"this session was started without {missing[0]} in {EXTENSIONS}",
             "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
-            f"--conf {EXTENSIONS}={ICEBERG_EXTENSION}",
+            f"--conf {EXTENSIONS}={','.join(needed)}",
+        )
+    if metrics and METRICS_PLUGIN not in _launch.split(session.conf.get(PLUGINS, None)):
+        raise ConfigurationError(
+            f"this session was started without the metrics plugin in {PLUGINS}",
+            "stop it and make it with configure_spark(SparkSession.builder, ..., metrics=True), or start Spark with "
+            f"--conf {PLUGINS}={METRICS_PLUGIN}",
         )
     for key, value in conf.items():
+        if key.startswith(HADOOP_PREFIX):
+            continue
         current = session.conf.get(key, None)
         is_late = current is None and key.startswith(f"spark.sql.catalog.{SESSION_CATALOG}")
         if (current is not None and current != value) or is_late:

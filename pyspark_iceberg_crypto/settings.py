@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
+from pyspark_iceberg_crypto.parquet import ParquetKeys, session_conf
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
@@ -19,8 +20,14 @@ PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 
+# Spark hands on what stands behind the first part to Hadoop's configuration, and with it to executors.
+HADOOP_PREFIX = "spark.hadoop."
+SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
+
 EXTENSIONS = "spark.sql.extensions"
-ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
+PLUGINS = "spark.plugins"
+METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 
 
 def spark_conf(
@@ -36,6 +43,8 @@ def spark_conf(
     require_encryption: bool = False,
     allowed_key_ids: Sequence[str] | None = None,
     options: Mapping[str, str] | None = None,
+    metrics: bool = False,
+    parquet_columns: ParquetKeys | None = None,
     packages: bool = True,
     spark: str | None = None,
     required: bool = False,
@@ -58,6 +67,8 @@ def spark_conf(
         require_encryption: see there.
         allowed_key_ids: see there.
         options: see there.
+        metrics: see there.
+        parquet_columns: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
@@ -65,7 +76,8 @@ def spark_conf(
         required: the former name of require_encryption.
 
     Returns:
-        Settings by their names. If ``spark.sql.extensions`` has others already, join them with a comma.
+        Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
+        a comma.
 
     Raises:
         ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
@@ -80,12 +92,16 @@ def spark_conf(
         allowed_key_ids,
         dict(options or {}),
     )
+    build = build_for(spark)
     jars = {}
     if packages:
-        needed = [build_for(spark).coordinate, *packages_of(kms, properties)]
+        needed = [build.coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
+    plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
-    return {**jars, EXTENSIONS: ICEBERG_EXTENSION, **conf}
+    conf.update(parquet_conf(parquet_columns, properties))
+    extensions = [*build.extensions, *([PARQUET_EXTENSION] if parquet_columns else [])]
+    return {**jars, EXTENSIONS: ",".join(extensions), **plugins, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:
@@ -188,6 +204,36 @@ def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A0
             f"unknown catalog type {type!r}",
             f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
         )
+
+
+def session_kms(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a KMS, given as a catalog's properties, for all of a session that is not in a catalog."""
+    return {SESSION_PREFIX + key: v for key, v in properties.items() if _is_of_kms(key)}
+
+
+def parquet_conf(keys: ParquetKeys | None, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a session whose own Parquet files have keys.
+
+    Raises:
+        ConfigurationError: there is no KMS among a catalog's properties, or these are no keys.
+    """
+    if keys is None:
+        return {}
+    if not isinstance(keys, ParquetKeys):
+        raise ConfigurationError(
+            f"parquet_columns must be ParquetKeys(...), not {keys!r}",
+            "for example parquet_columns=ParquetKeys(footer='k1', columns={'ssn': 'k2'})",
+        )
+    if not {"encryption.kms-type", "encryption.kms-impl"} & properties.keys():
+        raise ConfigurationError(
+            "parquet_columns needs a KMS",
+            "for example kms=Keystore('keys.p12', password_env='...')",
+        )
+    return {**session_kms(properties), **session_conf(keys, HADOOP_PREFIX)}
+
+
+def _is_of_kms(key: str) -> bool:
+    return key.startswith("encryption.kms") or key == "encryption.allowed-key-ids"
 
 
 def conf_of(

@@ -18,7 +18,7 @@ if java_home := os.environ.get("JAVA_HOME"):
 
 from harness.jars import BUILT
 from harness.lake import Lake
-from harness.world import KINDS, World, make_world
+from harness.world import KINDS, World, create_lock_tables, make_world
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto.artifacts import BUILDS
@@ -114,6 +114,7 @@ def spark(world: World) -> Iterator[SparkSession]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    create_lock_tables(session)
     yield session
     session.stop()
 

@@ -80,6 +80,7 @@ def test_the_sdist_holds_what_the_jar_is_built_from(built: Path) -> None:
         "jvm/spark/module.gradle",
         "jvm/spark/v4.1/build.gradle",
         "jvm/spark/v4.0/build.gradle",
+        "jvm/spark/v3.5/build.gradle",
         "hatch_build.py",
         "LICENSE",
         "pyproject.toml",

@@ -28,6 +28,7 @@ _COMMANDS = (
     "repair",
     "report",
     "rotate",
+    "rotate-parquet",
     "schema",
     "verify",
 )
@@ -43,8 +44,9 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         try:
-            module = import_module(f"{__name__}._{cmd_name}")
-            found: click.Command = getattr(module, cmd_name)
+            name = cmd_name.replace("-", "_")
+            module = import_module(f"{__name__}._{name}")
+            found: click.Command = getattr(module, name)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j"):
                 raise

@@ -40,10 +40,16 @@ FINDINGS = (
     metavar="FILE",
     help="Write the content of an AES GCM stream, decrypted, into a new file. For forensics.",
 )
+@click.option(
+    "--pages",
+    is_flag=True,
+    help="Read the columns of Parquet files with keys, by --kms: all pages.",
+)
 def inspect(
     paths: tuple[str, ...],
     expect_encrypted: bool,
     output: str,
+    pages: bool,
     **keys: str | None,
 ) -> None:
     """Tell what each FILE is, by its bytes, and how it is encrypted.
@@ -62,6 +68,8 @@ def inspect(
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         asked = _asked(paths, keys)
+        if pages:
+            asked["pages"] = True
         with _spark(paths, asked) as spark:
             found = [_inspected(spark, path, expect_encrypted, asked) for path in paths]
     if output == "json":
@@ -154,6 +162,17 @@ def _inspected(
     except IcebergCryptoError as error:
         code = _shared.PROBLEM if isinstance(error, FINDINGS) else _shared.UNCHECKED
         return _Inspected(path, None, code, error.message, error.hint)
+    if expect_encrypted and found.unknown is not None:
+        says = f"which columns of {path} are encrypted is not known: {found.unknown}"
+        return _Inspected(path, found, _shared.UNCHECKED, says, "give --kms and --pages")
+    if found.columns_left:
+        says = f"pages of {path} were not read: those of {', '.join(found.columns_left)}"
+        return _Inspected(
+            path, found, _shared.UNCHECKED, says, "use a login that may use their keys"
+        )
+    if expect_encrypted and not found.encrypted and found.footer is not None:
+        says = f"the footer of {path}, or one of its columns, is not encrypted"
+        return _Inspected(path, found, _shared.PROBLEM, says, "find out who wrote it")
     if expect_encrypted and not found.encrypted:
         says = f"{path} is not encrypted: it starts as {found.magic}"
         return _Inspected(path, found, _shared.PROBLEM, says, "find out who wrote it")

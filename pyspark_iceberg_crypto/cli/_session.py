@@ -134,6 +134,7 @@ def builder_of(given: Given, catalogs: Sequence[str], also: Sequence[str] = ()) 
     from pyspark_iceberg_crypto import _quiet
     from pyspark_iceberg_crypto.cli import _profile
     from pyspark_iceberg_crypto.session import prepare
+    from pyspark_iceberg_crypto.settings import packages_of, session_kms
 
     profile = _profile.load(given.config)
     builder = _quiet.builder("iceberg-crypto", "info" if given.verbose else "warn")
@@ -145,7 +146,14 @@ def builder_of(given: Given, catalogs: Sequence[str], also: Sequence[str] = ()) 
     known = [name for name in catalogs if name in profile.texts]
     named = known if known and not {"type", "catalog-impl"} & wanted.keys() else catalogs
     found = {name: profile.catalog(name) for name in [*named, *also]}
-    packages = [*profile.packages, *(one for each in found.values() for one in each.packages)]
+    if kms is not None:  # for files without a catalog
+        for key, value in session_kms(kms.properties()).items():
+            builder.config(key, value)
+    packages = [
+        *profile.packages,
+        *packages_of(kms, {}),
+        *(one for each in found.values() for one in each.packages),
+    ]
     prepare(builder, packages)
     for name, own in found.items():
         if name in also:

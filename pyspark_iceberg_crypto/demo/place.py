@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore, _quiet, configure_spark
+from pyspark_iceberg_crypto.artifacts import build_for
 
 KEY = "flights-2013"
 CATALOG = "lake"
@@ -36,6 +37,11 @@ class Place:
         """Where Spark's output goes."""
         return self.folder / "spark.log"
 
+    @property
+    def catalog_type(self) -> str:
+        """The kind of catalog: Hive, whose embedded metastore has no locks, needs Spark 4 for that."""
+        return "hadoop" if build_for().spark == "3.5" else "hive"
+
     def keystore(self, name: str) -> Keystore:
         """Name a keystore of the demo; ``make_keystore`` makes it."""
         return Keystore(self.folder / f"{name}.p12", password_file=self.folder / f"{name}.password")
@@ -48,7 +54,7 @@ class Place:
         return Keystore.create(self.folder / f"{name}.p12", keys=[KEY], password_file=password)
 
     def session(self, keystore: str) -> SparkSession:
-        """Start Spark on an embedded Hive metastore (Derby) with one of the keystores.
+        """Start Spark with one of the keystores, on a catalog in the folder: Hive's is embedded (Derby).
 
         Derby lets in one process at a time: end one session's JVM before the next one starts.
         """
@@ -77,7 +83,7 @@ class Place:
         configure_spark(
             builder,
             CATALOG,
-            type="hive",
+            type=self.catalog_type,
             warehouse=self.warehouse.as_uri(),
             kms=self.keystore(keystore),
         )

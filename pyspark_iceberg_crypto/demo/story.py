@@ -29,6 +29,10 @@ from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Pl
 
 Result = TypeVar("Result")
 STEPS = 9
+START = {
+    "hive": "Start Spark with an embedded Hive metastore",
+    "hadoop": "Start Spark with a Hadoop catalog",
+}
 SHOWN_BYTES = 48
 CREATE = f"""
     CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin)
@@ -81,9 +85,7 @@ class _Story:
         """Go through the steps, in the order of a table's life."""
         csv = flights.unpack(self.place.folder)
         self.step("Make a keystore with one AES-256 master key", self.make_keys)
-        spark = self.step(
-            "Start Spark with an embedded Hive metastore", self.place.session, "owner"
-        )
+        spark = self.step(START[self.place.catalog_type], self.place.session, "owner")
         try:
             self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", self.create, spark)
             rows = self.step("Load the flights of 2013", self.load, spark, csv)

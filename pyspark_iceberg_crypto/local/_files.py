@@ -5,11 +5,13 @@ It reads 64 bytes at the start and, of an encrypted Parquet file, 8 at the end a
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
 from pyspark_iceberg_crypto.local import _thrift
@@ -180,6 +182,7 @@ def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
     reader = _thrift.CompactReader(footer)
     try:
         crypto = _crypto_metadata(reader)
+        key_metadata = crypto.pop("key_metadata", None)
     except _thrift.MalformedError as error:
         raise broken(
             f"its footer of {footer_length} bytes does not parse as file crypto metadata"
@@ -187,7 +190,8 @@ def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
     _check_module(footer[reader.position :], reader.position, footer_length, broken)
     if "algorithm" not in crypto:
         raise broken("its footer names no known encryption algorithm")
-    return {"algorithm": crypto.pop("algorithm"), "footer_length": footer_length, **crypto}
+    told = {"algorithm": crypto.pop("algorithm"), "footer_length": footer_length, **crypto}
+    return told if key_metadata is None else {**told, **_keys_of_columns(told, key_metadata)}
 
 
 def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> None:
@@ -209,16 +213,34 @@ def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> N
 def _crypto_metadata(reader: _thrift.CompactReader) -> dict[str, Any]:
     """Read Parquet's FileCryptoMetaData: an algorithm, and a footer key's metadata."""
     found: dict[str, Any] | None = None
+    key_metadata = None
     reader.begin_struct()
     while (field := reader.field()).type != _thrift.STOP:
         if field == (_thrift.STRUCT, 1):
             found = _algorithm(reader)
+        elif field == (_thrift.BINARY, 2):
+            key_metadata = reader.binary()
         else:
             reader.skip(field.type)
     reader.end_struct()
     if found is None:
         raise _thrift.MalformedError("it has no algorithm")
-    return found
+    return {**found, "key_metadata": key_metadata}
+
+
+def _keys_of_columns(told: Mapping[str, Any], key_metadata: bytes) -> Mapping[str, Any]:
+    """Tell what a footer's key metadata says, which Iceberg's files have not: Parquet's key tools made the file."""
+    try:
+        footer_key = unquote(json.loads(key_metadata)["masterKeyID"], errors="strict")
+        footer_key = footer_key if isinstance(footer_key, str) else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        footer_key = None  # in a file beside it, or another program's
+    return {
+        "pages_authenticated": told["algorithm"] == ALGORITHMS[1],
+        "footer": "encrypted",
+        "footer_key": footer_key,
+        "unknown": "its footer is encrypted, and there is no session with its KMS",
+    }
 
 
 def _algorithm(reader: _thrift.CompactReader) -> dict[str, Any]:

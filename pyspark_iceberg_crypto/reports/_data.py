@@ -45,7 +45,7 @@ class Problem:
         hint: what to do about it.
         unchecked: True: it could not be checked, so nothing is known of it.
         code: what is wrong, in one word: plaintext, missing, truncated, appended, no-key, wrong-format, tampered,
-            unreadable.
+            unauthenticated, unreadable.
     """
 
     kind: str

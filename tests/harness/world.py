@@ -4,12 +4,13 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from servers.rest import RestServer, start_rest_server
 
-from harness.classes import IMPLEMENTATIONS, SESSION_CATALOG, SPARK_CATALOG
-from harness.jars import build_jars, compile_file_system, our_jar
+from harness.classes import IMPLEMENTATIONS, PARQUET_WRITES, SESSION_CATALOG, SPARK_CATALOG
+from harness.jars import BUILT, build_jars, compile_file_system, our_jar
 from harness.keystore import TestKeystore, make_keystore
 
 KINDS = ("hive", "rest", "jdbc", "hadoop")
@@ -20,6 +21,12 @@ STOCK_SESSION = "org.apache.iceberg.spark.SparkSessionCatalog"
 ON_STOCK = os.environ.get("ICEBERG_CRYPTO_TEST_STOCK") == "1"
 OURS = STOCK if ON_STOCK else SPARK_CATALOG
 OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
+
+# Hive 2.3.9, of Spark 3.5, lets a commit replace one that it has not seen, unless commits take locks.
+HIVE_NEEDS_LOCKS = BUILT.spark == "3.5"
+
+# Of this project's extensions, stock Iceberg has none.
+EXTENSIONS = BUILT.extensions[:1] if ON_STOCK else (*BUILT.extensions, PARQUET_WRITES)
 
 # Uncompressed, so that the search for the marker in the bytes means something.
 UNCOMPRESSED = {
@@ -85,7 +92,7 @@ class World:
             "spark.default.parallelism": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
-            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.extensions": ",".join(EXTENSIONS),
             "spark.jars": ",".join(
                 map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
             ),
@@ -114,8 +121,17 @@ def embedded_metastore(folder: Path) -> dict[str, str]:
         "spark.hadoop.hive.metastore.schema.verification": "false",
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
         "spark.hadoop.datanucleus.connectionPoolingType": "HikariCP",
-        "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",
+        **({} if HIVE_NEEDS_LOCKS else {"spark.hadoop.iceberg.engine.hive.lock-enabled": "false"}),
     }
+
+
+def create_lock_tables(spark: SparkSession) -> None:
+    """Creates the embedded metastore's tables for locks, which it does not create itself."""
+    if HIVE_NEEDS_LOCKS:
+        hive: Any = spark._jvm.org.apache.hadoop.hive
+        hadoop = spark._jsc.hadoopConfiguration()
+        conf = hive.conf.HiveConf(hadoop, hadoop.getClass())
+        hive.metastore.txn.TxnDbUtil.prepDb(conf)
 
 
 def catalog_conf(name: str, implementation: str, options: dict[str, str]) -> dict[str, str]:

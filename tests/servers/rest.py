@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 
-from harness.jars import build_jars, spark_jar
+from harness.jars import SPARK_JARS, build_jars, spark_jar
 from harness.programs import wait_for_end
 
 START_SECONDS = 60
@@ -29,6 +29,7 @@ def start_rest_server(database: Path, warehouse: Path, log: Path) -> RestServer:
     """Starts the server over a JDBC catalog on SQLite; returns once it listens."""
     jars = [*build_jars("rest-server"), spark_jar("hadoop-client-api-*.jar")]
     jars.append(spark_jar("hadoop-client-runtime-*.jar"))
+    jars += SPARK_JARS.glob("commons-logging-*.jar")  # Hadoop 3.3, of Spark 3.5, needs it
     url = f"jdbc:sqlite:{database}?busy_timeout=30000"
     with log.open("w") as errors:
         process = subprocess.Popen(

@@ -271,7 +271,7 @@ def test_every_command_that_opens_a_session_takes_every_kms() -> None:
     sessions = {words: one for words, one in ALL.items() if isinstance(one, SessionCommand)}
     assert {words[0] for words in sessions} == {
         *("decrypt", "doctor", "encrypt", "inspect", "keys", "prune", "reencrypt", "repair"),
-        *("report", "rotate", "verify"),
+        *("report", "rotate", "rotate-parquet", "verify"),
     }
     for command in sessions.values():
         own = {

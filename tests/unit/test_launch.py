@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto import (
 )
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-EXTENSION = settings.ICEBERG_EXTENSION
+EXTENSION = artifacts.ICEBERG_EXTENSION
 OURS = "io.icebergcrypto:iceberg-crypto-spark-4.1_2.13:0.1.0"
 
 
@@ -240,6 +240,51 @@ def test_under_spark_submit_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch)
     assert options["spark.sql.catalog.lake"] == settings.CATALOG_CLASS
 
 
+def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PySpark's JVM keeps the settings that it was started with; examples' README is followed twice for real."""
+    defaults("spark.sql.catalog.site io.icebergcrypto.spark.EncryptedSparkCatalog\n")
+    launched = {
+        "spark.sql.catalog.lake": settings.CATALOG_CLASS,
+        "spark.sql.catalog.lake.encryption.allowed-key-ids": "hr",
+        "spark.sql.catalog.spark_catalog": settings.SESSION_CATALOG_CLASS,
+        "spark.sql.catalog.spark_catalog.type": "hive",
+        "spark.sql.catalog.lakes": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lakes.type": "rest",
+        "spark.sql.catalog.site": settings.CATALOG_CLASS,
+        "spark.sql.catalog.site.type": "rest",
+        "spark.driver.memory": "1g",
+    }
+    forgotten: list[str] = []
+    monkeypatch.setattr(_jvm, "is_up", lambda: True)
+    monkeypatch.setattr(_jvm, "require_jars", lambda: None)
+    monkeypatch.setattr(_jvm, "launched_conf", launched.get)
+    monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
+    monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
+    configured()
+    assert set(forgotten) == {
+        name
+        for name in launched
+        if name.startswith(("spark.sql.catalog.lake", "spark.sql.catalog.spark_"))
+    } - {"spark.sql.catalog.lakes", "spark.sql.catalog.lakes.type"}
+
+    # spark-submit's settings are not of a session.
+    forgotten.clear()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    configured()
+    assert forgotten == []
+
+
+def test_the_metrics_plugin_is_added_to_others() -> None:
+    defaults("spark.plugins com.X\n")
+    options = configure_spark(SparkSession.builder, metrics=True)._options
+    assert options["spark.plugins"] == f"com.X,{settings.METRICS_PLUGIN}"
+    assert "spark.plugins" not in configured()
+    assert spark_conf(metrics=True)["spark.plugins"] == settings.METRICS_PLUGIN
+    assert "spark.plugins" not in spark_conf()
+
+
 def test_a_source_tree_without_a_jar_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +367,7 @@ def spark_home(folder: Path, jar: str) -> str:
     [
         ("spark-core_2.13-4.1.4.jar", "iceberg-crypto-spark-4.1_2.13", "4.1_2.13:1.12.0"),
         ("spark-core_2.13-4.0.5.jar", "iceberg-crypto-spark-4.0_2.13", "4.0_2.13:1.11.0"),
+        ("spark-core_2.12-3.5.9.jar", "iceberg-crypto-spark-3.5_2.12", "3.5_2.12:1.12.0"),
     ],
 )
 def test_the_artifact_is_that_of_the_spark_that_is_here(
@@ -333,18 +379,23 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
     runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
     assert configured()["spark.jars.packages"] == runtime
     assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
+    parses_call = artifact.endswith("3.5_2.12")  # Spark itself does since 4.0
+    extensions = EXTENSION + ",io.icebergcrypto.spark.ProcedureExtensions" * parses_call
+    assert configured()["spark.sql.extensions"] == extensions
+    assert spark_conf()["spark.sql.extensions"] == extensions
 
 
 def test_the_artifact_of_a_spark_that_is_named() -> None:
     conf = spark_conf(spark="4.0.1")
     assert conf["spark.jars.packages"] == "io.icebergcrypto:iceberg-crypto-spark-4.0_2.13:0.1.0"
+    assert "ProcedureExtensions" in spark_conf(spark="3.5")["spark.sql.extensions"]
 
 
 @pytest.mark.parametrize(
     ("jar", "words"),
     [
         ("spark-core_2.13-3.4.4.jar", "Spark 3.4.4 with Scala 2.13"),
-        ("spark-core_2.12-4.0.5.jar", "Spark 4.0.5 with Scala 2.12"),
+        ("spark-core_2.13-3.5.9.jar", "Spark 3.5.9 with Scala 2.13"),
     ],
 )
 def test_a_spark_without_an_artifact(

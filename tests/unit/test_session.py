@@ -10,6 +10,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     Keystore,
     NoSessionError,
+    artifacts,
     configure_spark,
     session,
     settings,
@@ -187,7 +188,7 @@ def running(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> SparkSessi
     return made
 
 
-EXTENDED = {"spark.sql.extensions": f"com.X,{settings.ICEBERG_EXTENSION}"}
+EXTENDED = {"spark.sql.extensions": f"com.X,{artifacts.ICEBERG_EXTENSION}"}
 
 
 def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,3 +219,10 @@ def test_a_running_session_keeps_its_session_catalog(monkeypatch: pytest.MonkeyP
 def test_a_running_session_needs_icebergs_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="without Iceberg's SQL extension"):
         configure_spark(running(monkeypatch, {}))
+
+
+def test_a_running_session_gets_no_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"without the metrics plugin in spark\.plugins"):
+        configure_spark(running(monkeypatch, EXTENDED), metrics=True)
+    has = {**EXTENDED, "spark.plugins": f"com.X, {settings.METRICS_PLUGIN}"}
+    configure_spark(running(monkeypatch, has), metrics=True)

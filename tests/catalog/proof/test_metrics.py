@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.jars import ROOT
@@ -77,7 +78,7 @@ def test_the_driver_by_prometheus(cluster: OtherSession, table: str) -> None:
     then = prometheus(cluster)
     assert then[name.format("files_encrypted")] > now[name.format("files_encrypted")]
     assert then[name.format("files_stream_bytes_encrypted")] > 0
-    assert len(then) == 11
+    assert len(then) == 14
     dashboard = json.loads((ROOT / "examples" / "grafana.json").read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     named = {one for query in queries for one in re.findall(r"MetricsPlugin_(\w+)_Value", query)}
@@ -85,16 +86,37 @@ def test_the_driver_by_prometheus(cluster: OtherSession, table: str) -> None:
     assert len(named) >= 9
 
 
-def test_executors_by_a_sink(cluster: OtherSession, table: str, sink: Path) -> None:
-    cluster.sql(f"SELECT sum(id) FROM {table}")
-    name = f"{PREFIX}files.decrypted.csv"
+@pytest.mark.parametrize("counter", ["decrypted", "parquet_bytes_opened", "bytes_written"])
+def test_executors_by_a_sink(cluster: OtherSession, table: str, sink: Path, counter: str) -> None:
+    cluster.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 1")
+    name = f"{PREFIX}files.{counter}.csv"
     end = time.monotonic() + 60
     while time.monotonic() < end:
         values = [last(path) for path in sink.glob(f"lake.*.{name}")]
         if sum(values) > 0:
             return
         time.sleep(0.5)
-    pytest.fail(f"no executor has opened a file: {sorted(path.name for path in sink.iterdir())}")
+    pytest.fail(f"no executor counts: {sorted(path.name for path in sink.iterdir())}")
+
+
+def newest_stage(cluster: OtherSession) -> dict[str, Any]:
+    """What the UI shows of it, by its REST API."""
+    applications = f"{cluster.do(web_ui)}/api/v1/applications"
+    with urllib.request.urlopen(applications) as answer:
+        app = json.load(answer)[0]["id"]
+    with urllib.request.urlopen(f"{applications}/{app}/stages") as answer:
+        return dict(max(json.load(answer), key=lambda stage: int(stage["stageId"])))
+
+
+def test_tasks_on_the_page_of_their_stage(cluster: OtherSession, table: str) -> None:
+    cluster.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 1")
+    stage = newest_stage(cluster)
+    shown = {one["name"]: int(one["value"]) for one in stage["accumulatorUpdates"]}
+    assert shown["encrypted files read"] >= 1
+    assert shown["encrypted files written"] >= 1
+    assert shown["bytes of encrypted files written"] == stage["outputBytes"] > 0
+    cluster.sql("SELECT sum(id) AS s FROM range(10)")
+    assert newest_stage(cluster)["accumulatorUpdates"] == []
 
 
 def last(path: Path) -> float:

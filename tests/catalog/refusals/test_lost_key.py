@@ -123,7 +123,7 @@ def test_a_query_that_fails_leaves_no_file(lake: Lake) -> None:
     ):
         with (
             untouched(lake.folder),
-            pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] stop"),
+            pytest.raises(Exception, match=r"(\[USER_RAISED_EXCEPTION\]|RuntimeException:) stop"),
         ):
             lake.sql(statement)
     assert lake.ids(table) == [1]

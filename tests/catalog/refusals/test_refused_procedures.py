@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from harness.files import MARKER, untouched
+from harness.jars import BUILT
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
@@ -109,11 +110,12 @@ def test_java_actions_that_write_plaintext_are_refused(lake: Lake, table: str) -
 
 
 def test_a_procedure_without_a_table(hadoop: Lake) -> None:
-    """Iceberg's own say so themselves."""
+    """Iceberg's own say so themselves; in Spark 3.5, its parser knows no NULL."""
+    said = "== SQL ==" if BUILT.spark == "3.5" else "'table' is not set"
     system = f"CALL {hadoop.catalog}.system"
     for call, says in (
-        ("add_files(table => NULL, source_table => 'x')", "'table' is not set"),
-        ("compute_table_stats(table => NULL)", "'table' is not set"),
+        ("add_files(table => NULL, source_table => 'x')", said),
+        ("compute_table_stats(table => NULL)", said),
         ("purge_without_key(table => NULL)", "table of purge_without_key is NULL"),
         ("authenticate_metadata(table => 'db.t', metadata_file => NULL)", "metadata_file of "),
     ):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from harness.files import MARKER
 from harness.lake import Lake
-from harness.world import World
+from harness.world import HIVE_NEEDS_LOCKS, World
 from pyspark.sql import SparkSession
 
 WRITERS, COMMITS = 4, 5
@@ -30,6 +30,19 @@ def test_rest_refs_mode(spark: SparkSession, world: World) -> None:
     assert rest.ids(table) == [0, 2]
     rest.run(f"DROP TABLE {table} PURGE")
     assert rest.files() == []
+
+
+@pytest.mark.skipif(not HIVE_NEEDS_LOCKS, reason="Spark 4's metastore needs no locks")
+def test_hive_without_locks(hive: Lake) -> None:
+    """Spark 3.5's embedded metastore would lose commits, as it does with stock Iceberg."""
+    off = "TBLPROPERTIES ('engine.hive.lock-enabled'='false')"
+    keyed = off.replace("(", "('encryption.key-id'='k1', ")
+    new = hive.table("new")
+    hive.refused(f"CREATE TABLE {new} (id BIGINT) USING iceberg {keyed}", "lock-enabled", "2.3.9")
+    table = hive.create()
+    hive.insert(table, [1])
+    hive.refused(f"ALTER TABLE {table} SET {off}", table, "engine.hive.lock-enabled", "2.3.9")
+    assert hive.ids(table) == [1]
 
 
 @pytest.mark.slow

@@ -147,7 +147,8 @@ def moves_to(moved: Lake, lake: Lake, key: str) -> None:
     with lake.seen_by(moved.catalog):
         arguments = f"new_key_id => '{key}', from_catalog => '{lake.catalog}'"
         moved.refused(
-            f"CALL {moved.catalog}.system.rotate_master_key('{lake.namespace}.t', from_catalog => 'stock_hive')",
+            f"CALL {moved.catalog}.system.rotate_master_key"
+            f"(table => '{lake.namespace}.t', from_catalog => 'stock_hive')",
             "from_catalog",
         )
         [row] = moved.call("rotate_master_key", arguments=f"{arguments}, dry_run => true")

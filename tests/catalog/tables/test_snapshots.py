@@ -4,6 +4,7 @@ import time
 
 import pytest
 from harness.files import MARKER
+from harness.jars import BUILT
 from harness.lake import Lake
 
 pytestmark = pytest.mark.catalogs("hive", "hadoop")
@@ -42,8 +43,9 @@ def test_time_travel(lake: Lake) -> None:
     assert lake.ids(table) == [3]
     assert lake.ids(table, f"VERSION AS OF {first}") == [1]
     assert lake.ids(table, f"TIMESTAMP AS OF '{between}'") == [1]
-    frame = lake.spark.read.option("versionAsOf", first).table(table)
-    assert [row.id for row in frame.collect()] == [1]
+    if BUILT.spark != "3.5":  # which ignores the option here
+        frame = lake.spark.read.option("versionAsOf", first).table(table)
+        assert [row.id for row in frame.collect()] == [1]
     frame = lake.spark.read.option("start-snapshot-id", first).format("iceberg")
     last = lake.value(f"SELECT parent_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1")
     assert [row.id for row in frame.option("end-snapshot-id", last).load(table).collect()] == [2]

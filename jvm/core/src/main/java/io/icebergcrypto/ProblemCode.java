@@ -18,6 +18,8 @@ public enum ProblemCode {
   WRONG_FORMAT,
   /** It is in any other way not what was written. */
   TAMPERED,
+  /** It is encrypted, and nothing shows whether its data was changed: AES-CTR. */
+  UNAUTHENTICATED,
   /** It could not be checked, which says nothing about it. */
   UNREADABLE;
 

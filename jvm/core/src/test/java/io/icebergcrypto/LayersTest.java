@@ -44,8 +44,10 @@ class LayersTest {
           "commit",
           "cleanup",
           "catalog",
+          "values",
           "audit",
           "lifecycle",
+          "parquet",
           "spark",
           "python");
 

@@ -36,7 +36,8 @@ public final class PropertyNames {
           EncryptionProperties.PLAINTEXT_TABLES,
           EncryptionProperties.EXPOSE_KEY_METADATA,
           EncryptionProperties.METADATA_AUTHENTICATION,
-          EncryptionProperties.KEK_MAX_AGE_DAYS);
+          EncryptionProperties.KEK_MAX_AGE_DAYS,
+          ValueKeyProperties.TABLE);
 
   /** The table properties that this catalog sets by itself. */
   private static final List<String> OWN =
@@ -63,7 +64,7 @@ public final class PropertyNames {
     private boolean owns(String name) {
       return names.contains(name)
           || this == CATALOG && name.startsWith(KMS_PREFIX)
-          || this == TABLE && OWN.contains(name);
+          || this == TABLE && (OWN.contains(name) || name.startsWith(ValueKeyProperties.PREFIX));
     }
 
     private String word() {
@@ -169,7 +170,8 @@ public final class PropertyNames {
         || known.stream().anyMatch(other -> letters(other).equals(letters(name)));
   }
 
-  private static String nearest(String name, List<String> known) {
+  /** The known name that is most like a misspelt one. */
+  public static String nearest(String name, List<String> known) {
     return known.stream()
         .min(
             Comparator.comparingInt(

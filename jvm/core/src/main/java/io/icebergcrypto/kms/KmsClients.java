@@ -8,12 +8,39 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.stream.Collectors;
 import org.apache.iceberg.common.DynConstructors;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** Makes the KMS client that {@code encryption.kms-type} or {@code encryption.kms-impl} names. */
 public final class KmsClients {
+  private static final ConcurrentMap<Map<String, String>, CachingKmsClient> SHARED =
+      new ConcurrentHashMap<>();
+
   private KmsClients() {}
+
+  /**
+   * The client of all in this JVM who have the same KMS settings, and no catalog. It stays: a login
+   * and keys that were not used for a while are dropped, and made anew by the next call.
+   *
+   * @param properties named like a catalog's, such as those of a Hadoop configuration below {@link
+   *     KmsProperties#HADOOP_PREFIX}; those that say nothing of the KMS do not count
+   * @throws InvalidConfigurationException when no KMS is named, two are, or its properties are
+   *     wrong
+   * @throws IcebergCryptoException when the client does not start
+   */
+  public static CachingKmsClient shared(Map<String, String> properties) {
+    return SHARED.computeIfAbsent(ofKms(properties), KmsClients::create);
+  }
+
+  /** Those of some properties that say which KMS, and how it is used. None of them is a secret. */
+  public static Map<String, String> ofKms(Map<String, String> properties) {
+    return properties.entrySet().stream()
+        .filter(property -> isOfKms(property.getKey()))
+        .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
+  }
 
   /**
    * Makes the one client of a catalog: the KMS's own behind the cache and the counters.
@@ -57,6 +84,12 @@ public final class KmsClients {
     }
   }
 
+  private static boolean isOfKms(String name) {
+    return name.equals(KmsProperties.KMS_TYPE)
+        || name.equals(KmsProperties.KMS_IMPL)
+        || name.startsWith(KmsProperties.PREFIX);
+  }
+
   /** What the user says about the client's wrapping, for a client that does not say it itself. */
   private static boolean authenticatedWrapping(
       KeyManagementClient client, Map<String, String> properties) {
@@ -87,8 +120,11 @@ public final class KmsClients {
             KmsProperties.KMS_TYPE, KmsProperties.KMS_IMPL),
         String.format(
             "Set spark.sql.catalog.<name>.%s to one of %s, or kms-impl to a KeyManagementClient"
-                + " class.",
-            KmsProperties.KMS_TYPE, KmsType.names()));
+                + " class. Without a catalog it is spark.hadoop.%s%s.",
+            KmsProperties.KMS_TYPE,
+            KmsType.names(),
+            KmsProperties.HADOOP_PREFIX,
+            KmsProperties.KMS_TYPE));
   }
 
   private static String implementation(Map<String, String> properties) {

@@ -4,16 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.catalog.TableCommit;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NotAuthorizedException;
+import org.apache.iceberg.rest.RESTCatalog;
 import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -23,6 +28,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = "REST")
 class RestServersTest extends LakeFixture {
+  private static final TableIdentifier OTHER = TableIdentifier.of(TestLake.DB, "other");
   private static final Map<String, String> SECURED = Map.of("header.X-Require", "token");
 
   @Test
@@ -56,7 +62,7 @@ class RestServersTest extends LakeFixture {
     TestLake.createTable(catalog, "other", Map.of());
     try (EncryptedCatalog vended = lake.open(Map.of("header.X-Vend", "vended"))) {
       Table table = vended.loadTable(T);
-      Table other = vended.loadTable(TableIdentifier.of("db", "other"));
+      Table other = vended.loadTable(OTHER);
       TestLake.append(table, 1);
       table.refresh();
 
@@ -67,6 +73,35 @@ class RestServersTest extends LakeFixture {
       assertThat(table.toString() + table.io() + table.encryption()).doesNotContain("vended-t");
       assertThat(bytes(table)).contains("vended-t").doesNotContain("vended-other");
     }
+  }
+
+  /** Iceberg's REST client can; this catalog offers what Spark asks for, a table at a time. */
+  @Test
+  void aCommitOfSeveralTablesByAStockClient() throws IOException {
+    Table one = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.createTable(catalog, "other", Map.of());
+    TestLake.append(one, 1);
+    try (RESTCatalog stock = (RESTCatalog) lake.openStock()) {
+      stock.commitTransaction(withOwner(stock, T), withOwner(stock, OTHER));
+      assertThat(catalog.loadTable(OTHER).properties()).containsEntry("owner.team", "b");
+      one.refresh();
+      TestLake.append(one, 2);
+      assertThat(TestLake.ids(one)).containsExactly(1L, 2L);
+
+      TableMetadata old = TestLake.metadata(stock.loadTable(OTHER));
+      TableMetadata plain =
+          TableMetadata.buildFrom(old).removeProperties(Set.of("encryption.key-id")).build();
+      stock.commitTransaction(withOwner(stock, T), TableCommit.create(OTHER, old, plain));
+      assertThatThrownBy(() -> TestLake.append(catalog.loadTable(OTHER), 1))
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("encryption.key-id");
+    }
+  }
+
+  private static TableCommit withOwner(RESTCatalog stock, TableIdentifier name) {
+    TableMetadata old = TestLake.metadata(stock.loadTable(name));
+    return TableCommit.create(
+        name, old, TableMetadata.buildFrom(old).setProperties(Map.of("owner.team", "b")).build());
   }
 
   @Test

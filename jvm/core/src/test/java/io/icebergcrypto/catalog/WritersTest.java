@@ -35,6 +35,11 @@ class WritersTest extends LakeFixture {
   private static final int COMMITS = 20;
   private static final int KILLS = Integer.getInteger("iceberg.crypto.kills", 3);
 
+  @Override
+  protected Set<Backend> byDay() {
+    return Backend.BY_DAY;
+  }
+
   @Test
   void fourWritersOfTwentyCommitsEachLoseNothing() throws Exception {
     TestLake.createTable(catalog, "t", Map.of());

@@ -16,15 +16,17 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.io.RandomAccessFile;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -39,9 +41,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 class CachingKmsClientTest {
+  private static final byte MASK = 0x5a;
   private static final AtomicInteger UNWRAPS = new AtomicInteger();
   private static volatile CountDownLatch gate = new CountDownLatch(0);
   private static volatile Throwable failure;
@@ -282,74 +284,117 @@ class CachingKmsClientTest {
     assertThat(client.metrics().unwrapCalls()).isEqualTo(2); // goes on counting
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"closed", "closed while it loads", "another key", "timer"})
-  void keysAreOverwrittenInTheEnd(String by, @TempDir Path folder) throws Exception {
-    byte[] masked = new byte[32]; // the test itself keeps the key under a mask only
-    new SecureRandom().nextBytes(masked);
-    AtomicLong clock = new AtomicLong();
-    AtomicInteger looks = new AtomicInteger();
-    KeyCache cache =
-        new KeyCache(
-            by.equals("timer") ? 3_000 : 60_000,
-            () -> {
-              looks.incrementAndGet();
-              return by.equals("timer") ? System.nanoTime() : clock.get();
-            });
-    ByteBuffer loaded = ByteBuffer.wrap(unmasked(masked));
-    boolean isLate = by.equals("closed while it loads");
-    Supplier<ByteBuffer> load =
-        () -> {
-          if (isLate) {
-            cache.close();
-          }
-          return loaded;
-        };
-    Arrays.fill(cache.get("k", wrapped(5), load, new KmsMetrics()).array(), (byte) 0);
-    Arrays.fill(loaded.array(), (byte) 0);
-    int before = looks.get();
-    assertThat(heapContains(folder.resolve("before.hprof"), masked)).isEqualTo(!isLate);
-    switch (by) {
-      case "closed while it loads" -> {}
-      case "closed" -> cache.close();
-      case "another key" -> {
-        clock.set(60_000_000_000L);
-        cache.put("k", wrapped(6), wrapped(6));
+  @Test
+  void keysAreOverwrittenInTheEnd(@TempDir Path folder) throws Exception {
+    List<Cached> all = Arrays.stream(End.values()).map(Cached::new).toList();
+    assertThat(inHeap(folder.resolve("before.hprof"), all))
+        .containsExactlyInAnyOrder(End.CLOSED, End.ANOTHER_KEY, End.TIMER);
+    for (Cached cached : all) {
+      cached.end();
+    }
+
+    assertThat(inHeap(folder.resolve("after.hprof"), all)).isEmpty();
+  }
+
+  /** How a key's time in the cache ends. */
+  private enum End {
+    CLOSED,
+    CLOSED_WHILE_IT_LOADS,
+    ANOTHER_KEY,
+    TIMER
+  }
+
+  /** A cache with one key, which the test itself keeps under a mask only. */
+  private static final class Cached {
+    private final End end;
+    private final byte[] masked = new byte[32];
+    private final AtomicLong clock = new AtomicLong();
+    private final AtomicInteger looks = new AtomicInteger();
+    private final int looksBefore;
+    private final KeyCache cache;
+
+    private Cached(End end) {
+      this.end = end;
+      new SecureRandom().nextBytes(masked);
+      this.cache =
+          new KeyCache(
+              end == End.TIMER ? 3_000 : 60_000,
+              () -> {
+                looks.incrementAndGet();
+                return end == End.TIMER ? System.nanoTime() : clock.get();
+              });
+      ByteBuffer loaded = ByteBuffer.wrap(masked.clone());
+      for (int i = 0; i < masked.length; i++) {
+        loaded.put(i, (byte) (masked[i] ^ MASK));
       }
-      default -> {
-        while (looks.get() == before) { // nobody but the timer looks at the clock now
-          Thread.sleep(20);
+
+      Supplier<ByteBuffer> load =
+          () -> {
+            if (end == End.CLOSED_WHILE_IT_LOADS) {
+              cache.close();
+            }
+            return loaded;
+          };
+      Arrays.fill(cache.get("k", wrapped(5), load, new KmsMetrics()).array(), (byte) 0);
+      Arrays.fill(loaded.array(), (byte) 0);
+      this.looksBefore = looks.get();
+    }
+
+    private void end() throws InterruptedException {
+      switch (end) {
+        case CLOSED_WHILE_IT_LOADS -> {}
+        case CLOSED -> cache.close();
+        case ANOTHER_KEY -> {
+          clock.set(60_000_000_000L);
+          cache.put("k", wrapped(6), wrapped(6));
         }
-        Thread.sleep(200);
+        default -> {
+          while (looks.get() == looksBefore) { // nobody but the timer looks at the clock now
+            Thread.sleep(20);
+          }
+          Thread.sleep(200);
+        }
       }
     }
-    assertThat(heapContains(folder.resolve("after.hprof"), masked)).isFalse();
-  }
 
-  private static byte[] unmasked(byte[] masked) {
-    byte[] key = masked.clone();
-    for (int i = 0; i < key.length; i++) {
-      key[i] ^= 0x5a;
-    }
-    return key;
-  }
-
-  /** Dumps this JVM's heap, with what is garbage by now, and looks for a key. */
-  private static boolean heapContains(Path dump, byte[] masked) throws IOException {
-    ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
-        .dumpHeap(dump.toString(), false);
-    byte[] heap = Files.readAllBytes(dump);
-    for (int at = 0; at <= heap.length - masked.length; at++) {
+    private boolean isAt(int at, byte[] heap) {
       int i = 0;
-      while (i < masked.length && (heap[at + i] ^ 0x5a) == masked[i]) {
+      while (i < masked.length && (heap[at + i] ^ MASK) == masked[i]) {
         i++;
       }
-      if (i == masked.length) {
-        Arrays.fill(heap, (byte) 0); // for the next dump
-        return true;
-      }
+      return i == masked.length;
     }
-    return false;
+  }
+
+  /** Dumps this JVM's heap, with what is garbage by now, and looks for keys. */
+  private static Set<End> inHeap(Path dump, List<Cached> all) throws IOException {
+    ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
+        .dumpHeap(dump.toString(), false);
+    boolean[] isFirst = new boolean[256];
+    all.forEach(cached -> isFirst[(cached.masked[0] ^ MASK) & 0xff] = true);
+    Set<End> found = EnumSet.noneOf(End.class);
+    byte[] part = new byte[1 << 20];
+    try (RandomAccessFile heap = new RandomAccessFile(dump.toFile(), "r")) {
+      // each part begins with the last bytes of the one before: a key may lie across
+      for (long from = 0; from < heap.length(); from += part.length - 32) {
+        heap.seek(from);
+        int length = (int) Math.min(part.length, heap.length() - from);
+        heap.readFully(part, 0, length);
+        for (int at = 0; at <= length - 32; at++) {
+          if (isFirst[part[at] & 0xff]) {
+            for (Cached cached : all) {
+              if (cached.isAt(at, part)) {
+                found.add(cached.end);
+              }
+            }
+          }
+        }
+      }
+    } finally {
+      Arrays.fill(part, (byte) 0); // for the next dump
+    }
+
+    return found;
   }
 
   @Test
@@ -375,6 +420,25 @@ class CachingKmsClientTest {
     client.check("k");
     client.check("k");
     assertThat(UNWRAPS).hasValue(2);
+  }
+
+  @Test
+  void whoHasTheSameSettingsWithoutACatalogSharesAClient() {
+    Map<String, String> settings =
+        Map.of(KmsProperties.KMS_IMPL, CountingKms.class.getName(), "parquet.rows", "1");
+    CachingKmsClient client = KmsClients.shared(settings);
+    assertThat(KmsClients.shared(KmsClients.ofKms(settings))).isSameAs(client);
+    assertThat(
+            KmsClients.shared(
+                Map.of(
+                    KmsProperties.KMS_IMPL,
+                    CountingKms.class.getName(),
+                    KmsProperties.CACHE_TTL_MS,
+                    "0")))
+        .isNotSameAs(client);
+    assertThatThrownBy(() -> KmsClients.shared(Map.of("parquet.rows", "1")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("spark.hadoop.iceberg-crypto.encryption.kms-type");
   }
 
   @Test

@@ -2,11 +2,13 @@ package io.icebergcrypto.metadata;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.MetastoreServer;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -119,6 +121,7 @@ class HashMismatchRetryTest {
 
   @Test
   void sessionsUnderLoadSeeNoTamperingWithLocks() throws Exception {
+    assumeTrue(LakeFixture.NIGHTLY, "left to the night");
     try (MetastoreServer server = new MetastoreServer(folder)) {
       checkUnderLoad(server.conf());
     }

@@ -47,7 +47,10 @@ class MetricsPluginTest {
               "kms.unwrap_ms",
               "files.encrypted",
               "files.decrypted",
-              "files.stream_bytes_encrypted");
+              "files.stream_bytes_encrypted",
+              "files.stream_bytes_decrypted",
+              "files.parquet_bytes_opened",
+              "files.bytes_written");
       long calls = value("kms.wrap_calls");
       long files = value("files.encrypted");
       new KmsMetrics().wrapped(1); // of any catalog

@@ -21,19 +21,7 @@ public enum PointerServer {
   GLUE {
     @Override
     String start(Path folder) throws IOException {
-      int port = ServerProcess.freePort();
-      run(
-          folder,
-          root().resolve(".venv/bin/moto_server").toString(),
-          "-H",
-          "127.0.0.1",
-          "-p",
-          String.valueOf(port));
-      ServerProcess.awaitPort(port);
-      // the SDK's default chain finds them
-      System.setProperty("aws.accessKeyId", "AKIAONLYFORTESTS0001");
-      System.setProperty("aws.secretAccessKey", "aws-secret-only-for-tests");
-      return CheckingGlue.before("http://127.0.0.1:" + port);
+      return CheckingGlue.before(MotoServer.uri());
     }
 
     @Override

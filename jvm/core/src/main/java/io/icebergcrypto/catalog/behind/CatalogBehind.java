@@ -61,6 +61,10 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       TableMetadata base,
       TableMetadata metadata,
       Supplier<? extends KeyManagementClient> kms) {
+    if (isHive() && table instanceof HiveTableOperations) {
+      HiveLocks.check((HiveCatalog) catalog, (HiveTableOperations) table, metadata);
+    }
+
     if (isHive() && base != null && !Objects.equals(keyId(base), keyId(metadata))) {
       HiveTableOperations ops = (HiveTableOperations) table;
       HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);

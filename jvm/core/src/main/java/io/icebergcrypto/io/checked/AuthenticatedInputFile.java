@@ -3,6 +3,7 @@ package io.icebergcrypto.io.checked;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.stream.DecryptingStream;
+import io.icebergcrypto.io.stream.FileMetrics;
 import java.nio.ByteBuffer;
 import java.util.function.Function;
 import org.apache.iceberg.encryption.EncryptedInputFile;
@@ -47,6 +48,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
     ExpectedFile file =
         length != null ? file() : new ExpectedFile(table, location(), stored.getLength());
     openFile.opened(table, location());
+    FileMetrics.parquetOpened(file.length());
     return LengthCheckedInputFile.forParquet(stored, file);
   }
 

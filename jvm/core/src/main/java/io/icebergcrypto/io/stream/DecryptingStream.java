@@ -246,7 +246,8 @@ public final class DecryptingStream extends SeekableInputStream implements Range
 
   private void decrypt(long index, int at, byte[] target, int offset) {
     int length = plainLength(index) + Ags1Layout.BLOCK_OVERHEAD;
-    decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
+    int done = decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
+    FileMetrics.streamDecrypted(done);
   }
 
   private int plainLength(long index) {

@@ -104,7 +104,7 @@ public final class EncryptingStream extends PositionOutputStream {
     long index = blocks++;
     int written = encryptor.encrypt(bytes, offset, length, encrypted, 0, aad.of(index));
     stored.write(encrypted, 0, written);
-    FileMetrics.streamed(length);
+    FileMetrics.streamEncrypted(length);
   }
 
   /** How many bytes of plaintext were written. */

@@ -4,6 +4,16 @@ import org.apache.iceberg.CatalogProperties;
 
 /** The catalog properties that configure a KMS, and how they are read. */
 public final class KmsProperties {
+  /**
+   * What stands before the same names in a Hadoop configuration, where no catalog gives them:
+   * {@code iceberg-crypto.encryption.kms-type}. Spark puts there what its settings name {@code
+   * spark.hadoop.iceberg-crypto.encryption.kms-type}, and sends it to executors.
+   */
+  public static final String HADOOP_PREFIX = "iceberg-crypto.";
+
+  /** What the names of all others start with. */
+  public static final String PREFIX = "encryption.kms.";
+
   /** Which KMS: keystore, vault, aws, gcp, azure, pkcs11 or hadoop. */
   public static final String KMS_TYPE = CatalogProperties.ENCRYPTION_KMS_TYPE;
 

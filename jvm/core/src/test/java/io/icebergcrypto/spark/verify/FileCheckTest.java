@@ -331,6 +331,7 @@ class FileCheckTest {
             "no-key",
             "wrong-format",
             "tampered",
+            "unauthenticated",
             "unreadable")
         .allSatisfy(label -> assertThat(ProblemCode.ofLabel(label).label()).isEqualTo(label));
   }

@@ -6,7 +6,6 @@ import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
@@ -14,6 +13,8 @@ import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
+import io.icebergcrypto.parquet.KeyMaterialRotation;
+import io.icebergcrypto.parquet.ParquetInspection;
 import io.icebergcrypto.spark.Artifact;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
@@ -73,16 +74,26 @@ public final class PythonApi {
   }
 
   /**
-   * Recognizes a file from its bytes, without a key.
+   * Recognizes a file from its bytes; with the session's KMS also the columns and pages of a
+   * Parquet file with keys.
    *
    * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://,
    *     abfs://, hdfs://
-   * @return {@link io.icebergcrypto.format.FileInspection#toJson()}
+   * @return what {@link ParquetInspection#of} gives, as JSON
    */
-  public static String inspectFile(SparkSession spark, String path) {
+  public static String inspectFile(SparkSession spark, String path, boolean pages) {
     try (ResolvingFileIO io = fileIO(spark)) {
-      return FileInspector.inspect(io.newInputFile(path)).toJson();
+      return Json.of(ParquetInspection.of(path, io, io.getConf(), pages));
     }
+  }
+
+  /**
+   * Wraps the keys of Parquet files anew that are beside the files.
+   *
+   * @return what {@link KeyMaterialRotation#rotate} gives, as JSON
+   */
+  public static String rotateParquetKeys(SparkSession spark, String folder) {
+    return Json.of(KeyMaterialRotation.rotate(folder, spark.sessionState().newHadoopConf()));
   }
 
   private static ResolvingFileIO fileIO(SparkSession spark) {

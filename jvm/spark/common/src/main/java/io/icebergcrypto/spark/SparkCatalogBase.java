@@ -5,21 +5,24 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.values.ValueFunctions;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
-import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -27,7 +30,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
+abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCatalog {
   private static final String REST_CATALOG_PURGE =
       "rest-catalog-purge"; // Iceberg 1.11 has no constant
 
@@ -81,8 +84,28 @@ abstract class SparkCatalogBase extends SparkCatalog implements OurCatalog {
   }
 
   @Override
-  public UnboundProcedure loadProcedure(Identifier ident) {
-    return GuardedProcedure.load(ident, super::loadProcedure, this, encrypted);
+  final Procedure ownProcedure(Identifier ident) {
+    return GuardedProcedure.own(ident, this, encrypted);
+  }
+
+  @Override
+  final Procedure guarded(Procedure procedure) {
+    return GuardedProcedure.guard(procedure, this, encrypted);
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+    UnboundFunction ours =
+        isFunctionNamespace(ident.namespace())
+            ? ValueFunctions.loadOrNull(ident.name(), encrypted)
+            : null;
+    return ours != null ? ours : super.loadFunction(ident);
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    Identifier[] others = super.listFunctions(namespace);
+    return isFunctionNamespace(namespace) ? ValueFunctions.with(others, namespace) : others;
   }
 
   @Override

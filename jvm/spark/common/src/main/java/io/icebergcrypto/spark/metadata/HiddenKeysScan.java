@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.metadata;
 
+import io.icebergcrypto.spark.call.ScalaLists;
 import java.io.IOException;
 import java.util.OptionalLong;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -14,7 +15,6 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A scan of a metadata table that does not read {@code key_metadata}, with nulls in its place.
@@ -87,8 +87,7 @@ record HiddenKeysScan(Scan delegate, StructType required)
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
       UnsafeProjection projection =
-          UnsafeProjection.create(
-              CollectionConverters.asScala(KeyColumn.addNulls(required, read)).toSeq());
+          UnsafeProjection.create(ScalaLists.of(KeyColumn.addNulls(required, read)));
       return new Reader(delegate.createReader(partition), projection);
     }
   }

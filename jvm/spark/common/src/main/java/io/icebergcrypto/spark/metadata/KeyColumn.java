@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.metadata;
 
+import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.DataFile;
@@ -14,7 +15,6 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The column in which metadata tables have data keys: {@code key_metadata}, at the top level or in
@@ -93,7 +93,7 @@ final class KeyColumn {
       }
     }
 
-    return new CreateNamedStruct(CollectionConverters.asScala(namesAndValues).toSeq());
+    return new CreateNamedStruct(ScalaLists.of(namesAndValues));
   }
 
   private static Expression column(StructType read, String name) {

@@ -1,11 +1,11 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -32,10 +32,8 @@ final class AuthenticateMetadata extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
-      text("table"), text("metadata_file"), optionalText("metadata_sha256")
-    };
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table"), text("metadata_file"), optionalText("metadata_sha256")};
   }
 
   @Override

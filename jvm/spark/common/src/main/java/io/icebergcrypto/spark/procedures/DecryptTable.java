@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.List;
@@ -8,7 +9,6 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -39,8 +39,8 @@ final class DecryptTable extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), flag("allow_plaintext")};
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table"), flag("allow_plaintext")};
   }
 
   @Override

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.migrate.TableEncryption;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.List;
@@ -8,7 +9,6 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -46,12 +46,12 @@ final class EncryptTable extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
+  public Parameter[] parameters() {
+    return new Parameter[] {
       text("table"),
       text("key_id"),
       flag("dry_run"),
-      ProcedureParameter.in("max_bytes", DataTypes.LongType).defaultValue("NULL").build()
+      Parameter.optional("max_bytes", DataTypes.LongType)
     };
   }
 

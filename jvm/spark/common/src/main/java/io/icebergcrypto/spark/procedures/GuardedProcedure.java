@@ -4,8 +4,11 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.copy.CopyRequest;
 import io.icebergcrypto.spark.copy.TableCopy;
+import io.icebergcrypto.spark.values.ValueKeyProcedure;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
@@ -14,7 +17,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.BiFunction;
-import java.util.function.Function;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.spark.Spark3Util;
@@ -26,9 +28,6 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -39,7 +38,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * before it starts. The commit would be refused too, but by then files would have been written or a
  * table renamed. {@code rewrite_table_path} is replaced by {@link TableCopy}.
  */
-public final class GuardedProcedure implements UnboundProcedure, BoundProcedure {
+public final class GuardedProcedure implements Procedure {
   private static final String STATISTICS_HINT =
       "Set the catalog property encryption.statistics=encrypt: the statistics of %s are then"
           + " encrypted, and clients without this catalog plan without them.";
@@ -65,21 +64,23 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
           .add("rewritten_delete_file_paths_count", DataTypes.IntegerType);
 
   /** This project's own procedures. */
-  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
-      OURS =
-          Map.ofEntries(
-              procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
-              procedure(DecryptTable.NAME, DecryptTable::new),
-              procedure(EncryptTable.NAME, EncryptTable::new),
-              procedure(PurgePlaintext.NAME, PurgePlaintext::new),
-              procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
-              procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
-              procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
-              procedure(ReencryptTable.NAME, ReencryptTable::new),
-              procedure(RepairTable.NAME, RepairTable::new),
-              procedure(RotateKek.NAME, RotateKek::new),
-              procedure(RotateMasterKey.NAME, RotateMasterKey::new),
-              procedure(VerifyEncryption.NAME, VerifyEncryption::new));
+  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> OURS =
+      Map.ofEntries(
+          procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+          procedure(DecryptTable.NAME, DecryptTable::new),
+          procedure(EncryptTable.NAME, EncryptTable::new),
+          procedure(PurgePlaintext.NAME, PurgePlaintext::new),
+          procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
+          procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
+          procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
+          procedure(ReencryptTable.NAME, ReencryptTable::new),
+          procedure(RepairTable.NAME, RepairTable::new),
+          procedure(RotateKek.NAME, RotateKek::new),
+          procedure(RotateMasterKey.NAME, RotateMasterKey::new),
+          procedure(ValueKeyProcedure.CREATE, ValueKeyProcedure::create),
+          procedure(ValueKeyProcedure.LIST, ValueKeyProcedure::list),
+          procedure(ValueKeyProcedure.ROTATE, ValueKeyProcedure::rotate),
+          procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
@@ -88,19 +89,18 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   private static final Map<String, String> SOURCES =
       Map.of("add_files", "source_table", "migrate", "table", "snapshot", "source_table");
 
-  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
-      procedure(
-          String name, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure> constructor) {
+  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> procedure(
+      String name, BiFunction<TableCatalog, EncryptedCatalog, Procedure> constructor) {
     return Map.entry(name, constructor);
   }
 
   private final String name;
-  private final UnboundProcedure procedure;
+  private final Procedure procedure;
   private final TableCatalog catalog;
   private final EncryptedCatalog encrypted;
 
   private GuardedProcedure(
-      String name, UnboundProcedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
+      String name, Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
     this.name = name;
     this.procedure = procedure;
     this.catalog = catalog;
@@ -108,24 +108,26 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   /**
-   * Loads a procedure: one of this project, or one of Iceberg's, guarded where that is needed.
+   * Loads a procedure of this project.
    *
-   * @param iceberg loads Iceberg's
    * @param catalog the catalog that the procedure is called in
    * @param encrypted the encrypting Iceberg catalog behind it
+   * @return null where this project has none of this name
    */
-  public static UnboundProcedure load(
-      Identifier ident,
-      Function<Identifier, UnboundProcedure> iceberg,
-      TableCatalog catalog,
-      EncryptedCatalog encrypted) {
-    String lower = ident.name().toLowerCase(Locale.ROOT);
-    boolean system = ident.namespace().length == 1 && ident.namespace()[0].equals("system");
-    if (system && OURS.containsKey(lower)) {
-      return OURS.get(lower).apply(catalog, encrypted);
-    }
+  public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
+    boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
+    return own ? OURS.get(ident.name().toLowerCase(Locale.ROOT)).apply(catalog, encrypted) : null;
+  }
 
-    UnboundProcedure procedure = iceberg.apply(ident);
+  /** Whether this project has a procedure of this name in this namespace. */
+  public static boolean isOwn(String namespace, String name) {
+    return namespace.equals("system") && OURS.containsKey(name.toLowerCase(Locale.ROOT));
+  }
+
+  /** A procedure of Iceberg's, guarded where that is needed. */
+  public static Procedure guard(
+      Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
+    String lower = procedure.name().toLowerCase(Locale.ROOT);
     return ON_ENCRYPTED_TABLE.containsKey(lower)
             || INTO_NEW_TABLE.contains(lower)
             || lower.equals(REWRITE_TABLE_PATH)
@@ -144,19 +146,18 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   @Override
-  public BoundProcedure bind(StructType inputType) {
-    procedure.bind(inputType);
-    return this;
+  public StructType outputType() {
+    return procedure.outputType();
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return bound().parameters();
+  public Parameter[] parameters() {
+    return procedure.parameters();
   }
 
   @Override
   public boolean isDeterministic() {
-    return bound().isDeterministic();
+    return procedure.isDeterministic();
   }
 
   @Override
@@ -174,7 +175,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
       }
     }
 
-    return bound().call(input);
+    return procedure.call(input);
   }
 
   /** Encrypted tables are copied by this project, others by Iceberg. */
@@ -188,7 +189,7 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
 
     Optional<Found> found = find(table, catalog).filter(Found::isEncrypted);
     if (found.isEmpty() || !found.get().catalog().equals(catalog.name())) {
-      return bound().call(input); // it takes no table of another catalog
+      return procedure.call(input); // it takes no table of another catalog
     }
 
     int createFileList = indexOf("create_file_list");
@@ -225,12 +226,8 @@ public final class GuardedProcedure implements UnboundProcedure, BoundProcedure 
     return text == null ? "" : text;
   }
 
-  private BoundProcedure bound() {
-    return procedure.bind(new StructType());
-  }
-
   private int indexOf(String parameter) {
-    ProcedureParameter[] parameters = parameters();
+    Parameter[] parameters = parameters();
     for (int i = 0; i < parameters.length; i++) {
       if (parameters[i].name().equals(parameter)) {
         return i;

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.migrate.PlaintextPurge;
 import io.icebergcrypto.spark.migrate.PlaintextPurge.Purged;
 import io.icebergcrypto.spark.verify.scan.Progress;
@@ -10,7 +11,6 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -43,8 +43,8 @@ final class PurgePlaintext extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), flag("dry_run")};
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table"), flag("dry_run")};
   }
 
   @Override

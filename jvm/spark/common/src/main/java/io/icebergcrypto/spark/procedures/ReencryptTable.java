@@ -1,13 +1,13 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.rewrite.TableReencryption;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -42,8 +42,8 @@ final class ReencryptTable extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), optionalMap("options"), flag("dry_run")};
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table"), optionalMap("options"), flag("dry_run")};
   }
 
   @Override

@@ -2,11 +2,11 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
+import io.icebergcrypto.spark.call.Parameter;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -37,8 +37,8 @@ final class RepairTable extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table"), flag("yes")};
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table"), flag("yes")};
   }
 
   @Override

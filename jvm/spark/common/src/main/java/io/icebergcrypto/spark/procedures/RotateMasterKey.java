@@ -5,13 +5,13 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.spark.call.Parameter;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
@@ -46,8 +46,8 @@ final class RotateMasterKey extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
+  public Parameter[] parameters() {
+    return new Parameter[] {
       text("table"), optionalText("new_key_id"), flag("dry_run"), optionalText("from_catalog")
     };
   }

@@ -3,6 +3,8 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -16,9 +18,6 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataType;
@@ -30,7 +29,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A procedure of this project: its first argument is a table of its catalog, its result one row or
  * more.
  */
-abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
+abstract class TableProcedure implements Procedure {
   private final String name;
   private final TableCatalog catalog;
   private final EncryptedCatalog encrypted;
@@ -63,34 +62,34 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
   }
 
   @Override
-  public BoundProcedure bind(StructType inputType) {
-    return this;
+  public StructType outputType() {
+    return output;
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {text("table")};
+  public Parameter[] parameters() {
+    return new Parameter[] {text("table")};
   }
 
   /** A parameter that must be given. */
-  static ProcedureParameter text(String name) {
-    return ProcedureParameter.in(name, DataTypes.StringType).build();
+  static Parameter text(String name) {
+    return Parameter.required(name, DataTypes.StringType);
   }
 
   /** A parameter that is NULL when it is not given. */
-  static ProcedureParameter optionalText(String name) {
-    return ProcedureParameter.in(name, DataTypes.StringType).defaultValue("NULL").build();
+  static Parameter optionalText(String name) {
+    return Parameter.optional(name, DataTypes.StringType);
   }
 
   /** A parameter that is false when it is not given. */
-  static ProcedureParameter flag(String name) {
-    return ProcedureParameter.in(name, DataTypes.BooleanType).defaultValue("false").build();
+  static Parameter flag(String name) {
+    return new Parameter(name, DataTypes.BooleanType, "false");
   }
 
   /** A parameter of names and values that is NULL when it is not given. */
-  static ProcedureParameter optionalMap(String name) {
+  static Parameter optionalMap(String name) {
     DataType type = DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType);
-    return ProcedureParameter.in(name, type).defaultValue("NULL").build();
+    return Parameter.optional(name, type);
   }
 
   /** Names and values; NULL is none. */
@@ -129,11 +128,6 @@ abstract class TableProcedure implements UnboundProcedure, BoundProcedure {
     }
 
     return input.getUTF8String(index).toString();
-  }
-
-  @Override
-  public boolean isDeterministic() {
-    return false;
   }
 
   @Override

@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
@@ -21,7 +22,6 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -73,8 +73,8 @@ final class VerifyEncryption extends TableProcedure {
   }
 
   @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
+  public Parameter[] parameters() {
+    return new Parameter[] {
       optionalText("table"),
       optionalText("namespace"),
       optional("deep", DataTypes.BooleanType),
@@ -88,8 +88,8 @@ final class VerifyEncryption extends TableProcedure {
     };
   }
 
-  private static ProcedureParameter optional(String name, DataType type) {
-    return ProcedureParameter.in(name, type).defaultValue("NULL").build();
+  private static Parameter optional(String name, DataType type) {
+    return Parameter.optional(name, type);
   }
 
   @Override

@@ -9,6 +9,8 @@ import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.parquet.FileProtection;
+import io.icebergcrypto.parquet.ProtectionReader;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -21,6 +23,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.regex.Pattern;
 import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Row;
@@ -37,6 +40,10 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
   private static final String UNREACHED = ", and no metadata reaches it";
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
   private static final Pattern CHECKSUM = Pattern.compile("^\\..*\\.crc$");
+
+  /** Where Parquet's key tools keep wrapped keys that are not in the files. */
+  private static final Pattern KEY_MATERIAL = Pattern.compile("^_KEY_MATERIAL_FOR_.*\\.json$");
+
   private static final byte[] CHECKSUM_MAGIC = {'c', 'r', 'c', 0};
 
   private static final Pattern VERSION = Pattern.compile("\\d+\\s*");
@@ -75,16 +82,41 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
       InputFile stored = shared.value().io().newInputFile(path);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
+      FileProtection columns =
+          !isStray() && magic.format().equals("parquet") ? columns(path) : null;
       FileProblem problem =
-          fine
-              ? null
-              : new FileProblem(
-                  ProblemCode.PLAINTEXT,
-                  "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
+          columns != null
+              ? problem(columns)
+              : fine
+                  ? null
+                  : new FileProblem(
+                      ProblemCode.PLAINTEXT,
+                      "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
       return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }
+  }
+
+  /** How a Parquet file with keys of Parquet's key tools is protected; null: it is none. */
+  private FileProtection columns(String path) {
+    ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
+    return new ProtectionReader(io, io.getConf()).read(path);
+  }
+
+  private static FileProblem problem(FileProtection columns) {
+    String found = columns.problem();
+    if (found != null) {
+      boolean plaintext = !columns.encrypted();
+      ProblemCode code = plaintext ? ProblemCode.PLAINTEXT : ProblemCode.UNAUTHENTICATED;
+      return new FileProblem(code, "it is encrypted in part, or not authenticated: " + found);
+    }
+
+    return columns.unknown() == null
+        ? null
+        : new FileProblem(
+            ProblemCode.UNREADABLE,
+            "which of its columns are encrypted is not known: " + columns.unknown());
   }
 
   private boolean isStray() {
@@ -95,10 +127,16 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     return magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
   }
 
-  /** Whether it is a file in which Hadoop keeps a checksum, or its catalog a number. */
+  /**
+   * Whether it is a file in which Hadoop keeps a checksum, its catalog a number, or Parquet keys.
+   */
   private boolean isBookkeeping(String path, long length) {
     String name = name(path);
     try {
+      if (KEY_MATERIAL.matcher(name).matches()) {
+        return FileMagic.of(head(path, FileMagic.HEAD_LENGTH)) == FileMagic.JSON;
+      }
+
       return CHECKSUM.matcher(name).matches()
           ? Arrays.equals(head(path, CHECKSUM_MAGIC.length), CHECKSUM_MAGIC)
           : name.equals(VERSION_HINT)

@@ -2,13 +2,13 @@ package io.icebergcrypto.spark.verify.scan;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.List;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Names of tables, namespaces and catalogs as in SQL. */
 public final class TableNames {
@@ -70,7 +70,6 @@ public final class TableNames {
   }
 
   private static List<String> parsed(SparkSession spark, String name) throws ParseException {
-    return CollectionConverters.asJava(
-        spark.sessionState().sqlParser().parseMultipartIdentifier(name));
+    return ScalaLists.toJava(spark.sessionState().sqlParser().parseMultipartIdentifier(name));
   }
 }

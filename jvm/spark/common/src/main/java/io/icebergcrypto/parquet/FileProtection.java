@@ -1,0 +1,107 @@
+package io.icebergcrypto.parquet;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/**
+ * How a Parquet file that has keys is protected, as its footer says.
+ *
+ * @param algorithm AES_GCM_V1 or AES_GCM_CTR_V1
+ * @param footerEncrypted or else signed, and plaintext
+ * @param footerKey the master key of the footer; null: the file does not tell
+ * @param columns null: the footer is encrypted, and its key was not to be had
+ * @param unknown why the columns are not known; null: they are
+ */
+public record FileProtection(
+    String algorithm,
+    boolean footerEncrypted,
+    String footerKey,
+    List<Column> columns,
+    String unknown) {
+  /** What protects a column. */
+  public enum By {
+    COLUMN_KEY("column key"),
+    FOOTER_KEY("footer key"),
+    NOTHING("nothing");
+
+    private final String label;
+
+    By(String label) {
+      this.label = label;
+    }
+  }
+
+  /**
+   * A column, by its whole name in the file.
+   *
+   * @param keyId the master key; null: there is none, or the file does not tell
+   */
+  public record Column(String name, By by, String keyId) {}
+
+  /** Whether a change of the file's data is noticed by who has its keys. */
+  public boolean authenticated() {
+    return algorithm.equals("AES_GCM_V1");
+  }
+
+  /** Whether the footer is encrypted, and no column is known to be plaintext. */
+  public boolean encrypted() {
+    return footerEncrypted && names(By.NOTHING).isEmpty();
+  }
+
+  /**
+   * What is wrong with it, in words; null: all of it is encrypted and authenticated. It says
+   * nothing of a file whose columns are not known.
+   */
+  public String problem() {
+    List<String> found = new ArrayList<>();
+    String plaintext = names(By.NOTHING);
+    if (!plaintext.isEmpty()) {
+      found.add("columns that are plaintext: " + plaintext);
+    }
+
+    if (!footerEncrypted) {
+      found.add("its footer is plaintext: schema, row counts and key ids can be read");
+    }
+
+    if (!authenticated()) {
+      found.add("its pages are encrypted with AES-CTR, which does not authenticate them");
+    }
+
+    return found.isEmpty() ? null : String.join("; ", found);
+  }
+
+  private String names(By by) {
+    return columns == null
+        ? ""
+        : columns.stream()
+            .filter(column -> column.by() == by)
+            .map(Column::name)
+            .collect(Collectors.joining(", "));
+  }
+
+  /**
+   * For JSON: {@code algorithm, pages_authenticated, footer, footer_key, columns, unknown}; of each
+   * column {@code name, protected_by, key_id}.
+   */
+  public Map<String, Object> toMap() {
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("algorithm", algorithm);
+    map.put("pages_authenticated", authenticated());
+    map.put("footer", footerEncrypted ? "encrypted" : "plaintext");
+    map.put("footer_key", footerKey);
+    map.put("columns", columns == null ? null : columns.stream().map(FileProtection::map).toList());
+    map.put("unknown", unknown);
+    return map;
+  }
+
+  private static Map<String, Object> map(Column column) {
+    Map<String, Object> map = new LinkedHashMap<>();
+    map.put("name", column.name());
+    map.put("protected_by", column.by().label);
+    map.put("key_id", column.keyId());
+    return map;
+  }
+}

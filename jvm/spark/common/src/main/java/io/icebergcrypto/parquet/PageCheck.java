@@ -1,0 +1,109 @@
+package io.icebergcrypto.parquet;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.Causes;
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.page.PageReadStore;
+import org.apache.parquet.column.page.PageReader;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.Type;
+
+/**
+ * Reads all pages of a Parquet file with keys, as a reader of all its columns would: Parquet checks
+ * the tag of each module that has one, and the signature of a plaintext footer.
+ */
+public final class PageCheck {
+  private PageCheck() {}
+
+  /**
+   * Reads a file.
+   *
+   * @param hadoop has the KMS's settings
+   * @return the columns whose keys may not be used, with the reason: they were not checked
+   * @throws TamperedException when the file is not what was written
+   * @throws IcebergCryptoException when the footer's key cannot be had, or the storage failed
+   */
+  public static Map<String, String> check(String location, Configuration hadoop) {
+    Path path = new Path(location);
+    ParquetReadOptions options =
+        HadoopReadOptions.builder(hadoop, path)
+            .withDecryption(new ParquetCryptoFactory().getFileDecryptionProperties(hadoop, path))
+            .build();
+    Map<String, String> left = new LinkedHashMap<>();
+    try (ParquetFileReader reader =
+        ParquetFileReader.open(HadoopInputFile.fromPath(path, hadoop), options)) {
+      MessageType schema = reader.getFileMetaData().getSchema();
+      for (ColumnDescriptor column : schema.getColumns()) {
+        try {
+          checkColumn(reader, schema, column, location);
+        } catch (KeyAccessDeniedException e) {
+          left.put(String.join(".", column.getPath()), Causes.innermostMessage(e));
+        }
+      }
+    } catch (IOException | RuntimeException e) {
+      throw typed(location, e);
+    }
+
+    return left;
+  }
+
+  private static void checkColumn(
+      ParquetFileReader reader, MessageType schema, ColumnDescriptor column, String location)
+      throws IOException {
+    String[] path = column.getPath();
+    Type narrowed = narrowed(schema.getType(path[0]), path, 1);
+    reader.setRequestedSchema(new MessageType(schema.getName(), narrowed));
+    for (int group = 0; group < reader.getRowGroups().size(); group++) {
+      PageReadStore pages = reader.readRowGroup(group);
+      PageReader found = pages.getPageReader(column);
+      long values = 0;
+      found.readDictionaryPage();
+      for (var page = found.readPage(); page != null; page = found.readPage()) {
+        values += page.getValueCount();
+      }
+
+      if (values != found.getTotalValueCount()) {
+        throw new TamperedException(
+            String.format(
+                "%s has %d values of column %s, expected %d",
+                location, values, String.join(".", column.getPath()), found.getTotalValueCount()),
+            "Restore the file from a backup.");
+      }
+    }
+  }
+
+  /** A field with nothing but the column in it. */
+  private static Type narrowed(Type field, String[] path, int depth) {
+    return field.isPrimitive()
+        ? field
+        : field
+            .asGroupType()
+            .withNewFields(narrowed(field.asGroupType().getType(path[depth]), path, depth + 1));
+  }
+
+  private static IcebergCryptoException typed(String location, Exception error) {
+    return Causes.of(error)
+        .filter(IcebergCryptoException.class::isInstance)
+        .map(IcebergCryptoException.class::cast)
+        .findFirst()
+        .orElseGet(
+            () ->
+                new TamperedException(
+                    String.format(
+                        "%s is not what was written: %s", location, Causes.innermostMessage(error)),
+                    "The file was cut off, overwritten or changed after it was written. Restore it"
+                        + " from a backup or from an object version.",
+                    error));
+  }
+}

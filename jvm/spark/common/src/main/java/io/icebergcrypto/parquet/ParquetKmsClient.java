@@ -1,0 +1,108 @@
+package io.icebergcrypto.parquet;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.config.KmsProperties;
+import java.net.URLDecoder;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.util.ByteBuffers;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
+import org.apache.parquet.crypto.keytools.KmsClient;
+
+/**
+ * The KMS client of Parquet's key tools ({@code parquet.encryption.kms.client.class}) over every
+ * KMS of this project. Its settings are those of a catalog, below {@link
+ * KmsProperties#HADOOP_PREFIX} in the Hadoop configuration; none of them is a secret. Wrapped keys
+ * are what the KMS's client makes, in Base64.
+ *
+ * <p>What a file says of the KMS, its instance and URL, does not count: a file could say anything.
+ */
+public final class ParquetKmsClient implements KmsClient {
+  private CachingKmsClient kms;
+  private AllowedKeyIds allowed;
+
+  /** Parquet makes one by this constructor, and then calls {@link #initialize}. */
+  public ParquetKmsClient() {}
+
+  /**
+   * Takes the settings. The login is made by the first call.
+   *
+   * @throws InvalidConfigurationException when they are wrong, or there is an access token among
+   *     them
+   */
+  @Override
+  public void initialize(
+      Configuration configuration, String instanceId, String instanceUrl, String accessToken) {
+    Map<String, String> properties = configuration.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
+    if (!accessToken.equals(KEY_ACCESS_TOKEN_DEFAULT)
+        && !accessToken.equals(CacheScope.of(properties))) {
+      throw ParquetSettings.tokenRefused();
+    }
+
+    this.allowed = AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS));
+    this.kms = KmsClients.shared(properties);
+  }
+
+  @Override
+  public String wrapKey(byte[] keyBytes, String masterKeyIdentifier) {
+    String keyId = keyId(masterKeyIdentifier);
+    ByteBuffer wrapped = call(keyId, () -> kms.wrapKey(ByteBuffer.wrap(keyBytes), keyId));
+    return Base64.getEncoder().encodeToString(ByteBuffers.toByteArray(wrapped));
+  }
+
+  @Override
+  public byte[] unwrapKey(String wrappedKey, String masterKeyIdentifier) {
+    String keyId = keyId(masterKeyIdentifier);
+    ByteBuffer wrapped = ByteBuffer.wrap(bytes(wrappedKey, keyId));
+    return ByteBuffers.toByteArray(call(keyId, () -> kms.unwrapKey(wrapped, keyId)));
+  }
+
+  private static byte[] bytes(String wrappedKey, String keyId) {
+    try {
+      return Base64.getDecoder().decode(wrappedKey);
+    } catch (IllegalArgumentException | NullPointerException e) {
+      throw new BadWrappedKeyException(
+          String.format("The key that key '%s' is said to have wrapped is not in Base64", keyId),
+          "The file's key material was damaged or forged, or another program's KMS client wrote"
+              + " it. Restore the file from a backup.");
+    }
+  }
+
+  /** A key that may not be used here is, for Parquet, an access that was denied. */
+  private ByteBuffer call(String keyId, Supplier<ByteBuffer> call) {
+    try {
+      if (!allowed.allows(keyId)) {
+        throw new AccessDeniedException(
+            String.format(
+                "Master key '%s' is not among those that may be used (%s%s)",
+                keyId, KmsProperties.HADOOP_PREFIX, EncryptionProperties.ALLOWED_KEY_IDS),
+            "Name one of them, or have this one added to the session's settings.");
+      }
+
+      return call.get();
+    } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
+      throw new KeyAccessDeniedException(e.problem(), e);
+    }
+  }
+
+  /** Parquet's property of column keys gives a meaning to colons, so key ids have them escaped. */
+  static String keyId(String escaped) {
+    try {
+      return URLDecoder.decode(escaped.replace("+", "%2B"), StandardCharsets.UTF_8);
+    } catch (IllegalArgumentException e) {
+      return escaped; // another program's, which escapes nothing
+    }
+  }
+}

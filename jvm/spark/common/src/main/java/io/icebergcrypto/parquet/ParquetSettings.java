@@ -1,0 +1,260 @@
+package io.icebergcrypto.parquet;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.PropertyReader;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.crypto.ParquetCipher;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
+import org.apache.parquet.crypto.keytools.KmsClient;
+import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+import org.apache.parquet.schema.MessageType;
+
+/**
+ * What a Hadoop configuration says of keys in Parquet files: Parquet's own properties {@code
+ * parquet.encryption.*}, and ours, {@code iceberg-crypto.*}. Parquet ignores what is misspelt, and
+ * would write plaintext; here it is refused.
+ */
+final class ParquetSettings {
+  /** Whether files may be written without any key: {@code refuse} (default) or {@code allow}. */
+  static final String PLAINTEXT_WRITES = "iceberg-crypto.parquet.plaintext-writes";
+
+  /** Whether files without any key may be read: {@code allow} (default) or {@code refuse}. */
+  static final String PLAINTEXT_READS = "iceberg-crypto.parquet.plaintext-reads";
+
+  /** Whether files must be written so that any change of them is noticed (default: false). */
+  static final String REQUIRE_INTEGRITY = "iceberg-crypto.parquet.require-integrity";
+
+  /** Names below these are checked. */
+  private static final List<String> PREFIXES =
+      List.of(
+          "parquet.encryption.",
+          "iceberg-crypto.parquet.",
+          KmsProperties.HADOOP_PREFIX + "encryption.");
+
+  /** Parquet's name for it is of version 1.14. */
+  private static final String COMPLETE = "parquet.encryption.complete.columns";
+
+  private static final List<String> NAMES =
+      List.of(
+          PLAINTEXT_WRITES,
+          PLAINTEXT_READS,
+          REQUIRE_INTEGRITY,
+          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_TYPE,
+          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_IMPL,
+          KmsProperties.HADOOP_PREFIX + EncryptionProperties.ALLOWED_KEY_IDS,
+          PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,
+          PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
+          COMPLETE,
+          PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
+          PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME,
+          PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME,
+          KeyToolkit.KMS_CLIENT_CLASS_PROPERTY_NAME,
+          KeyToolkit.KMS_INSTANCE_ID_PROPERTY_NAME,
+          KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME,
+          KeyToolkit.KEY_ACCESS_TOKEN_PROPERTY_NAME,
+          KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME,
+          KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME,
+          KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME,
+          KeyToolkit.DATA_KEY_LENGTH_PROPERTY_NAME,
+          KeyToolkit.KEK_LENGTH_PROPERTY_NAME);
+
+  /** Parquet takes a value that is neither true nor false for the default. */
+  private static final List<String> FLAGS =
+      List.of(
+          REQUIRE_INTEGRITY,
+          COMPLETE,
+          PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME,
+          KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME,
+          KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME);
+
+  private static final String COLUMN_KEYS = PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME;
+  private static final String TOKEN = KeyToolkit.KEY_ACCESS_TOKEN_PROPERTY_NAME;
+  private static final long MILLIS = 1000;
+
+  private final Configuration hadoop;
+  private final PropertyReader reader;
+  private final ColumnKeys columns;
+
+  /**
+   * Reads a configuration.
+   *
+   * @throws InvalidConfigurationException when a name or a value means nothing, or two contradict
+   *     each other
+   */
+  ParquetSettings(Configuration hadoop) {
+    this.hadoop = hadoop;
+    Map<String, String> properties = new TreeMap<>();
+    for (String prefix : PREFIXES) {
+      hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> properties.put(prefix + name, v));
+    }
+
+    properties.keySet().forEach(ParquetSettings::checkName);
+    this.reader = new PropertyReader(properties);
+    FLAGS.forEach(name -> reader.flag(name, false));
+    choice(PLAINTEXT_WRITES, "refuse", "allow");
+    choice(PLAINTEXT_READS, "allow", "refuse");
+    String token = properties.get(TOKEN);
+    if (token != null && !token.equals(scope())) {
+      throw tokenRefused();
+    }
+
+    String client = reader.optional(KeyToolkit.KMS_CLIENT_CLASS_PROPERTY_NAME);
+    if (client != null && !client.equals(ParquetKmsClient.class.getName())) {
+      throw new InvalidConfigurationException(
+          String.format("%s=%s", KeyToolkit.KMS_CLIENT_CLASS_PROPERTY_NAME, client)
+              + " is not this project's KMS client",
+          "Leave it out. For a KMS of your own, set "
+              + KmsProperties.HADOOP_PREFIX
+              + KmsProperties.KMS_IMPL
+              + ".");
+    }
+
+    this.columns = ColumnKeys.parse(text(COLUMN_KEYS));
+  }
+
+  private static void checkName(String name) {
+    if (!NAMES.contains(name)
+        && !name.startsWith(KmsProperties.HADOOP_PREFIX + KmsProperties.PREFIX)) {
+      throw new InvalidConfigurationException(
+          "There is no property " + name,
+          String.format(
+              "Did you mean %s? A misspelt one would do nothing, and the file could be plaintext.",
+              PropertyNames.nearest(name, NAMES)));
+    }
+  }
+
+  static InvalidConfigurationException tokenRefused() {
+    return new InvalidConfigurationException(
+        "Property " + TOKEN + " would show a secret to whoever sees the session",
+        "Leave it out: the KMS's own properties name the variable or the file that has the login.");
+  }
+
+  /** Whether the value is the second of two. */
+  private boolean choice(String name, String first, String second) {
+    String value = reader.optional(name, first);
+    if (!value.equals(first) && !value.equals(second)) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is neither %s nor %s: '%s'", name, first, second, value),
+          String.format("Write %s or %s.", first, second));
+    }
+
+    return value.equals(second);
+  }
+
+  private String scope() {
+    return CacheScope.of(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+  }
+
+  boolean plaintextReads() {
+    return !choice(PLAINTEXT_READS, "allow", "refuse");
+  }
+
+  boolean plaintextWrites() {
+    return choice(PLAINTEXT_WRITES, "refuse", "allow");
+  }
+
+  /** Whether any key is named: Parquet takes none for plaintext. */
+  boolean namesKeys() {
+    return !columns.isEmpty() || footerKey() != null || uniformKey() != null;
+  }
+
+  private String footerKey() {
+    return text(PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME);
+  }
+
+  private String uniformKey() {
+    return text(PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME);
+  }
+
+  /** Null when it is empty: so an option of a write takes a key of the session's away. */
+  private String text(String name) {
+    String value = hadoop.getTrimmed(name, "");
+    return value.isEmpty() ? null : value;
+  }
+
+  /** Whether columns without a key of their own have the footer's. */
+  boolean complete() {
+    return uniformKey() != null || reader.flag(COMPLETE, false);
+  }
+
+  /**
+   * Refuses AES-CTR where integrity is required.
+   *
+   * @throws InvalidConfigurationException when it is
+   */
+  void checkIntegrity() {
+    String algorithm =
+        reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME);
+    if (reader.flag(REQUIRE_INTEGRITY, false)
+        && ParquetCipher.AES_GCM_CTR_V1.name().equals(algorithm)) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s=%s does not authenticate pages, and %s is true",
+              PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME,
+              algorithm,
+              REQUIRE_INTEGRITY),
+          "Leave the algorithm out: AES_GCM_V1 authenticates all of a file.");
+    }
+  }
+
+  /** The columns of a file that have keys of their own. */
+  ColumnKeys columnsIn(MessageType schema) {
+    return columns.in(schema);
+  }
+
+  /** These and all others of the file, which have the footer's. */
+  ColumnKeys allColumnsIn(MessageType schema) {
+    return columnsIn(schema).withOthers(schema, footerKey());
+  }
+
+  /** A configuration for Parquet's own factory, which keeps what it caches to these settings. */
+  Configuration forParquet() {
+    Configuration own = new Configuration(hadoop);
+    own.set(KeyToolkit.KMS_CLIENT_CLASS_PROPERTY_NAME, ParquetKmsClient.class.getName());
+    own.set(TOKEN, scope());
+    // else a file would say which
+    own.set(
+        KeyToolkit.KMS_INSTANCE_ID_PROPERTY_NAME,
+        own.getTrimmed(
+            KeyToolkit.KMS_INSTANCE_ID_PROPERTY_NAME, KmsClient.KMS_INSTANCE_ID_DEFAULT));
+    own.set(
+        KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME,
+        own.getTrimmed(
+            KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME, KmsClient.KMS_INSTANCE_URL_DEFAULT));
+    if (reader.optional(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME) == null) {
+      long millis =
+          new PropertyReader(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX))
+              .number(
+                  KmsProperties.CACHE_TTL_MS,
+                  KmsProperties.CACHE_TTL_MS_DEFAULT,
+                  0,
+                  "a number of milliseconds, 0 or more",
+                  "3600000 for an hour, or 0 to turn the cache off");
+      own.setLong(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME, millis / MILLIS);
+    }
+
+    return own;
+  }
+
+  /** The same, for writing a file with these columns. */
+  Configuration forParquet(ColumnKeys found) {
+    Configuration own = forParquet();
+    if (!found.isEmpty()) {
+      own.set(COLUMN_KEYS, found.toString());
+    }
+
+    return own;
+  }
+
+  /** The names of all properties here, for a test. */
+  static Stream<String> names() {
+    return NAMES.stream();
+  }
+}

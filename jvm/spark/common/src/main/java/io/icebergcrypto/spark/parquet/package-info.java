@@ -1,0 +1,2 @@
+/** Checks of what Spark is about to write into its own Parquet tables. */
+package io.icebergcrypto.spark.parquet;

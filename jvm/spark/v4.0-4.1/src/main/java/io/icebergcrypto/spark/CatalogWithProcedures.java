@@ -1,0 +1,23 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.spark.call.Procedure;
+import io.icebergcrypto.spark.call.SparkProcedure;
+import org.apache.iceberg.spark.SparkCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+
+/** Iceberg's catalog with procedures of this project. */
+abstract class CatalogWithProcedures extends SparkCatalog {
+  /** A procedure of this project; null where it has none of this name. */
+  abstract Procedure ownProcedure(Identifier ident);
+
+  /** A procedure of Iceberg's, guarded where that is needed. */
+  abstract Procedure guarded(Procedure procedure);
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    Procedure own = ownProcedure(ident);
+    return SparkProcedure.of(
+        own != null ? own : guarded(SparkProcedure.iceberg(super.loadProcedure(ident))));
+  }
+}

@@ -1,0 +1,32 @@
+"""``rotate-parquet``: the wrapped keys beside Parquet files."""
+
+from __future__ import annotations
+
+import click
+
+from pyspark_iceberg_crypto.cli import _session, _shared
+from pyspark_iceberg_crypto.parquet import rotate_parquet_keys
+
+
+@_session.command()
+@click.argument("folder")
+def rotate_parquet(folder: str, output: str) -> None:
+    """Wrap the keys of the Parquet files below FOLDER anew, with the newest versions of their master keys.
+
+    For Spark's own Parquet files whose wrapped keys are in files beside them; the Parquet files stay as they are.
+    Nobody may write to the folder meanwhile. Iceberg's tables are for `rotate`.
+
+    \b
+    Example:
+      iceberg-crypto rotate-parquet s3a://bucket/people --kms vault --address https://vault:8200 --token-file t
+
+    Exit code: 0 it is done, 2 it could not be done; another run goes on, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+    with _shared.errors_told(), _session.session() as spark:
+        done = rotate_parquet_keys(spark, folder)
+    if output == "json":
+        _shared.show_json(done.to_dict())
+        return
+    click.echo(f"{done.files} files in {done.folders} folders have newly wrapped keys")
+    if done.restored:
+        click.echo(f"{done.restored} of them were unreadable, since a run was killed")

@@ -1,0 +1,257 @@
+"""Spark's own Parquet files with keys for their footers and columns."""
+
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+from harness.world import World
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from pyspark_iceberg_crypto import (
+    AccessDeniedError,
+    ConfigurationError,
+    KeyNotFoundError,
+    Keystore,
+    NotSupportedError,
+    ParquetKeys,
+    PlaintextFoundError,
+    configure_spark,
+    inspect_file,
+    rotate_parquet_keys,
+    typed_errors,
+    verify_folder,
+)
+
+MARKER = "sesame-4711"
+KEYS = ParquetKeys(footer="k1", columns={"ssn": "k2", "address.street": "k-128"})
+NO_KEYS = ParquetKeys(plaintext_writes=True)
+
+
+def session(spark: SparkSession, world: World, **more: str) -> SparkSession:
+    """A session of its own whose Parquet files have keys, in the tests' keystore."""
+    store = Keystore(world.keystore.path, password_file=world.keystore.password_file)
+    made = configure_spark(
+        spark.newSession(),
+        f"pq_{uuid.uuid4().hex}",
+        "hadoop",
+        warehouse=str(world.root / "parquet"),
+        kms=store,
+        path_access=False,
+        parquet_columns=KEYS,
+    )
+    for name, value in more.items():
+        made.conf.set(name, value)
+    return made
+
+
+@pytest.fixture(scope="module")
+def own(spark: SparkSession, world: World) -> SparkSession:
+    return session(spark, world)
+
+
+@pytest.fixture(scope="module")
+def people(own: SparkSession) -> DataFrame:
+    return rows(own)
+
+
+def rows(spark: SparkSession, count: int = 20) -> DataFrame:
+    return spark.range(count).select(
+        fn.lit(MARKER).alias("ssn"),
+        "id",
+        fn.struct(fn.lit(MARKER).alias("street"), fn.lit("Ulm").alias("city")).alias("address"),
+        fn.array(fn.lit(MARKER)).alias("tags"),
+    )
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("part-*.parquet"))
+
+
+def test_what_is_written_is_encrypted_and_read_again(
+    own: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    people.write.option("compression", "none").parquet(f"{tmp_path}/t")
+    for file in files(tmp_path):
+        data = file.read_bytes()
+        assert data[:4] == data[-4:] == b"PARE"
+        assert MARKER.encode() not in data
+        assert b"Ulm" not in data  # under the footer's key
+    again = own.read.parquet(f"{tmp_path}/t")
+    assert again.schema.fieldNames() == ["ssn", "id", "address", "tags"]
+    assert again.filter(f"ssn = '{MARKER}' AND address.street = '{MARKER}'").count() == 20
+    assert again.agg(fn.sum("id")).first()[0] == 190
+
+
+def test_who_lacks_a_columns_key_reads_the_others(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    people.write.parquet(f"{tmp_path}/t")
+    clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
+    seen = clerk.read.parquet(f"{tmp_path}/t")
+    assert seen.agg(fn.sum("id")).first()[0] == 190
+    assert seen.filter("id = 3").select("address.city", "address.street").first()[0] == "Ulm"
+    with pytest.raises(AccessDeniedError, match="'k2'") as denied, typed_errors():
+        seen.select("ssn").collect()
+    assert any(file.name in denied.value.hint for file in files(tmp_path))
+
+
+@pytest.mark.nightly
+def test_write_options(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    uniform = ParquetKeys(uniform="k2", algorithm="AES_GCM_CTR_V1")
+    people.write.options(**uniform.options()).parquet(f"{tmp_path}/u")
+    people.write.options(**NO_KEYS.options()).parquet(f"{tmp_path}/p")
+    open_footer = ParquetKeys(
+        footer="k1", columns={"ssn": "k2"}, complete=False, plaintext_footer=True
+    )
+    people.write.options(**open_footer.options()).parquet(f"{tmp_path}/o")
+    tags = ParquetKeys(
+        footer="k1", columns={"address": "k2", "tags": "k2"}, key_material_beside=True
+    )
+    people.write.options(**tags.options()).parquet(f"{tmp_path}/b")
+    for folder in "upob":
+        assert own.read.parquet(f"{tmp_path}/{folder}").filter(f"ssn = '{MARKER}'").count() == 20
+    assert len(list((tmp_path / "b").glob("_KEY_MATERIAL_FOR_part-*.parquet.json"))) == len(
+        files(tmp_path / "b")
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "told"),
+    [
+        (ParquetKeys(footer="k1", columns={"snn": "k2"}), ConfigurationError, "snn"),
+        (ParquetKeys(uniform="no-such-key"), KeyNotFoundError, "no-such-key"),
+        (ParquetKeys(), PlaintextFoundError, "no key is named"),
+    ],
+)
+def test_refused(
+    own: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    keys: ParquetKeys,
+    error: type[Exception],
+    told: str,
+) -> None:
+    """Before an overwriting statement deletes what is there."""
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
+    with pytest.raises(error, match=told), typed_errors():
+        people.write.options(**keys.options()).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+    assert own.read.parquet(f"{tmp_path}/t").count() == 20
+
+
+@pytest.mark.nightly
+def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    """Keys are options of the table; CREATE TABLE AS SELECT, INSERT OVERWRITE and partitions."""
+    people.createOrReplaceTempView("people")
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    options = "'parquet.encryption.uniform.key' 'k2', 'parquet.encryption.{}.key' ''"
+    options = options.format("footer") + ", 'parquet.encryption.column.keys' ''"
+    options += ", 'parquet.encryption.complete.columns' 'false'"
+    own.sql(
+        f"CREATE TABLE {name} USING parquet OPTIONS ({options}) PARTITIONED BY (id)"
+        f" LOCATION '{tmp_path}/t' AS SELECT ssn, address, id FROM people"
+    )
+    own.sql(f"INSERT OVERWRITE {name} SELECT ssn, address, id + 1 FROM people")
+    assert own.table(name).agg(fn.sum("id")).first()[0] == 210
+    seen = inspect_file(own, str(files(tmp_path)[0]))
+    assert {c.key_id for c in seen.columns or ()} == {"k2"}
+    own.sql(f"DROP TABLE {name}")
+    with pytest.raises(ConfigurationError, match="'id', which is not in the file"), typed_errors():
+        columns = ParquetKeys(footer="k1", columns={"id": "k2"})
+        people.write.partitionBy("id").options(**columns.options()).parquet(f"{tmp_path}/p")
+
+
+@pytest.mark.nightly
+def test_iceberg(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    people.write.parquet(f"{tmp_path}/t")
+    found = (name for name in own.conf.getAll if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", name))
+    cat = next(found).rpartition(".")[2]
+    own.sql(f"CREATE TABLE {cat}.db.t (id INT) USING iceberg")
+    own.sql(f"INSERT INTO {cat}.db.t VALUES (1)")
+    assert own.table(f"{cat}.db.t").count() == 1
+    own.sql(
+        f"CREATE TABLE {cat}.db.e (id INT) USING iceberg TBLPROPERTIES('encryption.key-id'='k1')"
+    )
+    own.sql(f"INSERT INTO {cat}.db.e VALUES (1)")
+    assert own.table(f"{cat}.db.e").count() == 1
+    people.select("id").write.options(**NO_KEYS.options()).parquet(f"{tmp_path}/p")
+    own.sql(f"CREATE TABLE {cat}.db.a (id BIGINT) USING iceberg")
+    own.sql(f"CALL {cat}.system.add_files('db.a', '`parquet`.`{tmp_path}/p`')")
+    assert own.table(f"{cat}.db.a").count() == 20
+
+
+def test_a_look_at_files(
+    own: SparkSession, spark: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """What is known with the footer's key, without it, and of a plaintext footer."""
+    people.write.parquet(f"{tmp_path}/t")
+    file = str(files(tmp_path)[0])
+    seen = inspect_file(own, file, pages=True)
+    assert seen.encrypted
+    assert seen.pages_checked
+    assert (seen.algorithm, seen.pages_authenticated, seen.footer, seen.footer_key) == (
+        "AES_GCM_V1",
+        True,
+        "encrypted",
+        "k1",
+    )
+    assert seen.columns is not None
+    assert {c.name: (c.protected_by, c.key_id) for c in seen.columns} == {
+        "ssn": ("column key", "k2"),
+        "id": ("footer key", "k1"),
+        "address.street": ("column key", "k-128"),
+        "address.city": ("footer key", "k1"),
+        "tags.list.element": ("footer key", "k1"),
+    }
+    blind = inspect_file(spark, file)
+    assert blind.columns is None
+    assert "no KMS" in str(blind.unknown)
+    assert blind.footer_key == "k1"
+
+
+def test_folders(own: SparkSession, spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    people.write.parquet(f"{tmp_path}/t")
+    beside = ParquetKeys(uniform="k1", key_material_beside=True)
+    people.write.options(**beside.options()).mode("append").parquet(f"{tmp_path}/t")
+    report = verify_folder(own, f"{tmp_path}/t")
+    assert report.ok, report
+    assert not verify_folder(spark, f"{tmp_path}/t").ok
+    people.write.options(**ParquetKeys(uniform="k1", algorithm="AES_GCM_CTR_V1").options()).parquet(
+        f"{tmp_path}/c"
+    )
+    assert {p.code for p in verify_folder(own, f"{tmp_path}/c").problems} == {"unauthenticated"}
+    partly = ParquetKeys(footer="k1", columns={"ssn": "k2"}, complete=False)
+    people.write.options(**partly.options()).parquet(f"{tmp_path}/p")
+    found = verify_folder(own, f"{tmp_path}/p").problems
+    assert {p.code for p in found} == {"plaintext"}
+    assert "id, address.street, address.city" in found[0].problem
+
+
+def test_keys_are_rotated(
+    own: SparkSession, people: DataFrame, world: World, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t"
+    beside = ParquetKeys(footer="k1", columns={"ssn": "k2"}, key_material_beside=True)
+    people.withColumn("p", fn.col("id") % 2).write.partitionBy("p").options(
+        **beside.options()
+    ).parquet(str(folder))
+    material = sorted(folder.rglob("_KEY_MATERIAL_FOR_*"))
+    before = [one.read_text() for one in material]
+    data = [one.read_bytes() for one in files(folder)]
+    done = rotate_parquet_keys(own, str(folder))
+    assert (done.files, done.folders, done.restored) == (len(data), 2, 0)
+    assert not set(before) & {one.read_text() for one in material}
+    assert data == [one.read_bytes() for one in files(folder)]
+    assert own.read.parquet(str(folder)).filter(f"ssn = '{MARKER}'").count() == 20
+    # killed between the two steps of Parquet's tool
+    material[0].rename(material[0].with_name("_TMP" + material[0].name))
+    assert rotate_parquet_keys(own, str(folder)).restored == 1
+    assert own.read.parquet(str(folder)).count() == 20
+    people.write.parquet(f"{tmp_path}/inside")
+    with pytest.raises(NotSupportedError, match="wrapped keys in itself"):
+        rotate_parquet_keys(own, f"{tmp_path}/inside")
