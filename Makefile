@@ -248,7 +248,7 @@ $(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
-	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
+	@$(gradle) restServerJars metastoreServerJars nessieServerJars hadoopKmsServerJars testJars kmsJars
 	@touch $@
 
 $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
