@@ -34,6 +34,7 @@ from .kms import (
     AwsKms,
     AzureKeyVault,
     GcpKms,
+    HadoopKms,
     KeyInfo,
     Keystore,
     Kms,
@@ -68,6 +69,7 @@ from .rotation_many import (
 )
 from .session import configure_spark
 from .settings import jar_path, spark_conf
+from .values import decrypt_value, encrypt_value
 from .verify import (
     FileCount,
     Problem,
@@ -90,6 +92,7 @@ __all__ = [
     "FileInspection",
     "FileKey",
     "GcpKms",
+    "HadoopKms",
     "IcebergCryptoError",
     "JarMissingError",
     "KekRotation",
@@ -131,7 +134,9 @@ __all__ = [
     "check_report",
     "configure_spark",
     "decrypt_table",
+    "decrypt_value",
     "encrypt_table",
+    "encrypt_value",
     "encryption_keys",
     "inspect_file",
     "jar_path",

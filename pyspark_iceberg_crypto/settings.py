@@ -25,9 +25,9 @@ HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
 EXTENSIONS = "spark.sql.extensions"
+PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
-PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 
 
 def spark_conf(

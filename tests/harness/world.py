@@ -25,6 +25,9 @@ OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
 # Hive 2.3.9, of Spark 3.5, lets a commit replace one that it has not seen, unless commits take locks.
 HIVE_NEEDS_LOCKS = BUILT.spark == "3.5"
 
+# Of this project's extensions, stock Iceberg has none.
+EXTENSIONS = BUILT.extensions[:1] if ON_STOCK else (*BUILT.extensions, PARQUET_WRITES)
+
 # Uncompressed, so that the search for the marker in the bytes means something.
 UNCOMPRESSED = {
     f"table-default.write.{kind}.compression-codec": "uncompressed"
@@ -89,9 +92,7 @@ class World:
             "spark.default.parallelism": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
-            "spark.sql.extensions": ",".join(
-                BUILT.extensions[:1] if ON_STOCK else [*BUILT.extensions, PARQUET_WRITES]
-            ),
+            "spark.sql.extensions": ",".join(EXTENSIONS),
             "spark.jars": ",".join(
                 map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
             ),

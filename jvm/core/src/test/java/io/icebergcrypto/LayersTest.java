@@ -44,6 +44,7 @@ class LayersTest {
           "commit",
           "cleanup",
           "catalog",
+          "values",
           "audit",
           "lifecycle",
           "parquet",

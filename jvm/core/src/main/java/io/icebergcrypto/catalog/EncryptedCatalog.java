@@ -16,6 +16,7 @@ import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
@@ -385,14 +386,28 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   /** Drops as the catalog behind does by default: with its files, but on REST without. */
   @Override
   public boolean dropTable(TableIdentifier identifier) {
-    return context.behind().isRest() ? delegate.dropTable(identifier) : dropTable(identifier, true);
+    if (context.behind().isRest()) {
+      checkDrop(identifier);
+      return delegate.dropTable(identifier);
+    }
+
+    return dropTable(identifier, true);
   }
 
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
+    checkDrop(identifier);
     return purge && !context.behind().ignoresPurge()
         ? purge(identifier).run()
         : delegate.dropTable(identifier, purge);
+  }
+
+  /** Value keys are not dropped with the table that keeps them. */
+  private void checkDrop(TableIdentifier identifier) {
+    if (identifier.equals(ValueKeyProperties.table(properties)) && tableExists(identifier)) {
+      ValueKeyProperties.checkDrop(
+          context.fullName(identifier), unchecked(identifier).properties());
+    }
   }
 
   /**

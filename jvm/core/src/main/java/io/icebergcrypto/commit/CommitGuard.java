@@ -7,6 +7,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.io.WrittenFiles;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
@@ -60,6 +61,7 @@ final class CommitGuard {
     }
 
     PropertyNames.checkTable(commit.tableName(), before, metadata.properties());
+    ValueKeyProperties.checkKept(commit.tableName(), before, metadata.properties());
     if (EncryptionProperties.keyId(metadata.properties()) != null) {
       EncryptionProperties.check(commit.tableName(), before, metadata.properties());
     }

@@ -40,6 +40,7 @@ public final class CatalogSettings {
     this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
     this.statistics = statisticsPolicy();
     this.kekMaxAgeDays = daysOfAKek();
+    ValueKeyProperties.table(properties);
   }
 
   /** Whether every new table must have a key id. */

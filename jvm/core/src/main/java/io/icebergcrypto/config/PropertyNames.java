@@ -36,7 +36,8 @@ public final class PropertyNames {
           EncryptionProperties.PLAINTEXT_TABLES,
           EncryptionProperties.EXPOSE_KEY_METADATA,
           EncryptionProperties.METADATA_AUTHENTICATION,
-          EncryptionProperties.KEK_MAX_AGE_DAYS);
+          EncryptionProperties.KEK_MAX_AGE_DAYS,
+          ValueKeyProperties.TABLE);
 
   /** The table properties that this catalog sets by itself. */
   private static final List<String> OWN =
@@ -63,7 +64,7 @@ public final class PropertyNames {
     private boolean owns(String name) {
       return names.contains(name)
           || this == CATALOG && name.startsWith(KMS_PREFIX)
-          || this == TABLE && OWN.contains(name);
+          || this == TABLE && (OWN.contains(name) || name.startsWith(ValueKeyProperties.PREFIX));
     }
 
     private String word() {

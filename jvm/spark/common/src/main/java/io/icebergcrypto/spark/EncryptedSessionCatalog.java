@@ -5,10 +5,12 @@ import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.values.ValueFunctions;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -86,5 +89,20 @@ public class EncryptedSessionCatalog<
   @Override
   final Procedure guarded(Procedure procedure) {
     return GuardedProcedure.guard(procedure, this, iceberg.encryptedCatalog());
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+    UnboundFunction ours =
+        isFunctionNamespace(ident.namespace())
+            ? ValueFunctions.loadOrNull(ident.name(), iceberg.encryptedCatalog())
+            : null;
+    return ours != null ? ours : super.loadFunction(ident);
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    Identifier[] others = super.listFunctions(namespace);
+    return isFunctionNamespace(namespace) ? ValueFunctions.with(others, namespace) : others;
   }
 }

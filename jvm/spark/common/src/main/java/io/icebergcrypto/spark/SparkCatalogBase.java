@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.values.ValueFunctions;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
@@ -15,10 +16,13 @@ import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -87,6 +91,21 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
   @Override
   final Procedure guarded(Procedure procedure) {
     return GuardedProcedure.guard(procedure, this, encrypted);
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+    UnboundFunction ours =
+        isFunctionNamespace(ident.namespace())
+            ? ValueFunctions.loadOrNull(ident.name(), encrypted)
+            : null;
+    return ours != null ? ours : super.loadFunction(ident);
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    Identifier[] others = super.listFunctions(namespace);
+    return isFunctionNamespace(namespace) ? ValueFunctions.with(others, namespace) : others;
   }
 
   @Override

@@ -8,6 +8,7 @@ import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.copy.CopyRequest;
 import io.icebergcrypto.spark.copy.TableCopy;
+import io.icebergcrypto.spark.values.ValueKeyProcedure;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
@@ -63,21 +64,23 @@ public final class GuardedProcedure implements Procedure {
           .add("rewritten_delete_file_paths_count", DataTypes.IntegerType);
 
   /** This project's own procedures. */
-  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
-      OURS =
-          Map.ofEntries(
-              procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
-              procedure(DecryptTable.NAME, DecryptTable::new),
-              procedure(EncryptTable.NAME, EncryptTable::new),
-              procedure(PurgePlaintext.NAME, PurgePlaintext::new),
-              procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
-              procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
-              procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
-              procedure(ReencryptTable.NAME, ReencryptTable::new),
-              procedure(RepairTable.NAME, RepairTable::new),
-              procedure(RotateKek.NAME, RotateKek::new),
-              procedure(RotateMasterKey.NAME, RotateMasterKey::new),
-              procedure(VerifyEncryption.NAME, VerifyEncryption::new));
+  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> OURS =
+      Map.ofEntries(
+          procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
+          procedure(DecryptTable.NAME, DecryptTable::new),
+          procedure(EncryptTable.NAME, EncryptTable::new),
+          procedure(PurgePlaintext.NAME, PurgePlaintext::new),
+          procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
+          procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
+          procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
+          procedure(ReencryptTable.NAME, ReencryptTable::new),
+          procedure(RepairTable.NAME, RepairTable::new),
+          procedure(RotateKek.NAME, RotateKek::new),
+          procedure(RotateMasterKey.NAME, RotateMasterKey::new),
+          procedure(ValueKeyProcedure.CREATE, ValueKeyProcedure::create),
+          procedure(ValueKeyProcedure.LIST, ValueKeyProcedure::list),
+          procedure(ValueKeyProcedure.ROTATE, ValueKeyProcedure::rotate),
+          procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
@@ -86,9 +89,8 @@ public final class GuardedProcedure implements Procedure {
   private static final Map<String, String> SOURCES =
       Map.of("add_files", "source_table", "migrate", "table", "snapshot", "source_table");
 
-  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure>>
-      procedure(
-          String name, BiFunction<TableCatalog, EncryptedCatalog, TableProcedure> constructor) {
+  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> procedure(
+      String name, BiFunction<TableCatalog, EncryptedCatalog, Procedure> constructor) {
     return Map.entry(name, constructor);
   }
 

@@ -1,0 +1,103 @@
+package io.icebergcrypto.config;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import org.apache.iceberg.catalog.TableIdentifier;
+
+/**
+ * The properties of value keys: which table of a catalog keeps them, and how they stand in its
+ * properties. Each version of a key is a property of its own, so that two clients that make keys at
+ * the same time, where a catalog merges their commits, take nothing from each other.
+ */
+public final class ValueKeyProperties {
+  /** Catalog property: the table that keeps the value keys, such as db.keys. */
+  public static final String TABLE = "encryption.value-key-table";
+
+  private static final String TABLE_DEFAULT = "encryption.value_keys";
+
+  /** Table property: what the name of each version's property begins with. */
+  public static final String PREFIX = "encryption.value-key.";
+
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}");
+
+  private ValueKeyProperties() {}
+
+  /**
+   * The table that keeps the value keys of a catalog.
+   *
+   * @throws InvalidConfigurationException when the property has no namespace and name
+   */
+  public static TableIdentifier table(Map<String, String> catalogProperties) {
+    String name = catalogProperties.getOrDefault(TABLE, TABLE_DEFAULT).strip();
+    if (!name.matches("[^.]+(\\.[^.]+)+")) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is '%s'", TABLE, name),
+          "Give a namespace and a name, as in db.keys, or leave the property out, for "
+              + TABLE_DEFAULT
+              + ".");
+    }
+
+    return TableIdentifier.parse(name);
+  }
+
+  /** The property of one version of a key. */
+  public static String property(String name, int id) {
+    return String.format("%s%s.%08x", PREFIX, name, id);
+  }
+
+  /**
+   * Checks the name of a value key.
+   *
+   * @throws InvalidConfigurationException when it has characters that a name may not have
+   */
+  public static void checkName(String name) {
+    if (!NAME.matcher(name).matches()) {
+      throw new InvalidConfigurationException(
+          "the name of a value key is not one: '" + name + "'",
+          "Use up to 100 letters, digits, dots, dashes and underscores, a letter or digit first.");
+    }
+  }
+
+  /**
+   * Refuses a commit that takes a value key from its table: what it encrypted would be lost.
+   *
+   * @throws NotSupportedException when a version of a key is gone
+   */
+  public static void checkKept(
+      String tableName, Map<String, String> before, Map<String, String> after) {
+    List<String> lost = of(before).stream().filter(name -> !after.containsKey(name)).toList();
+    if (!lost.isEmpty()) {
+      throw new NotSupportedException(
+              "the commit would remove value keys: " + String.join(", ", lost),
+              "What they encrypted could not be decrypted by anybody. Nothing was committed.")
+          .inTable(tableName);
+    }
+  }
+
+  /**
+   * Refuses to drop a table that has value keys.
+   *
+   * @throws NotSupportedException when it has
+   */
+  public static void checkDrop(String tableName, Map<String, String> tableProperties) {
+    List<String> keys = of(tableProperties);
+    if (!keys.isEmpty()) {
+      throw new NotSupportedException(
+              "it keeps value keys: " + String.join(", ", keys),
+              "What they encrypted could not be decrypted by anybody. If nothing needs them, have"
+                  + " their master key disabled in the KMS, and then destroyed. Nothing was"
+                  + " dropped.")
+          .inTable(tableName);
+    }
+  }
+
+  /** The names of the properties that are value keys. */
+  public static List<String> of(Map<String, String> tableProperties) {
+    return new TreeSet<>(tableProperties.keySet())
+        .stream().filter(name -> name.startsWith(PREFIX)).toList();
+  }
+}

@@ -1,0 +1,167 @@
+package io.icebergcrypto.values;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.TamperedException;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.security.GeneralSecurityException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Encrypts and decrypts single values with the value keys of a catalog. It travels to executors
+ * without the keys, which it has in memory from the first value on, as long as it lives itself: in
+ * Spark, for one task.
+ */
+public final class ValueEncryption implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private static final int PREFIX_LENGTH = 5;
+
+  private final ValueKeys keys;
+  private transient Map<String, Named> opened;
+
+  /** Asks no KMS yet. */
+  public ValueEncryption(ValueKeys keys) {
+    this.keys = keys;
+  }
+
+  /** The versions of one key, and those of them that were needed so far. */
+  private static final class Named {
+    private final List<WrappedValueKey> versions;
+    private final Map<Integer, ValueCipher> ciphers = new HashMap<>();
+    private IcebergCryptoException refusal;
+
+    private Named(List<WrappedValueKey> versions) {
+      this.versions = versions;
+    }
+
+    private WrappedValueKey newest() {
+      return versions.get(versions.size() - 1);
+    }
+  }
+
+  /**
+   * Encrypts a value with a random nonce: the same value gives another ciphertext each time.
+   *
+   * @param name the value key
+   * @param context what the value is for; it decrypts with the same context only. Empty: none
+   * @throws KeyNotFoundException when there is no such value key
+   * @throws IcebergCryptoException the KMS's own typed error
+   */
+  public synchronized byte[] encrypt(String name, byte[] value, byte[] context) {
+    Named key = named(name);
+    return cipher(key, key.newest()).encrypt(value, context);
+  }
+
+  /**
+   * Encrypts a value so that the same value, with the same key and context, gives the same
+   * ciphertext.
+   *
+   * @see #encrypt
+   */
+  public synchronized byte[] encryptDeterministic(String name, byte[] value, byte[] context) {
+    Named key = named(name);
+    return cipher(key, key.newest()).encryptDeterministic(value, context);
+  }
+
+  /**
+   * Decrypts what one of the two encrypted, with any version of the key.
+   *
+   * @throws TamperedException when it is no such ciphertext, or one of another key or context
+   * @throws KeyNotFoundException when there is no such value key
+   * @throws IcebergCryptoException the KMS's own typed error
+   */
+  public synchronized byte[] decrypt(String name, byte[] value, byte[] context) {
+    Named key = named(name);
+    if (value.length < PREFIX_LENGTH || value[0] != 1) {
+      throw wrong(name, "A value is not one that encrypt_value encrypted, such as plaintext", null);
+    }
+
+    int id = ByteBuffer.wrap(value, 1, Integer.BYTES).getInt();
+    WrappedValueKey version =
+        key.versions.stream()
+            .filter(v -> v.id() == (id & ~ValueCipher.DETERMINISTIC))
+            .findFirst()
+            .orElseThrow(() -> wrong(name, "A value was encrypted with another value key", null));
+    try {
+      return cipher(key, version).decrypt(id, value, context);
+    } catch (GeneralSecurityException e) {
+      throw wrong(name, "A value was changed, or is used with another context", e);
+    }
+  }
+
+  /**
+   * The same; null when this value cannot be decrypted, or the key not be had for good. A KMS that
+   * cannot be reached is an error all the same.
+   */
+  public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
+    Named key = named(name);
+    if (key.refusal != null) {
+      return null;
+    }
+
+    try {
+      return decrypt(name, value, context);
+    } catch (TamperedException e) {
+      return null;
+    } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
+      key.refusal = e; // one call of the KMS, not one for each row
+      return null;
+    }
+  }
+
+  /** HMAC-SHA256 of a value under the oldest version of a key, so that it stays as it is. */
+  public synchronized byte[] hash(String name, byte[] value) {
+    Named key = named(name);
+    return cipher(key, key.versions.get(0)).hash(value);
+  }
+
+  private Named named(String name) {
+    if (opened == null) {
+      this.opened = new HashMap<>();
+    }
+
+    return opened.computeIfAbsent(name, n -> new Named(keys.versions(n)));
+  }
+
+  private ValueCipher cipher(Named key, WrappedValueKey version) {
+    ValueCipher cipher = key.ciphers.get(version.id());
+    if (cipher == null) {
+      cipher = keys.cipher(version);
+      key.ciphers.put(version.id(), cipher);
+    }
+
+    return cipher;
+  }
+
+  private TamperedException wrong(String name, String problem, GeneralSecurityException cause) {
+    return new TamperedException(
+        String.format(
+            "%s: it does not decrypt with value key '%s' of catalog %s",
+            problem, name, keys.catalog()),
+        "Check that the key's name and the context are those of encrypt_value. try_decrypt_value"
+            + " gives NULL for such values.",
+        cause);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ValueEncryption encryption && keys.equals(encryption.keys);
+  }
+
+  @Override
+  public int hashCode() {
+    return keys.hashCode();
+  }
+
+  /** No key. */
+  @Override
+  public String toString() {
+    return keys.toString();
+  }
+}

@@ -1,0 +1,165 @@
+package io.icebergcrypto.values;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsCaller;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * The value keys of a catalog as they were when this was loaded, wrapped, with the client of the
+ * KMS that unwraps them. It travels to executors, and carries no key and no credential; each
+ * executor unwraps a key once, and then has it in its cache ({@link CachingKmsClient}).
+ */
+public final class ValueKeys implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private static final Comparator<WrappedValueKey> BY_AGE =
+      Comparator.comparingLong(WrappedValueKey::createdAtMs)
+          .thenComparing(WrappedValueKey::id, Integer::compareUnsigned);
+
+  private final String catalog;
+  private final String table;
+  private final String tableUuid;
+  private final List<WrappedValueKey> versions;
+  private final Set<String> refusedMasterKeys;
+  private final CachingKmsClient kms;
+
+  /**
+   * Makes the keys of a catalog.
+   *
+   * @param table the full name of the table that keeps them
+   * @param tableUuid its UUID; null: there is no such table
+   * @param refusedMasterKeys those that the catalog does not allow
+   */
+  ValueKeys(
+      String catalog,
+      String table,
+      String tableUuid,
+      List<WrappedValueKey> versions,
+      Set<String> refusedMasterKeys,
+      CachingKmsClient kms) {
+    this.catalog = catalog;
+    this.table = table;
+    this.tableUuid = tableUuid;
+    this.versions = versions.stream().sorted(BY_AGE).toList();
+    this.refusedMasterKeys = Set.copyOf(refusedMasterKeys);
+    this.kms = kms;
+  }
+
+  /** All versions of all keys, the oldest first. */
+  List<WrappedValueKey> versions() {
+    return versions;
+  }
+
+  /** The full name of the table that keeps them. */
+  String table() {
+    return table;
+  }
+
+  /**
+   * The versions of a key, the oldest first. The newest one encrypts.
+   *
+   * @throws KeyNotFoundException when there is no key of this name
+   */
+  List<WrappedValueKey> versions(String name) {
+    List<WrappedValueKey> own = versions.stream().filter(key -> key.name().equals(name)).toList();
+    if (own.isEmpty()) {
+      List<String> names = versions.stream().map(WrappedValueKey::name).distinct().toList();
+      throw new KeyNotFoundException(
+          String.format("Catalog %s has no value key '%s'", catalog, name),
+          String.format(
+              "%s CALL %s.system.create_value_key(name => ..., key_id => ...) makes one.",
+              names.isEmpty() ? "It has none." : "It has " + String.join(", ", names) + ".",
+              catalog));
+    }
+
+    return own;
+  }
+
+  /**
+   * Unwraps one version.
+   *
+   * @return 32 bytes; the caller overwrites them
+   * @throws IcebergCryptoException the KMS's own typed error
+   */
+  byte[] unwrap(WrappedValueKey key) {
+    if (refusedMasterKeys.contains(key.masterKeyId())) {
+      throw new AccessDeniedException(
+          String.format(
+              "Value key '%s' of catalog %s is wrapped by master key '%s', and the catalog does not"
+                  + " allow that one (encryption.allowed-key-ids)",
+              key.name(), catalog, key.masterKeyId()),
+          "Have the master key added to the list where the catalog is set up.");
+    }
+
+    try {
+      ByteBuffer unwrapped =
+          KmsCaller.forTable(table, tableUuid, () -> kms.unwrapKey(key.bytes(), key.masterKeyId()));
+      byte[] bytes = KeyCache.copyOf(unwrapped);
+      if (bytes.length == ValueCipher.KEY_LENGTH) {
+        return bytes;
+      }
+
+      Arrays.fill(bytes, (byte) 0);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(table)
+          .withHint(
+              String.format(
+                  "It is about value key '%s', which master key '%s' wrapped.",
+                  key.name(), key.masterKeyId()));
+    }
+
+    throw new TamperedException(
+            String.format("value key '%s' is not a key of 32 bytes", key.name()),
+            "Somebody replaced it. Restore property "
+                + key.property()
+                + " from an older metadata file of the table.")
+        .inTable(table);
+  }
+
+  /** The cipher of one version. */
+  ValueCipher cipher(WrappedValueKey key) {
+    byte[] bytes = unwrap(key);
+    try {
+      return new ValueCipher(key.name(), key.id(), bytes);
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+    }
+  }
+
+  /** An error names the catalog. */
+  String catalog() {
+    return catalog;
+  }
+
+  /** The names of the keys and their versions; the same keys encrypt alike. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ValueKeys keys
+        && catalog.equals(keys.catalog)
+        && Objects.equals(tableUuid, keys.tableUuid)
+        && versions.equals(keys.versions)
+        && refusedMasterKeys.equals(keys.refusedMasterKeys);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(catalog, tableUuid, versions);
+  }
+
+  /** No key. */
+  @Override
+  public String toString() {
+    return "value keys of " + catalog;
+  }
+}
