@@ -231,7 +231,8 @@ def _crypto_metadata(reader: _thrift.CompactReader) -> dict[str, Any]:
 def _keys_of_columns(told: Mapping[str, Any], key_metadata: bytes) -> Mapping[str, Any]:
     """Tell what a footer's key metadata says, which Iceberg's files have not: Parquet's key tools made the file."""
     try:
-        footer_key = unquote(json.loads(key_metadata)["masterKeyID"], errors="strict")
+        material = json.loads(key_metadata)
+        footer_key = unquote(material["masterKeyID"]) if material["internalStorage"] else None
         footer_key = footer_key if isinstance(footer_key, str) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         footer_key = None  # in a file beside it, or another program's
@@ -239,7 +240,7 @@ def _keys_of_columns(told: Mapping[str, Any], key_metadata: bytes) -> Mapping[st
         "pages_authenticated": told["algorithm"] == ALGORITHMS[1],
         "footer": "encrypted",
         "footer_key": footer_key,
-        "unknown": "its footer is encrypted, and there is no session with its KMS",
+        "unknown": "its footer is encrypted, and this session has no KMS for Parquet files",
     }
 
 

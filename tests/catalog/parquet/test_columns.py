@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from harness.world import World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -17,12 +18,14 @@ from pyspark_iceberg_crypto import (
     NotSupportedError,
     ParquetKeys,
     PlaintextFoundError,
+    TamperedError,
     configure_spark,
     inspect_file,
     rotate_parquet_keys,
     typed_errors,
     verify_folder,
 )
+from pyspark_iceberg_crypto.cli import main
 
 MARKER = "sesame-4711"
 KEYS = ParquetKeys(footer="k1", columns={"ssn": "k2", "address.street": "k-128"})
@@ -186,7 +189,7 @@ def test_iceberg(
 
 
 def test_a_look_at_files(
-    own: SparkSession, spark: SparkSession, people: DataFrame, tmp_path: Path
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
 ) -> None:
     """What is known with the footer's key, without it, and of a plaintext footer."""
     people.write.parquet(f"{tmp_path}/t")
@@ -212,6 +215,20 @@ def test_a_look_at_files(
     assert blind.columns is None
     assert "no KMS" in str(blind.unknown)
     assert blind.footer_key == "k1"
+    without = inspect_file(None, file)
+    assert (without.footer_key, without.columns) == ("k1", None)
+    told = CliRunner().invoke(main, ["inspect", file, "--expect-encrypted"])
+    assert told.exit_code == 2, told.output
+    clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
+    left = inspect_file(clerk, file, pages=True)
+    assert not left.pages_checked
+    assert list(left.columns_left or ()) == ["ssn"]
+    data = bytearray(Path(file).read_bytes())
+    data[60] ^= 1  # in the first page
+    changed = tmp_path / "changed.parquet"
+    changed.write_bytes(data)
+    with pytest.raises(TamperedError, match=r"changed\.parquet"):
+        inspect_file(own, str(changed), pages=True)
 
 
 def test_folders(own: SparkSession, spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
