@@ -118,7 +118,7 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
-	@$(MAKE) --no-print-directory bench-check
+	@$(MAKE) --no-print-directory bench-check ARGS=
 	@if [[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null; then $(MAKE) --no-print-directory newcomer; \
 	    else echo "make newcomer was left out: it needs root and debootstrap"; fi
 
@@ -248,7 +248,7 @@ $(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
-	@$(gradle) restServerJars metastoreServerJars nessieServerJars testJars kmsJars
+	@$(gradle) restServerJars metastoreServerJars nessieServerJars hadoopKmsServerJars testJars kmsJars
 	@touch $@
 
 $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))

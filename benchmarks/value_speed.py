@@ -1,6 +1,7 @@
 """What SQL functions over values cost: `python benchmarks/value_speed.py [MILLIONS_OF_ROWS [ROUNDS]]`.
 
-One thread computes a column of 11 characters and what each function makes of it. Prints nanoseconds a row as medians, with those of the column itself taken off.
+One thread computes a column of 11 characters, and what each function makes of it. Prints nanoseconds a row as medians,
+with those of the column itself taken off.
 """
 
 import statistics

@@ -70,7 +70,7 @@ def configure_spark(
         uri: the catalog's address (Iceberg's ``uri``).
         warehouse: where its tables are stored (Iceberg's ``warehouse``).
         kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
-            ``Pkcs11``, or any object with a ``properties`` method that returns catalog properties.
+            ``Pkcs11``, ``HadoopKms``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
         path_access: use the same KMS for tables that are read and written by their paths, as in
             ``spark.read.format("iceberg").load("/path")``. Iceberg takes paths to a catalog called
@@ -117,22 +117,28 @@ def configure_spark(
         if active is not None and active.sparkContext._jsc is not None:
             _check_running(active, conf, metrics)
             metrics = False  # it is there
+            conf = _of_running(conf)
         elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
             _forget_catalogs()
         if metrics:
             plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
             conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
-        if parquet_columns is not None:
-            extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+        extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
+        if parquet_columns is not None and extensions:  # a session that runs can have no more
             conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
         _check_running(builder_or_session, conf, metrics)
-        for key, value in conf.items():  # Spark reads its prefix for Hadoop's only when it starts
-            builder_or_session.conf.set(key.removeprefix(HADOOP_PREFIX), value)
+        for key, value in _of_running(conf).items():
+            builder_or_session.conf.set(key, value)
     return builder_or_session
+
+
+def _of_running(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings for a session that runs: Spark reads its prefix for Hadoop's only when it starts."""
+    return {key.removeprefix(HADOOP_PREFIX): value for key, value in conf.items()}
 
 
 def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None:

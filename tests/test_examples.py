@@ -182,6 +182,87 @@ print("followed")
 """
 
 
+READER_OF_PAGES = r"""
+import re, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pyspark_iceberg_crypto import Keystore, configure_spark
+
+# What a block names that is not here: storage, servers, another KMS, what the reader has to fill in.
+ELSEWHERE = ("s3://", "sc://", "example.com", "...", "<", "lake_former", "versionAsOf", "report.json")
+ENCRYPT = "CALL lake.system.encrypt_table(table => 'shop.orders', key_id => 'sales')"
+# What some blocks need before them: they show other ways to what the block before them did.
+BEFORE = {
+    "from pyspark_iceberg_crypto import encrypt_table": "plaintext",
+    "CALL lake.system.purge_plaintext": "encrypted",
+    "from pyspark_iceberg_crypto import purge_plaintext": "encrypted",
+    "from pyspark_iceberg_crypto import decrypt_table": "encrypted",
+}
+
+
+def table(name, *properties):
+    spark.sql(f"DROP TABLE IF EXISTS lake.{name}")
+    listed = ", ".join(("'format-version'='3'", *properties))
+    spark.sql(f"CREATE TABLE lake.{name} (id INT) USING iceberg TBLPROPERTIES ({listed})")
+    spark.sql(f"INSERT INTO lake.{name} VALUES (1), (2)")
+
+
+def prepare(wanted):
+    if wanted:
+        table("shop.orders")
+    if wanted == "encrypted":
+        spark.sql(ENCRYPT)
+
+
+root = Path(sys.argv[1])
+keys = Keystore.create("keys.p12", keys=["sales", "sales-2"], password_env="KEYSTORE_PASSWORD")
+builder = SparkSession.builder
+spark = configure_spark(builder, "lake", type="rest", uri=sys.argv[2], kms=keys).getOrCreate()
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE NAMESPACE lake.shop")
+left = 0
+for page in sys.argv[3:]:
+    table("db.t", "'encryption.key-id'='sales'")
+    table("shop.orders", *([] if page == "encrypting-tables" else ["'encryption.key-id'='sales'"]))
+    names = {"spark": spark, "keys": keys}
+    text = (root / "docs" / f"{page}.md").read_text()
+    for language, code in re.findall(r"```(python|sql)\n(.*?)```", text, re.DOTALL):
+        if any(one in re.sub("#.*", "", code) for one in ELSEWHERE):
+            left += 1
+            continue
+        prepare(next((wanted for start, wanted in BEFORE.items() if code.startswith(start)), None))
+        print("==", page, code, flush=True)
+        try:
+            if language == "python":
+                exec(code, names)
+            else:
+                for statement in filter(None, map(str.strip, code.split(";"))):
+                    spark.sql(statement).collect()
+        except Exception as error:
+            sys.exit(str(error)[:2000])
+spark.stop()
+print("left out:", left)
+"""
+
+
+@pytest.mark.nightly
+def test_pages_on_tables(tmp_path: Path, rest: RestServer) -> None:
+    """Their Python and SQL, in order, but for the blocks that need what is not here."""
+    pages = (
+        "verification",
+        "keys",
+        "rotation",
+        "encrypting-tables",
+        "repair",
+        "doctor",
+        "procedures",
+        "compromise",
+    )
+    said = run([sys.executable, "-c", READER_OF_PAGES, str(ROOT), rest.uri, *pages], tmp_path)
+    assert said.count("\n== ") + 1 > 20
+    assert "left out: 8\n" in said
+
+
 @pytest.mark.parametrize("further", ["none", pytest.param("more", marks=pytest.mark.nightly)])
 def test_readme_and_guide(tmp_path: Path, rest: RestServer, further: str) -> None:
     """Their Python and SQL, as a reader would type it; README's quick start is pasted twice.

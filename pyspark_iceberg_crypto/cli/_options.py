@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
                 help='"software" or "hsm".',
             ),
         ],
+        "hadoop": [_KEY_BITS],
         "keystore": [_KEY_BITS],
         "pkcs11": [_KEY_BITS],
         "vault": [

@@ -7,6 +7,7 @@ from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms, KmsSettings
 from pyspark_iceberg_crypto.kms.aws import AwsKms
 from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 from pyspark_iceberg_crypto.kms.gcp import GcpKms
+from pyspark_iceberg_crypto.kms.hadoop import HadoopKms
 from pyspark_iceberg_crypto.kms.keystore import Keystore
 from pyspark_iceberg_crypto.kms.pkcs11 import Pkcs11
 from pyspark_iceberg_crypto.kms.vault import Vault
@@ -16,6 +17,7 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "GcpKms",
+    "HadoopKms",
     "KeyInfo",
     "Keystore",
     "Kms",
@@ -29,6 +31,7 @@ BY_TYPE: dict[str, type[Kms]] = {
     "aws": AwsKms,
     "azure": AzureKeyVault,
     "gcp": GcpKms,
+    "hadoop": HadoopKms,
     "keystore": Keystore,
     "pkcs11": Pkcs11,
     "vault": Vault,

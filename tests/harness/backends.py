@@ -1,4 +1,4 @@
-"""The six KMSs as tests of all of them use them: a server each, a proxy that counts and fails, and what is secret."""
+"""The seven KMSs as tests of all of them use them: a server each, a proxy that counts and fails, and what is secret."""
 
 import json
 import os
@@ -258,6 +258,26 @@ def _pkcs11(folder: Path) -> Backend:
     )
 
 
+def _hadoop(folder: Path) -> Backend:
+    from servers.hadoop_kms import ADMIN, USER, start_hadoop_kms
+
+    server = start_hadoop_kms(folder / "server")
+    proxy = FaultProxy(server.port).start()
+    return Backend(
+        "hadoop",
+        "HadoopKms",
+        {"uri": f"kms://http@127.0.0.1:{proxy.port}/kms", "user": USER},
+        "lake",
+        admin={"user": ADMIN},
+        # A wrap is two requests, of which this is the second.
+        calls=lambda: sum("eek_op=decrypt" in request for request in proxy.requests),
+        proxy=proxy,
+        delete=server.delete_key,
+        deny=server.deny,
+        stop=_both(proxy.stop, server.stop),
+    )
+
+
 _STARTS: dict[str, Callable[[Path], Backend]] = {
     "keystore": _keystore,
     "vault": _vault,
@@ -265,6 +285,7 @@ _STARTS: dict[str, Callable[[Path], Backend]] = {
     "gcp": _gcp,
     "azure": _azure,
     "pkcs11": _pkcs11,
+    "hadoop": _hadoop,
 }
 KINDS = tuple(_STARTS)
 _STARTS["ministack"] = _ministack

@@ -14,6 +14,7 @@ IMPLEMENTATIONS = {
     "aws": "io.icebergcrypto.kms.AwsKmsClient",
     "gcp": "io.icebergcrypto.kms.GcpKmsClient",
     "azure": "io.icebergcrypto.kms.AzureKmsClient",
+    "hadoop": "io.icebergcrypto.kms.HadoopKmsClient",
     "pkcs11": "io.icebergcrypto.kms.Pkcs11KmsClient",
 }
 """The client of each encryption.kms-type."""

@@ -51,7 +51,7 @@ class Subject:
 
     @property
     def prefix(self) -> str:
-        names = {"vault": "vault.address", "azure": "azure.vault-url"}
+        names = {"vault": "vault.address", "azure": "azure.vault-url", "hadoop": "hadoop.uri"}
         return names.get(self.backend.kind, f"{self.backend.kind}.endpoint")
 
     def new_key(self) -> str:

@@ -48,10 +48,10 @@ def start_rest_server(database: Path, warehouse: Path, log: Path) -> RestServer:
             stderr=errors,
             text=True,
         )
-    return RestServer(process, f"http://127.0.0.1:{_port(process, log)}")
+    return RestServer(process, f"http://127.0.0.1:{port_of(process, log)}")
 
 
-def _port(process: "subprocess.Popen[str]", log: Path) -> int:
+def port_of(process: "subprocess.Popen[str]", log: Path) -> int:
     """The port from the server's first line of output."""
     lines: Queue[str] = Queue()
     assert process.stdout is not None
@@ -64,5 +64,5 @@ def _port(process: "subprocess.Popen[str]", log: Path) -> int:
     if not line.startswith("PORT "):
         process.kill()
         process.wait()
-        raise RuntimeError(f"the REST server did not start: {log.read_text()[-2000:]}")
+        raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
     return int(line.split()[1])

@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms import aws, gcp
+from pyspark_iceberg_crypto.kms import aws, gcp, hadoop
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms.azure import _errors as azure
 from pyspark_iceberg_crypto.kms.pkcs11 import _tool as pkcs11
@@ -24,6 +24,7 @@ TABLES = {
     "azure": azure.ERRORS,
     "gcp": gcp.ERRORS,
     "a file of gcp's": gcp.FILE_ERRORS,
+    "hadoop": hadoop.ERRORS,
     "pkcs11": pkcs11.ERRORS,
     "vault": _vault.ERRORS,
     "a login to vault": _login.ERRORS,
@@ -60,6 +61,7 @@ def test_no_code_stands_in_a_table_twice_and_every_exception_is_one(name: str) -
 
 NAMES = {
     "gcp": {"kms", "subject"},
+    "hadoop": {"user", "uri"},
     "pkcs11": {"library"},
     "vault": {"vault", "mount"},
     "a login to vault": {"mount"},

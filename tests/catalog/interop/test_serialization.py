@@ -19,14 +19,18 @@ def test_a_table_that_arrives_reads(lake: Lake, spark: SparkSession, serializer:
     conf = spark.sparkContext._jsc.sc().conf()
     made = getattr(jvm.org.apache.spark.serializer, serializer)(conf)
     made.setDefaultClassLoader(loaded.getClass().getClassLoader())
-    arrived = round_trip(jvm, made.newInstance(), sent)
+    arrived, sent_bytes = round_trip(jvm, made.newInstance(), sent)
+    # the table has it, and its FileIO
+    assert sent_bytes.count(b"io.TableEncryptionManager$Serialized") == 1
     with_rows = jvm.org.apache.iceberg.data.IcebergGenerics.read(arrived).build().iterator()
     assert [row.getField("id") for row in iter_java(with_rows)] == [1]
 
 
-def round_trip(jvm: Any, serializer: Any, value: Any) -> Any:
+def round_trip(jvm: Any, serializer: Any, value: Any) -> tuple[Any, bytes]:
+    """What arrives, and the bytes that travelled."""
     tag = jvm.scala.reflect.ClassTag.apply(value.getClass())
-    return serializer.deserialize(serializer.serialize(value, tag), tag)
+    travelling = serializer.serialize(value, tag)
+    return serializer.deserialize(travelling.duplicate(), tag), bytes(travelling.array())
 
 
 def iter_java(iterator: Any) -> Any:

@@ -54,10 +54,14 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
             f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, 'x' FROM range({start}, {start + 10})"
         )
     spark.sql(f"DELETE FROM {table} WHERE id IN (3, 13)")
+    system = table.partition(".")[0] + ".system"
+    spark.sql(f"CALL {system}.create_value_key(name => 'v', key_id => 'k1')")
+    spark.sql(f"UPDATE {table} SET note = {system}.encrypt_value(note, 'v') WHERE id = 4")
     spark.sql(f"SELECT * FROM {table} t JOIN {table}.files ON true").collect()
     for mode in ("EXTENDED", "FORMATTED", "COST", "CODEGEN"):
         for query in (
             f"SELECT * FROM {table} WHERE id > 3",
+            f"SELECT {system}.try_decrypt_value(note, 'v') FROM {table}",
             f"SELECT key_metadata FROM {table}.files",
         ):
             shown[f"explain {mode} {query}"] = str(spark.sql(f"EXPLAIN {mode} {query}").collect())
@@ -125,6 +129,18 @@ def keys_of(spark: SparkSession, catalog: str, namespace: str) -> list[str]:
             found.append(data_key(bytes(file.keyMetadata().array())))
     for manifest in table.currentSnapshot().allManifests(table.io()):
         found.append(data_key(bytes(manifest.keyMetadata().array())))
+    for name, value in (
+        ours.loadTable(
+            jvm.org.apache.iceberg.catalog.TableIdentifier.parse("encryption.value_keys")
+        )
+        .properties()
+        .items()
+    ):
+        if name.startswith("encryption.value-key."):
+            wrapped = base64.b64decode(json.loads(value)["wrapped-key"])
+            found.append(
+                bytes(ours.kms().unwrapKey(jvm.java.nio.ByteBuffer.wrap(wrapped), "k1").array())
+            )
     return [base64.b64encode(key).decode() for key in found]
 
 

@@ -1,4 +1,4 @@
-"""Iceberg in Spark's own folder of jars, as on EMR and Dataproc; ours by --jars, in a class loader below that."""
+"""Iceberg in Spark's own folder of jars, as on EMR and Dataproc, and ours by --jars: in a class loader below it."""
 
 from collections.abc import Iterator
 

@@ -10,6 +10,26 @@ from harness.jvm import start_jvm
 from harness.keystore import few_iterations
 from harness.subject import EVERY, Subject, make_subject
 
+BY_DAY = (
+    "test_round_trip[hadoop-16]",
+    "test_rotation[hadoop]",
+    "test_cut_off_or_longer[hadoop]",
+    "test_of_another_key[hadoop]",
+    "test_a_key_that_is_missing[hadoop]",
+    "test_no_secret_travels[hadoop]",
+    "test_an_outage[unavailable-hadoop]",
+    "test_rotated[hadoop]",
+)
+"""Of Hadoop KMS, whose server is slow to start and to answer; the others run by night."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        kind = item.callspec.params.get("kms") if hasattr(item, "callspec") else None
+        if kind == "hadoop" and item.name not in BY_DAY:
+            item.add_marker(pytest.mark.nightly)
+
 
 @pytest.fixture(scope="session")
 def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Backend]]:

@@ -1,4 +1,4 @@
-"""What every KMS's Python class must do for whoever sets keys up: one contract, six KMSs.
+"""What every KMS's Python class must do for whoever sets keys up: one contract, seven KMSs.
 
 A KMS's own folder has what only that one does.
 """
@@ -51,7 +51,7 @@ def test_a_name_that_cannot_be(kms: Subject, name: str) -> None:
     refused(ConfigurationError, lambda: kms.admin.create_key(name), repr(name))
 
 
-@on("vault", "aws", "gcp", "azure")
+@on("vault", "aws", "gcp", "azure", "hadoop")
 def test_an_outage(kms: Subject) -> None:
     assert kms.backend.proxy is not None
     kms.backend.proxy.mode = "down"

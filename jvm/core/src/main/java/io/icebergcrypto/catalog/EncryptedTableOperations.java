@@ -51,6 +51,10 @@ final class EncryptedTableOperations implements TableOperations {
   private final MetadataAuthenticator authenticator;
   private final CatalogSettings settings;
   private final LoadedMetadata loaded;
+  private volatile Opened opened;
+
+  /** The table's FileIO, and what it was made of. */
+  private record Opened(FileIO plain, TableEncryptionManager manager, FileIO io) {}
 
   /**
    * Decorates the operations of a table.
@@ -272,7 +276,7 @@ final class EncryptedTableOperations implements TableOperations {
   @Override
   public FileIO io() {
     try {
-      return ioFor(existing(), delegate);
+      return opened(existing());
     } catch (RuntimeException e) {
       if (keys.areInUse()) {
         return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
@@ -280,6 +284,22 @@ final class EncryptedTableOperations implements TableOperations {
 
       throw e;
     }
+  }
+
+  /** The same FileIO as long as it can be: Iceberg's cache of manifests is a FileIO's own. */
+  private FileIO opened(TableMetadata metadata) {
+    TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
+    FileIO plain = delegate.io();
+    Opened last = opened;
+    if (last == null
+        || last.plain != plain
+        || last.manager != manager
+        || storage.forAudit() != null) {
+      last = new Opened(plain, manager, storage.open(delegate, manager));
+      this.opened = last;
+    }
+
+    return last.io;
   }
 
   @Override

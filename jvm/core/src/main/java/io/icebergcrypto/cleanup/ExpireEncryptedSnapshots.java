@@ -142,12 +142,13 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
     }
 
     TableMetadata before = start.get();
-    checkKeys(before);
+    ExpiredFiles files = new ExpiredFiles(ops, planExecutor, this::delete);
+    checkKeys(files, before);
     expire.cleanupLevel(CleanupLevel.NONE).commit();
     whenCommitted.accept(
         base -> {
           try {
-            files().delete(before, base.get(), level == CleanupLevel.ALL);
+            files.delete(before, base.get(), level == CleanupLevel.ALL);
           } catch (RuntimeException e) {
             LOG.warn(
                 "Expired snapshots of {}, but could not delete their files: remove_orphan_files"
@@ -159,16 +160,12 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   }
 
   /** Without the key, or the list, nothing is expired, rather than expired and left behind. */
-  private void checkKeys(TableMetadata before) {
+  private void checkKeys(ExpiredFiles files, TableMetadata before) {
     try {
-      files().manifests(before, before.snapshots());
+      files.manifests(before, before.snapshots());
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName).withHint("No snapshot was expired.");
     }
-  }
-
-  private ExpiredFiles files() {
-    return new ExpiredFiles(ops, planExecutor, this::delete);
   }
 
   private void delete(Collection<String> paths, String type) {

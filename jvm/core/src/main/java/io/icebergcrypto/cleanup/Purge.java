@@ -8,13 +8,16 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.HashMismatchRetry;
-import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -76,16 +79,9 @@ public final class Purge {
 
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
-    Map<String, ManifestFile> manifests = manifests(ops);
     if (delegate instanceof HadoopCatalog) {
       // its drop deletes the table's folder, manifests and all: they are read before
-      Set<String> elsewhere = new HashSet<>();
-      if (metadata.propertyAsBoolean(
-          TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
-        elsewhere.addAll(contentFiles(ops, manifests));
-        elsewhere.removeIf(path -> path.startsWith(metadata.location() + "/"));
-      }
-
+      Set<String> elsewhere = filesElsewhere(ops);
       boolean dropped = delegate.dropTable(identifier, false);
       if (dropped) {
         CatalogUtil.deleteFiles(io, elsewhere, "data");
@@ -94,6 +90,7 @@ public final class Purge {
       return dropped;
     }
 
+    read(ops, reachable -> reachable.load(metadata.snapshots()));
     boolean dropped = delegate.dropTable(identifier, false);
     if (dropped) {
       CatalogUtil.dropTableData(io, metadata);
@@ -103,14 +100,15 @@ public final class Purge {
   }
 
   /**
-   * Reads all manifest lists of an encrypted table.
+   * Reads all manifest lists of an encrypted table, and keeps none.
    *
    * @throws IcebergCryptoException when one cannot be read
    */
   public void check() {
     TableOperations ops = operations();
     if (ops != null) {
-      manifests(ops);
+      List<Snapshot> snapshots = ops.current().snapshots();
+      read(ops, reachable -> reachable.forEachList(snapshots, (snapshot, manifests) -> {}));
     }
   }
 
@@ -202,24 +200,37 @@ public final class Purge {
     }
   }
 
-  private Map<String, ManifestFile> manifests(TableOperations ops) {
-    try {
-      return reachable(ops).manifests(ops.current().snapshots());
-    } catch (IcebergCryptoException e) {
-      throw nothingDropped(ops.current().location(), e);
-    }
+  /** The data and delete files that are not in the table's folder, unless they are to stay. */
+  private Set<String> filesElsewhere(TableOperations ops) {
+    TableMetadata metadata = ops.current();
+    Set<String> elsewhere = ConcurrentHashMap.newKeySet();
+    boolean collected =
+        metadata.propertyAsBoolean(TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT);
+    read(
+        ops,
+        reachable -> {
+          Map<String, ManifestFile> manifests = reachable.manifests(metadata.snapshots());
+          if (collected) {
+            reachable.forEachContentFile(
+                manifests.values(),
+                path -> {
+                  if (!path.startsWith(metadata.location() + "/")) {
+                    elsewhere.add(path);
+                  }
+                });
+          }
+        });
+    return elsewhere;
   }
 
-  private Set<String> contentFiles(TableOperations ops, Map<String, ManifestFile> manifests) {
+  private void read(TableOperations ops, Consumer<ReachableFiles> reading) {
+    TableMetadata metadata = ops.current();
     try {
-      return reachable(ops).contentFiles(manifests.values());
+      reading.accept(
+          new ReachableFiles(ops.io(), metadata.specsById(), ThreadPools.getWorkerPool()));
     } catch (IcebergCryptoException e) {
-      throw nothingDropped(ops.current().location(), e);
+      throw nothingDropped(metadata.location(), e);
     }
-  }
-
-  private static ReachableFiles reachable(TableOperations ops) {
-    return new ReachableFiles(ops.io(), ops.current().specsById(), ThreadPools.getWorkerPool());
   }
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {

@@ -3,16 +3,17 @@ package io.icebergcrypto.cleanup;
 import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import java.util.Collection;
-import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotParser;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
@@ -40,33 +41,52 @@ final class ReachableFiles {
     this.executor = executor;
   }
 
-  /** All manifests of snapshots, by path. */
-  Map<String, ManifestFile> manifests(Collection<Snapshot> snapshots) {
-    Map<String, ManifestFile> byPath = new ConcurrentHashMap<>();
+  /**
+   * Gives each snapshot with its manifests, and keeps none.
+   *
+   * @param action is called by many threads at once
+   */
+  void forEachList(
+      Collection<Snapshot> snapshots, BiConsumer<Snapshot, List<ManifestFile>> action) {
     Tasks.foreach(snapshots)
         .executeWith(executor)
         .stopOnFailure()
         .throwFailureWhenFinished()
         .run(
             snapshot -> {
-              try {
-                snapshot.allManifests(io).forEach(m -> byPath.put(m.path(), m));
-              } catch (RuntimeException e) {
-                throw unreadable("manifest list", snapshot.manifestListLocation(), e);
-              }
+              // a copy, for it keeps what it reads: with every snapshot that would be each list
+              Snapshot copy = SnapshotParser.fromJson(SnapshotParser.toJson(snapshot));
+              action.accept(snapshot, manifests(copy));
             });
-    return new HashMap<>(byPath);
   }
 
-  /** The paths of the data and delete files that are live in manifests. */
-  Set<String> contentFiles(Collection<ManifestFile> manifests) {
-    Set<String> paths = ConcurrentHashMap.newKeySet();
-    forEachContentFile(manifests, paths::add);
-    return paths;
+  /** Reads what snapshots keep: whoever reads their lists after that asks the storage nothing. */
+  void load(Collection<Snapshot> snapshots) {
+    Tasks.foreach(snapshots)
+        .executeWith(executor)
+        .stopOnFailure()
+        .throwFailureWhenFinished()
+        .run(this::manifests);
+  }
+
+  private List<ManifestFile> manifests(Snapshot snapshot) {
+    try {
+      return snapshot.allManifests(io);
+    } catch (RuntimeException e) {
+      throw unreadable("manifest list", snapshot.manifestListLocation(), e);
+    }
+  }
+
+  /** All manifests of snapshots, by path. */
+  Map<String, ManifestFile> manifests(Collection<Snapshot> snapshots) {
+    Map<String, ManifestFile> byPath = new ConcurrentHashMap<>();
+    forEachList(
+        snapshots, (snapshot, manifests) -> manifests.forEach(m -> byPath.put(m.path(), m)));
+    return byPath;
   }
 
   /**
-   * Gives these paths, and keeps none.
+   * Gives the paths of the data and delete files that are live in manifests, and keeps none.
    *
    * @param action is called by many threads at once, and perhaps more than once for a path
    */

@@ -63,12 +63,12 @@ public final class CommittedKeys {
   static TableMetadata withMissing(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
     Map<String, EncryptedKey> present = new CommittedKeys(metadata).keys;
-    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    Map<String, EncryptedKey> missing = new LinkedHashMap<>();
     for (MetadataUpdate change : metadata.changes()) {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
         String id = added.snapshot().keyId();
         if (id != null && !isWhole(id, present)) {
-          add(builder, manager.get().key(id), manager.get());
+          missing.put(id, manager.get().key(id));
         }
       }
     }
@@ -76,10 +76,16 @@ public final class CommittedKeys {
     for (String path : StatisticsPaths.of(metadata)) {
       EncryptedKey key = manager.get().statisticsKey(path);
       if (key != null && !isWhole(key.keyId(), present)) {
-        add(builder, key, manager.get());
+        missing.put(key.keyId(), key);
       }
     }
 
+    if (missing.isEmpty()) {
+      return metadata;
+    }
+
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    missing.values().forEach(key -> add(builder, key, manager.get()));
     return builder.build();
   }
 

@@ -1,12 +1,15 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.Set;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
@@ -55,8 +58,34 @@ final class GuardedInputFile implements InputFile {
    */
   @Override
   public SeekableInputStream newStream() {
-    FileMagic magic = readable.isEmpty() ? null : FileInspector.magic(stored);
-    if (magic != null && magic.encrypted()) {
+    if (readable.isEmpty()) {
+      throw plaintext();
+    }
+
+    SeekableInputStream in = stored.newStream();
+    try {
+      byte[] head = in.readNBytes(FileMagic.HEAD_LENGTH);
+      check(FileMagic.of(head));
+      return new StreamWithHead(head, in); // of the bytes that were looked at
+    } catch (IOException e) {
+      close(in);
+      throw new UncheckedIOException("Cannot read " + location(), e);
+    } catch (IcebergCryptoException | NotFoundException e) {
+      close(in);
+      throw e;
+    } catch (RuntimeException e) {
+      close(in);
+      if (stored.getLength() == 0) { // S3 answers a ranged read of an empty object with an error
+        check(FileMagic.EMPTY);
+        return stored.newStream();
+      }
+
+      throw e;
+    }
+  }
+
+  private void check(FileMagic magic) {
+    if (magic.encrypted()) {
       throw new NotSupportedException(
               String.format("file %s is encrypted, and is opened without its key", location()),
               "Iceberg's readers for plain Java (IcebergGenerics) open delete files like this: read"
@@ -65,17 +94,27 @@ final class GuardedInputFile implements InputFile {
           .inTable(tableName);
     }
 
-    if (magic == null || !readable.contains(magic)) {
-      throw new PlaintextException(
-              String.format("file %s is not encrypted: the table has no key for it", location()),
-              "A client without encryption, or somebody with access to catalog and storage, put it"
-                  + " there: find out who. Verify the table, and roll it back to a snapshot without"
-                  + " the file. To read the file all the same, set the catalog property"
-                  + " encryption.plaintext-files=allow.")
-          .inTable(tableName);
+    if (!readable.contains(magic)) {
+      throw plaintext();
     }
+  }
 
-    return stored.newStream();
+  private IcebergCryptoException plaintext() {
+    return new PlaintextException(
+            String.format("file %s is not encrypted: the table has no key for it", location()),
+            "A client without encryption, or somebody with access to catalog and storage, put it"
+                + " there: find out who. Verify the table, and roll it back to a snapshot without"
+                + " the file. To read the file all the same, set the catalog property"
+                + " encryption.plaintext-files=allow.")
+        .inTable(tableName);
+  }
+
+  private static void close(SeekableInputStream in) {
+    try {
+      in.close();
+    } catch (IOException e) {
+      // what is thrown says more
+    }
   }
 
   @Override

@@ -1,18 +1,17 @@
 package io.icebergcrypto.io;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
-import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.stream.EncryptedOutput;
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.KeyEntries;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -21,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -49,7 +49,7 @@ import org.apache.iceberg.io.OutputFile;
  * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
  * needs the same annotation.
  */
-@DefaultSerializer(JavaSerializer.class)
+@DefaultSerializer(TableFileIO.AsJava.class)
 public class TableEncryptionManager extends KeyRegisteringManager {
   /**
    * How long a key stays known after it has left the table's metadata. Older metadata is still read
@@ -69,6 +69,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
   private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
   private final transient Map<String, EncryptedKey> statistics = new ConcurrentHashMap<>();
+  private transient List<EncryptedKey> learned = List.of(); // last; guarded by lock
 
   /** See {@link EncryptionManagerFactory#create}. */
   public TableEncryptionManager(
@@ -151,21 +152,32 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     try {
       this.dataKeyLength = newDataKeyLength;
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
-      Set<String> inMetadata = new HashSet<>();
-      for (EncryptedKey key : keys) {
-        inMetadata.add(key.keyId());
-        EncryptedKey before = known.get(key.keyId());
-        if (before == null || inForce && !isSame(before, key)) {
-          known.put(key.keyId(), copyOf(key));
-          learnStatistics(key);
+      List<EncryptedKey> before = learned;
+      this.learned = List.copyOf(keys);
+      for (int i = 0; i < learned.size(); i++) {
+        // uncommitted metadata has the entries of what it was built from: there may be thousands
+        if (inForce || i >= before.size() || learned.get(i) != before.get(i)) {
+          learn(learned.get(i), known, inForce);
         }
       }
 
-      missingSince.keySet().removeAll(inMetadata);
-      known.keySet().removeIf(id -> !inMetadata.contains(id) && isForgotten(id, now));
-      statistics.values().removeIf(key -> !known.containsKey(key.keyId()));
+      if (known.size() > learned.size() || !missingSince.isEmpty()) {
+        Set<String> inMetadata =
+            learned.stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+        missingSince.keySet().removeAll(inMetadata);
+        known.keySet().removeIf(id -> !inMetadata.contains(id) && isForgotten(id, now));
+        statistics.values().removeIf(key -> !known.containsKey(key.keyId()));
+      }
     } finally {
       lock.writeLock().unlock();
+    }
+  }
+
+  private void learn(EncryptedKey key, Map<String, EncryptedKey> known, boolean inForce) {
+    EncryptedKey before = known.get(key.keyId());
+    if (before == null || inForce && !isSame(before, key)) {
+      known.put(key.keyId(), copyOf(key));
+      learnStatistics(key);
     }
   }
 
@@ -419,19 +431,16 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * state or behaviour of its own overrides this.
    */
   protected Object writeReplace() {
-    return new Serialized(tableName, keys(), tableKeyId, dataKeyLength, kms);
+    return new Serialized(tableName, KeyEntries.bytes(keys()), tableKeyId, dataKeyLength, kms);
   }
 
   /** What travels to executors: wrapped keys and the KMS client's references. */
   private record Serialized(
-      String tableName,
-      List<EncryptedKey> keys,
-      String tableKeyId,
-      int dataKeyLength,
-      KeyManagementClient kms)
+      String tableName, byte[] keys, String tableKeyId, int dataKeyLength, KeyManagementClient kms)
       implements java.io.Serializable {
     private Object readResolve() {
-      return new TableEncryptionManager(tableName, keys, tableKeyId, dataKeyLength, kms);
+      return new TableEncryptionManager(
+          tableName, KeyEntries.keys(keys), tableKeyId, dataKeyLength, kms);
     }
   }
 

@@ -1,6 +1,10 @@
 package io.icebergcrypto.io;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
+import com.esotericsoftware.kryo.Kryo;
+import com.esotericsoftware.kryo.Serializer;
+import com.esotericsoftware.kryo.io.Input;
+import com.esotericsoftware.kryo.io.Output;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.ProblemCode;
@@ -31,7 +35,7 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * <p>Where Spark uses Kryo, the annotation leaves this class to Java's serialization: Kryo does not
  * know {@code writeReplace}. Without Kryo on the class path the JVM ignores it.
  */
-@DefaultSerializer(JavaSerializer.class)
+@DefaultSerializer(TableFileIO.AsJava.class)
 public class TableFileIO implements FileIO {
   private static final long serialVersionUID = 1L;
 
@@ -209,7 +213,25 @@ public class TableFileIO implements FileIO {
     io.close();
   }
 
-  @DefaultSerializer(JavaSerializer.class)
+  /**
+   * Java's serialization for Kryo. One serializer for all classes, and so one stream for all
+   * objects of a graph: the manager, which a table has itself and in its FileIO, travels once.
+   */
+  public static final class AsJava extends Serializer<Object> {
+    private static final JavaSerializer ONE = new JavaSerializer();
+
+    @Override
+    public void write(Kryo kryo, Output output, Object object) {
+      ONE.write(kryo, output, object);
+    }
+
+    @Override
+    public Object read(Kryo kryo, Input input, Class<Object> type) {
+      return ONE.read(kryo, input, type);
+    }
+  }
+
+  @DefaultSerializer(TableFileIO.AsJava.class)
   private static class WithPrefix extends TableFileIO implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
@@ -231,7 +253,7 @@ public class TableFileIO implements FileIO {
     }
   }
 
-  @DefaultSerializer(JavaSerializer.class)
+  @DefaultSerializer(TableFileIO.AsJava.class)
   private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
     private static final long serialVersionUID = 1L;
 

@@ -7,7 +7,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * A catalog's KMS client as one table's encryption manager has it: each call tells the table's
- * UUID, on executors too. What is made of that is the KMS client's matter: see {@link
+ * UUID, on executors too. What is made of that is the KMS client's matter: see {@code
  * TableBinding}.
  */
 public final class BoundKmsClient implements KeyManagementClient {

@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.Resilience;
+import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import java.nio.ByteBuffer;

@@ -12,6 +12,7 @@ enum KmsType {
   AWS("AwsKmsClient", "org.apache.iceberg:iceberg-aws-bundle:1.12.0"),
   AZURE("AzureKmsClient", "com.azure:azure-identity:1.18.4"),
   GCP("GcpKmsClient", "com.google.auth:google-auth-library-oauth2-http:1.50.0"),
+  HADOOP("HadoopKmsClient", "org.apache.hadoop:hadoop-client-runtime:3.4.2"),
   KEYSTORE("KeystoreKmsClient", null),
   PKCS11("Pkcs11KmsClient", null),
   VAULT("VaultKmsClient", null);

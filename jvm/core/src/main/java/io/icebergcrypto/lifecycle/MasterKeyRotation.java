@@ -8,6 +8,7 @@ import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.values.ValueKeyTable;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -96,6 +97,7 @@ public record MasterKeyRotation(
     WrappedAnew keks = new WrappedAnew(table, wanted);
     if (dryRun) {
       wrapped(table.current(), keks);
+      valueKeys(table, table.current(), wanted);
     } else {
       commit(table, keks, wanted, newKeyId == null);
     }
@@ -170,6 +172,7 @@ public record MasterKeyRotation(
     // first all out, then in: they keep their order
     Kek.all(metadata).forEach(kek -> builder.removeEncryptionKey(kek.keyId()));
     wrapped.forEach(builder::addEncryptionKey);
+    builder.setProperties(valueKeys(table, metadata, keyId));
     if (!keyId.equals(EncryptionProperties.keyId(metadata.properties()))) {
       if (wrapped.isEmpty()) { // an empty table that another client made
         builder.addEncryptionKey(Kek.make(table.name(), metadata, keyId, table.kms()));
@@ -179,6 +182,13 @@ public record MasterKeyRotation(
     }
 
     return builder.build();
+  }
+
+  /** Those that the table keeps, if its master key wraps them: it is to be needed for nothing. */
+  private static Map<String, String> valueKeys(
+      RotatedTable table, TableMetadata metadata, String keyId) {
+    String before = EncryptionProperties.keyId(metadata.properties());
+    return ValueKeyTable.wrappedAnew(metadata.properties(), before, keyId, table.kms());
   }
 
   /** The KEKs that something needs: the others go, and their master key may be gone. */

@@ -7,11 +7,14 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
@@ -21,6 +24,7 @@ import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.types.Types;
@@ -160,6 +164,35 @@ public final class ValueKeyTable {
     String by = masterKeyId != null ? masterKeyId : versions.get(versions.size() - 1).masterKeyId();
     catalog.checkMasterKey(table, by);
     return add(keeper, name, by);
+  }
+
+  /**
+   * The value keys that a master key wrapped, wrapped anew: for the rotation of the master key of
+   * the table that keeps them.
+   *
+   * @param tableProperties of any table; only one that keeps value keys has some
+   * @return what their properties are to be
+   */
+  public static Map<String, String> wrappedAnew(
+      Map<String, String> tableProperties,
+      String masterKeyId,
+      String newMasterKeyId,
+      KeyManagementClient kms) {
+    Map<String, String> anew = new HashMap<>();
+    for (String property : ValueKeyProperties.of(tableProperties)) {
+      WrappedValueKey key = WrappedValueKey.parse(property, tableProperties.get(property));
+      if (key.masterKeyId().equals(masterKeyId)) {
+        byte[] bytes = KeyCache.copyOf(kms.unwrapKey(key.bytes(), masterKeyId));
+        ByteBuffer wrapped = kms.wrapKey(ByteBuffer.wrap(bytes), newMasterKeyId);
+        Arrays.fill(bytes, (byte) 0);
+        anew.put(
+            property,
+            WrappedValueKey.of(key.name(), key.id(), newMasterKeyId, wrapped, key.createdAtMs())
+                .toJson());
+      }
+    }
+
+    return anew;
   }
 
   /** All versions of all keys, by name and age. */

@@ -8,6 +8,9 @@ import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -18,6 +21,8 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -35,10 +40,15 @@ class StorageRequestsTest {
   }
 
   private CloseableCatalog open(boolean ours) throws IOException {
+    return open(ours, Map.of());
+  }
+
+  private CloseableCatalog open(boolean ours, Map<String, String> more) throws IOException {
     Map<String, String> all =
         new HashMap<>(ours ? Backend.HIVE.encrypted(folder) : Backend.HIVE.properties(folder));
     all.putAll(TestKeystore.existing(folder).properties());
     all.put("io-impl", CountingFileIO.class.getName());
+    all.putAll(more);
     if (!ours) {
       all.remove("encryption.kms-type");
       all.put("encryption.kms-impl", "io.icebergcrypto.kms.KeystoreKmsClient");
@@ -46,6 +56,46 @@ class StorageRequestsTest {
 
     return new CloseableCatalog(
         CatalogUtil.buildIcebergCatalog("lake", all, Backend.HIVE.conf(folder)));
+  }
+
+  @Test
+  void expiryReadsEachListOnce() throws IOException {
+    TestKeystore.create(folder, "k1");
+    try (CloseableCatalog catalog = open(true)) {
+      Backend.HIVE.empty(catalog.catalog);
+      ((SupportsNamespaces) catalog.catalog).createNamespace(TestLake.DB);
+      Table table = TestLake.createTable(catalog.catalog, "old", V3);
+      for (int i = 0; i < 5; i++) {
+        TestLake.append(table, i);
+      }
+
+      CountingFileIO.reset();
+      table.expireSnapshots().expireOlderThan(Long.MAX_VALUE).retainLast(2).commit();
+      assertThat(CountingFileIO.counts())
+          .containsEntry("open list", 5)
+          .containsEntry("delete list", 3);
+      Backend.HIVE.empty(catalog.catalog);
+    }
+  }
+
+  @Test
+  void icebergsCacheOfManifestsHasThemDecrypted() throws IOException {
+    TestKeystore.create(folder, "k1");
+    try (CloseableCatalog catalog = open(true, Map.of("io.manifest.cache-enabled", "true"))) {
+      Backend.HIVE.empty(catalog.catalog);
+      ((SupportsNamespaces) catalog.catalog).createNamespace(TestLake.DB);
+      Table table = TestLake.createTable(catalog.catalog, "cached", V3);
+      TestLake.append(table, 1);
+      assertThat(TestLake.ids(table)).containsExactly(1L);
+      CountingFileIO.reset();
+      assertThat(TestLake.ids(table)).containsExactly(1L);
+      assertThat(CountingFileIO.counts())
+          .containsKey("open data")
+          .doesNotContainKeys("open list", "open manifest");
+      TestLake.append(table, 2);
+      assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
+      Backend.HIVE.empty(catalog.catalog);
+    }
   }
 
   /** What each operation asked for, in its order. */
@@ -88,13 +138,36 @@ class StorageRequestsTest {
       TestLake.append(another.catalog.loadTable(id), 3);
       count(asked, "append after a conflict", () -> TestLake.append(table, 4));
       count(asked, "property", () -> table.updateProperties().set("a", "b").commit());
+      String offsets = table.location() + "/offsets/0"; // as of a stream
+      count(asked, "write a file without a key", () -> write(table.io(), offsets));
+      count(asked, "read a file without a key", () -> read(table.io(), offsets));
       count(
           asked,
           "expire nothing",
           () -> table.expireSnapshots().expireOlderThan(1).retainLast(100).commit());
+      count(asked, "purge", () -> catalog.dropTable(id, true));
     }
 
     return asked;
+  }
+
+  private static void write(FileIO io, String path) {
+    try (OutputStream out = io.newOutputFile(path).create()) {
+      out.write("{\"offset\": 1}".repeat(10).getBytes(StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void read(FileIO io, String path) {
+    try (SeekableInputStream in = io.newInputFile(path).newStream()) {
+      assertThat(in.readAllBytes()).hasSize(130).startsWith('{').endsWith('}');
+      in.seek(12);
+      assertThat(in.readNBytes(60)).startsWith('}', '{').hasSize(60);
+      assertThat(in.getPos()).isEqualTo(72);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   private static void count(

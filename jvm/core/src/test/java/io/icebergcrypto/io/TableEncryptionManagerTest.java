@@ -3,14 +3,24 @@ package io.icebergcrypto.io;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.gson.Gson;
+import io.icebergcrypto.metadata.KeyEntries;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -49,6 +59,13 @@ class TableEncryptionManagerTest {
 
   private static NativeEncryptionKeyMetadata fileKey(TableEncryptionManager manager) {
     return manager.encrypt(new InMemoryOutputFile("file:/t/snap-1.avro")).keyMetadata();
+  }
+
+  /** All that a manager's entries say. */
+  private static Set<String> texts(TableEncryptionManager manager) {
+    return manager.keys().stream()
+        .map(key -> new Gson().toJson(KeyEntries.json(key)))
+        .collect(Collectors.toSet());
   }
 
   private static List<String> ids(List<EncryptedKey> keys) {
@@ -95,6 +112,81 @@ class TableEncryptionManagerTest {
     manager.decryptKeyMetadata(new ListOf(keys.get(1).keyId()));
     manager.learn(left, 16, now + 11 * HOUR_MS + 1);
     assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
+  }
+
+  @Test
+  void thousandsOfKeysTravelInFewBytes() throws IOException, ClassNotFoundException {
+    List<EncryptedKey> keys = lists(2000);
+    keys.add(new BaseEncryptedKey("other", ByteBuffer.allocate(3), null, Map.of("ä", "")));
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(manager(keys));
+    }
+
+    assertThat(bytes.size()).isLessThan(keys.size() * 200);
+    try (ObjectInputStream in =
+        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+      TableEncryptionManager arrived = (TableEncryptionManager) in.readObject();
+      assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
+      assertThat(arrived.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
+          .isPositive();
+    }
+  }
+
+  /** An entry that counts how often it is asked for anything. */
+  private record Counted(EncryptedKey key, AtomicInteger asked) implements EncryptedKey {
+    private EncryptedKey counted() {
+      asked.incrementAndGet();
+      return key;
+    }
+
+    @Override
+    public String keyId() {
+      return counted().keyId();
+    }
+
+    @Override
+    public ByteBuffer encryptedKeyMetadata() {
+      return counted().encryptedKeyMetadata();
+    }
+
+    @Override
+    public String encryptedById() {
+      return counted().encryptedById();
+    }
+
+    @Override
+    public Map<String, String> properties() {
+      return counted().properties();
+    }
+  }
+
+  @Test
+  void aCommitDoesNotLookAgainAtTheEntriesThatItWasBuiltFrom() {
+    AtomicInteger asked = new AtomicInteger();
+    List<EncryptedKey> keys = new ArrayList<>();
+    lists(100).forEach(key -> keys.add(new Counted(key, asked)));
+    manager.learnInForce(keys, "k1", 16);
+    asked.set(0);
+    List<EncryptedKey> more = new ArrayList<>(keys);
+    more.addAll(lists(1));
+    manager.learn(more, 16);
+    assertThat(asked).hasValue(0);
+    assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(more));
+  }
+
+  @Test
+  void anEntryThatWasSeenBeforeItWasInForceTakesItsPlaceThen() {
+    List<EncryptedKey> keys = lists(1);
+    EncryptedKey kek = keys.get(0);
+    EncryptedKey rewrapped =
+        new BaseEncryptedKey(kek.keyId(), ByteBuffer.allocate(16), "k2", kek.properties());
+    List<EncryptedKey> rotated = List.of(rewrapped, keys.get(1));
+    manager.learnInForce(keys, "k1", 16);
+    manager.learn(rotated, 16);
+    assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k1");
+    manager.learnInForce(rotated, "k2", 16);
+    assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
   }
 
   @Test

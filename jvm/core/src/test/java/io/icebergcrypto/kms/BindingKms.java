@@ -3,6 +3,7 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.TableBinding;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;

@@ -4,6 +4,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
@@ -19,9 +22,43 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** System property: the names of files that cannot be read, as root can read all. */
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
+  private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
+
   /** Made by Hadoop. */
   public NoChmodFileSystem() {
     super(new Raw());
+  }
+
+  /** Opens nothing whose name ends so, from now on, until as many are to be opened at a time. */
+  public static void meet(String suffix, int count) {
+    meeting = new Meeting(suffix, count);
+  }
+
+  /** How many such files were opened since then. */
+  public static int met() {
+    return meeting.opened.get();
+  }
+
+  private record Meeting(String suffix, CountDownLatch all, AtomicInteger opened) {
+    private Meeting(String suffix, int count) {
+      this(suffix, new CountDownLatch(count), new AtomicInteger());
+    }
+
+    private void join(Path path) throws IOException {
+      if (!path.getName().endsWith(suffix)) {
+        return;
+      }
+
+      opened.incrementAndGet();
+      all.countDown();
+      try {
+        if (!all.await(20, TimeUnit.SECONDS)) {
+          throw new IOException("the others did not come");
+        }
+      } catch (InterruptedException e) {
+        throw new IOException(e);
+      }
+    }
   }
 
   private static final class Raw extends RawLocalFileSystem {
@@ -31,6 +68,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
         throw new AccessControlException("Permission denied: " + path);
       }
 
+      meeting.join(path);
       return super.open(path, bufferSize);
     }
 

@@ -14,6 +14,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
@@ -161,6 +162,18 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("value key 'a', which master key 'k2' wrapped");
     table.updateProperties().set(a, before).commit();
+    assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  @Test
+  void theirTablesMasterKeyIsRotatedWithThem() {
+    keys().create("a", "k1");
+    keys().create("b", "k2");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    assertThat(MasterKeyRotation.run(catalog, KEYS, "k2", true).committed()).isFalse();
+    assertThat(keys().entries()).extracting(ValueKeyEntry::masterKeyId).containsExactly("k1", "k2");
+    MasterKeyRotation.run(catalog, KEYS, "k2", false);
+    assertThat(keys().entries()).extracting(ValueKeyEntry::masterKeyId).containsExactly("k2", "k2");
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 

@@ -9,8 +9,8 @@ import javax.crypto.Cipher;
 import javax.crypto.spec.GCMParameterSpec;
 
 /**
- * The body of a {@link WrappedKey} that was wrapped with AES-GCM here (keystore, PKCS#11): nonce
- * (12 bytes) | ciphertext | tag (16).
+ * The body of a {@link WrappedKey} that was wrapped with AES-GCM here (keystore, PKCS#11, and the
+ * end of Hadoop KMS's): nonce (12 bytes) | ciphertext | tag (16).
  */
 public final class GcmBody {
   private static final int NONCE_LENGTH = 12;
@@ -62,13 +62,18 @@ public final class GcmBody {
    */
   public static WrappedKey parse(ByteBuffer wrapped, String kms, String keyId, String where) {
     WrappedKey parsed = WrappedKey.parse(wrapped, kms, keyId);
-    if (parsed.keyVersion() == 0 || parsed.body().length <= NONCE_LENGTH + TAG_LENGTH) {
+    if (parsed.keyVersion() == 0 || !isLongEnough(parsed.body().length)) {
       throw new BadWrappedKeyException(
           String.format("A %s is none that %s wrapped under '%s'", parsed, where, keyId),
           "The table's metadata was changed or cut off: restore it.");
     }
 
     return parsed;
+  }
+
+  /** Whether a body of so many bytes can hold a key. */
+  public static boolean isLongEnough(int length) {
+    return length > NONCE_LENGTH + TAG_LENGTH;
   }
 
   private static GCMParameterSpec parameters(byte[] nonce) {

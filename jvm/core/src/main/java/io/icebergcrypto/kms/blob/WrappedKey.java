@@ -10,8 +10,8 @@ import java.util.OptionalInt;
 
 /**
  * A wrapped key that says who wrapped it, so that a blob shown to the wrong KMS gives a clear
- * error. For the KMSs for which Iceberg has no client of its own (vault, pkcs11, keystore), and
- * where the user chose to store more than Iceberg's client does.
+ * error. For the KMSs for which Iceberg has no client of its own (vault, pkcs11, hadoop, keystore),
+ * and where the user chose to store more than Iceberg's client does.
  *
  * <p>Layout: magic {@code ICWK} (4 bytes) | layout version (1 byte, 1) | length of the KMS's name
  * (1) | KMS's name (ASCII) | master key's version (4, big endian) | body.

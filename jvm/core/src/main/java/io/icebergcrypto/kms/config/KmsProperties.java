@@ -14,7 +14,7 @@ public final class KmsProperties {
   /** What the names of all others start with. */
   public static final String PREFIX = "encryption.kms.";
 
-  /** Which KMS: keystore, vault, aws, gcp, azure or pkcs11. */
+  /** Which KMS: keystore, vault, aws, gcp, azure, pkcs11 or hadoop. */
   public static final String KMS_TYPE = CatalogProperties.ENCRYPTION_KMS_TYPE;
 
   /** A class that implements Iceberg's KeyManagementClient, ours or the user's. */

@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.http;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
@@ -53,7 +54,7 @@ public final class JsonHttp {
    * An answer with any status.
    *
    * @param status HTTP's status code
-   * @param body an empty object when the answer has no JSON object
+   * @param body of the answer, see {@link #object(String)}
    * @param headers the first value of each, by lower-case name
    */
   public record Answer(int status, JsonObject body, Map<String, String> headers) {
@@ -192,11 +193,13 @@ public final class JsonHttp {
     return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
   }
 
-  /** The JSON object that a body is; an empty one when it is something else. */
+  /** The JSON object that a body is, or a list of it alone; an empty one when it is neither. */
   public static JsonObject object(String body) {
     try {
       JsonElement parsed = JsonParser.parseString(body);
-      return parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();
+      JsonElement only =
+          parsed instanceof JsonArray list && list.size() == 1 ? list.get(0) : parsed;
+      return only.isJsonObject() ? only.getAsJsonObject() : new JsonObject();
     } catch (JsonParseException e) {
       return new JsonObject(); // a proxy's page, say: the status tells
     }

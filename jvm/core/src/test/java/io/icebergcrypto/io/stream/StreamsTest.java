@@ -160,6 +160,29 @@ class StreamsTest {
     }
   }
 
+  /** S3FileIO asks once for a stream that is never moved: there is nothing to ask for ahead. */
+  @Test
+  void whatIsReadFromItsBeginningToItsEndIsOneRequest() throws IOException {
+    byte[] plain = plaintext(3 * BLOCK + 77);
+    write(file.encryptingOutputFile(), plain);
+    Recorded recorded = new Recorded(stored(), false);
+    try (DecryptingStream in = open(recorded)) {
+      byte[] part = new byte[8192]; // as Avro reads
+      int done = 0;
+      for (int got = in.read(part); got >= 0; got = in.read(part)) {
+        assertThat(part).startsWith(Arrays.copyOfRange(plain, done, done + got));
+        done += got;
+      }
+
+      assertThat(done).isEqualTo(plain.length);
+    }
+
+    assertThat(recorded.seeks).isZero();
+    long bytes =
+        recorded.reads.stream().mapToLong(r -> Long.parseLong(r.replaceFirst(".*\\+", ""))).sum();
+    assertThat(bytes).isEqualTo(target.toByteArray().length);
+  }
+
   @Test
   void eachBlockIsCheckedInItsPlace() throws IOException {
     write(file.encryptingOutputFile(), plaintext(2 * BLOCK));
@@ -244,6 +267,7 @@ class StreamsTest {
     private final InputFile file;
     private final boolean ranges;
     private final List<String> reads = new ArrayList<>();
+    private int seeks = 0;
 
     private Recorded(InputFile file, boolean ranges) {
       this.file = file;
@@ -286,6 +310,7 @@ class StreamsTest {
 
       @Override
       public void seek(long position) throws IOException {
+        seeks++;
         in.seek(position);
       }
 

@@ -3,6 +3,8 @@ package io.icebergcrypto.parquet;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.Causes;
+import java.io.FileNotFoundException;
+import java.io.IOException;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.crypto.DecryptionKeyRetriever;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
@@ -33,15 +35,30 @@ final class KeysOfFile implements DecryptionKeyRetriever {
         .filter(IcebergCryptoException.class::isInstance)
         .findFirst()
         .map(cause -> ((IcebergCryptoException) cause).withHint(others()))
-        .orElseGet(
-            () ->
-                new TamperedException(
-                    String.format(
-                        "The key material of %s does not lead to its key: %s",
-                        file, problem(error)),
-                    "It was damaged or forged, its file beside the Parquet file is missing, or"
-                        + " another program wrote it. Restore it from a backup.",
-                    error));
+        .orElseGet(() -> ofMaterial(error));
+  }
+
+  private IcebergCryptoException ofMaterial(RuntimeException error) {
+    if (Causes.any(error, KeysOfFile::isOfStorage)) {
+      return new IcebergCryptoException(
+          String.format("The key material beside %s cannot be read: %s", file, problem(error)),
+          "Check that the storage is up and that its credentials allow reading it.",
+          error);
+    }
+
+    return new TamperedException(
+        String.format(
+            "The key material of %s does not lead to its key: %s", file, problem(error)),
+        "It was damaged or forged, its file beside the Parquet file is missing, or another"
+            + " program wrote it. Restore it from a backup.",
+        error);
+  }
+
+  /** Jackson's errors are of Java's class, too. */
+  private static boolean isOfStorage(Throwable cause) {
+    return cause instanceof IOException
+        && !(cause instanceof FileNotFoundException)
+        && !cause.getClass().getName().contains("jackson");
   }
 
   private String others() {

@@ -77,10 +77,10 @@ public final class GuardedProcedure implements Procedure {
           procedure(RepairTable.NAME, RepairTable::new),
           procedure(RotateKek.NAME, RotateKek::new),
           procedure(RotateMasterKey.NAME, RotateMasterKey::new),
-          procedure(VerifyEncryption.NAME, VerifyEncryption::new),
-          valueKeys(ValueKeyProcedure.Kind.CREATE_VALUE_KEY),
-          valueKeys(ValueKeyProcedure.Kind.ROTATE_VALUE_KEY),
-          valueKeys(ValueKeyProcedure.Kind.VALUE_KEYS));
+          procedure(ValueKeyProcedure.CREATE, ValueKeyProcedure::create),
+          procedure(ValueKeyProcedure.LIST, ValueKeyProcedure::list),
+          procedure(ValueKeyProcedure.ROTATE, ValueKeyProcedure::rotate),
+          procedure(VerifyEncryption.NAME, VerifyEncryption::new));
 
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
@@ -92,12 +92,6 @@ public final class GuardedProcedure implements Procedure {
   private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> procedure(
       String name, BiFunction<TableCatalog, EncryptedCatalog, Procedure> constructor) {
     return Map.entry(name, constructor);
-  }
-
-  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> valueKeys(
-      ValueKeyProcedure.Kind kind) {
-    return procedure(
-        kind.procedureName(), (catalog, encrypted) -> new ValueKeyProcedure(kind, encrypted));
   }
 
   private final String name;

@@ -10,9 +10,9 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Locale;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
@@ -25,6 +25,15 @@ import org.apache.spark.unsafe.types.UTF8String;
  * => true])}. Each gives the versions of keys that it concerns; see {@link ValueKeyTable}.
  */
 public final class ValueKeyProcedure implements Procedure {
+  /** Makes a key. */
+  public static final String CREATE = "create_value_key";
+
+  /** Lists the keys. */
+  public static final String LIST = "value_keys";
+
+  /** Has a key wrapped anew, or adds a version. */
+  public static final String ROTATE = "rotate_value_key";
+
   private static final StructType OUTPUT =
       new StructType()
           .add("name", DataTypes.StringType, false)
@@ -32,63 +41,58 @@ public final class ValueKeyProcedure implements Procedure {
           .add("master_key_id", DataTypes.StringType, false)
           .add("created_at", DataTypes.TimestampType, false);
 
-  /** Which of them. */
-  public enum Kind {
-    CREATE_VALUE_KEY("Makes a key that encrypts values, wrapped by a master key"),
-    VALUE_KEYS("Lists the keys that encrypt values"),
-    ROTATE_VALUE_KEY("Has a value key wrapped anew, or adds a version that encrypts from now on");
+  private final String name;
+  private final String description;
+  private final EncryptedCatalog catalog;
+  private final Parameter[] parameters;
 
-    private final String description;
-
-    Kind(String description) {
-      this.description = description;
-    }
-
-    /** Its name in SQL. */
-    public String procedureName() {
-      return name().toLowerCase(Locale.ROOT);
-    }
-
-    private Parameter[] parameters() {
-      return switch (this) {
-        case CREATE_VALUE_KEY -> new Parameter[] {text("name"), text("key_id")};
-        case VALUE_KEYS -> new Parameter[0];
-        case ROTATE_VALUE_KEY ->
-            new Parameter[] {
-              text("name"),
-              Parameter.optional("new_key_id", DataTypes.StringType),
-              new Parameter("new_version", DataTypes.BooleanType, "false")
-            };
-      };
-    }
-
-    private static Parameter text(String name) {
-      return Parameter.required(name, DataTypes.StringType);
-    }
+  private ValueKeyProcedure(
+      String name, String description, EncryptedCatalog catalog, Parameter... parameters) {
+    this.name = name;
+    this.description = description;
+    this.catalog = catalog;
+    this.parameters = parameters;
   }
 
-  private final Kind kind;
-  private final EncryptedCatalog catalog;
+  /** {@code create_value_key}. */
+  public static Procedure create(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(
+        CREATE,
+        "Makes a key that encrypts values, wrapped by a master key",
+        catalog,
+        Parameter.required("name", DataTypes.StringType),
+        Parameter.required("key_id", DataTypes.StringType));
+  }
 
-  /** A procedure of a catalog. */
-  public ValueKeyProcedure(Kind kind, EncryptedCatalog catalog) {
-    this.kind = kind;
-    this.catalog = catalog;
+  /** {@code value_keys}. */
+  public static Procedure list(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(LIST, "Lists the keys that encrypt values", catalog);
+  }
+
+  /** {@code rotate_value_key}. */
+  public static Procedure rotate(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(
+        ROTATE,
+        "Has a value key wrapped anew, or adds a version that encrypts from now on",
+        catalog,
+        Parameter.required("name", DataTypes.StringType),
+        Parameter.optional("new_key_id", DataTypes.StringType),
+        new Parameter("new_version", DataTypes.BooleanType, "false"));
   }
 
   @Override
   public String name() {
-    return kind.procedureName();
+    return name;
   }
 
   @Override
   public String description() {
-    return kind.description;
+    return description;
   }
 
   @Override
   public Parameter[] parameters() {
-    return kind.parameters();
+    return parameters.clone();
   }
 
   @Override
@@ -98,28 +102,33 @@ public final class ValueKeyProcedure implements Procedure {
 
   @Override
   public Iterator<Scan> call(InternalRow input) {
-    ValueKeyTable keys = new ValueKeyTable(catalog);
-    List<ValueKeyEntry> entries =
-        switch (kind) {
-          case VALUE_KEYS -> keys.entries();
-          case CREATE_VALUE_KEY -> List.of(keys.create(given(input, 0), given(input, 1)));
-          case ROTATE_VALUE_KEY -> {
-            String newKeyId = input.isNullAt(1) ? null : given(input, 1);
-            boolean newVersion = !input.isNullAt(2) && input.getBoolean(2);
-            yield newVersion
-                ? List.of(keys.addVersion(given(input, 0), newKeyId))
-                : keys.rewrap(given(input, 0), newKeyId);
-          }
-        };
-    InternalRow[] rows = entries.stream().map(ValueKeyProcedure::row).toArray(InternalRow[]::new);
+    InternalRow[] rows =
+        run(new ValueKeyTable(catalog), input).stream()
+            .map(ValueKeyProcedure::row)
+            .toArray(InternalRow[]::new);
     return List.<Scan>of(new Output(OUTPUT, rows)).iterator();
+  }
+
+  private List<ValueKeyEntry> run(ValueKeyTable keys, InternalRow input) {
+    if (name.equals(LIST)) {
+      return keys.entries();
+    }
+
+    if (name.equals(CREATE)) {
+      return List.of(keys.create(given(input, 0), given(input, 1)));
+    }
+
+    String key = given(input, 0);
+    String newKeyId = input.isNullAt(1) ? null : given(input, 1);
+    boolean newVersion = !input.isNullAt(2) && input.getBoolean(2);
+    return newVersion ? List.of(keys.addVersion(key, newKeyId)) : keys.rewrap(key, newKeyId);
   }
 
   private String given(InternalRow input, int index) {
     if (input.isNullAt(index) || input.getUTF8String(index).toString().isBlank()) {
       throw new InvalidConfigurationException(
-          String.format("nothing was done: %s of %s is empty", parameters()[index].name(), name()),
-          String.format("CALL ...system.%s(...) with a value for it.", name()));
+          String.format("nothing was done: %s of %s is empty", parameters[index].name(), name),
+          String.format("CALL ...system.%s(...) with a value for it.", name));
     }
 
     return input.getUTF8String(index).toString();

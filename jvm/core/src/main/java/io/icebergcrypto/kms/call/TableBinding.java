@@ -1,4 +1,4 @@
-package io.icebergcrypto.kms;
+package io.icebergcrypto.kms.call;
 
 /**
  * A KMS client that can bind wrapped keys to the UUID of the table they are for, as AWS's

@@ -1,0 +1,85 @@
+"""Spark's analyzer loads the tables of a statement one after another; here they are loaded side by side."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import kms_metrics
+
+METADATA = ".metadata.json"
+
+
+@pytest.fixture
+def meeting(lake: Lake) -> Iterator[Any]:
+    """Storage whose files wait for each other."""
+    assert lake.spark._jvm is not None
+    yield lake.spark._jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    lake.spark._jvm.io.icebergcrypto.testing.NoChmodFileSystem.meet("/", 0)
+
+
+@pytest.mark.catalogs("hadoop")
+def test_each_is_loaded_once_and_all_at_a_time(lake: Lake, meeting: Any) -> None:
+    for name in ("a", "b", "c"):
+        lake.insert(lake.create(name), [1, 2])
+    fresh = lake.with_options({})  # nothing in its caches
+    lake.spark.sql(f"USE {fresh.catalog}.{fresh.namespace}")
+    try:
+        lake.spark.range(1).createOrReplaceTempView("one")
+        meeting.meet(METADATA, 3)
+        rows = fresh.rows(
+            f"WITH d AS (SELECT id FROM b) SELECT id FROM {fresh.table('a')} JOIN d USING (id)"
+            " WHERE id > (SELECT max(id) FROM one) AND id IN (SELECT id FROM c)"
+        )
+    finally:
+        lake.spark.catalog.dropTempView("one")
+        lake.spark.sql("USE spark_catalog.default")
+    assert rows == [(1,), (2,)]
+    assert meeting.met() == 3
+    assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
+
+
+@pytest.mark.catalogs("hadoop")
+def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
+    for name in ("a", "b", "c"):
+        lake.create(name)
+    fresh = lake.with_options({})
+    session: Any = lake.spark._jsparkSession
+    plan = (
+        session.sessionState()
+        .sqlParser()
+        .parsePlan(
+            f"SELECT * FROM {fresh.table('a')} JOIN {fresh.table('b')} USING (id) JOIN {fresh.table('c')} USING (id)"
+        )
+    )
+    rules = session.extensions().buildHintResolutionRules(session)
+    for i in range(rules.size()):
+        rules.apply(i).apply(plan)
+    until = time.monotonic() + 20
+    while kms_metrics(lake.spark, fresh.catalog).unwrap_calls < 3 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
+
+
+@pytest.mark.catalogs("hadoop")
+def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
+    good, edited = lake.create("good"), lake.create("edited")
+    newest = max(metadata_files(lake, "edited"), key=lambda path: path.name)
+    metadata = json.loads(newest.read_text())
+    metadata["schemas"][0]["fields"][0]["doc"] = "written by somebody else"
+    newest.with_name(f".{newest.name}.crc").unlink()
+    newest.write_text(json.dumps(metadata))
+    fresh = lake.with_options({})
+    good, edited = fresh.table("good"), fresh.table("edited")
+    fresh.refused(f"SELECT * FROM {good} JOIN {edited} USING (id)", "metadata is refused")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        fresh.sql(f"SELECT * FROM {good} JOIN {fresh.table('none')} USING (id)")
+    assert fresh.ids(good) == []
+
+
+def metadata_files(lake: Lake, name: str) -> list[Path]:
+    return list((lake.folder / name).glob(f"metadata/**/*{METADATA}"))

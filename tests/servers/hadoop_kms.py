@@ -1,0 +1,198 @@
+"""Hadoop KMS in a process of its own, on 127.0.0.1 and a free port, with simple authentication.
+
+Its administrator may do all but see keys; nobody may. Spark's user may do what the documents ask for.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from harness.jars import build_jars
+from harness.programs import wait_for_end
+
+from servers.rest import port_of
+
+ADMIN, USER = "admin", "spark"
+
+_LOG = """
+log4j.rootLogger=INFO, A
+log4j.appender.A=org.apache.log4j.ConsoleAppender
+log4j.appender.A.target=System.err
+log4j.appender.A.layout=org.apache.log4j.PatternLayout
+log4j.appender.A.layout.ConversionPattern=%d %p %c: %m%n
+"""
+MANAGED = ("CREATE", "DELETE", "ROLLOVER", "GET_KEYS", "GET_METADATA")
+ACLS = {
+    **{f"hadoop.kms.acl.{operation}": ADMIN for operation in MANAGED},
+    **{f"hadoop.kms.acl.{operation}": " " for operation in ("GET", "SET_KEY_MATERIAL")},
+    "default.key.acl.MANAGEMENT": ADMIN,
+    "default.key.acl.READ": ADMIN,
+    "default.key.acl.GENERATE_EEK": USER,
+    "default.key.acl.DECRYPT_EEK": USER,
+}
+
+
+@dataclass
+class HadoopKmsServer:
+    """A running server. `stop` ends this process and no other."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+    folder: Path
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, user: str = ADMIN
+    ) -> tuple[int, Any]:
+        """Asks it as a user: an oracle beside our own code. Returns the status and the answer."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(
+                method,
+                f"/kms/v1/{path}{'&' if '?' in path else '?'}user.name={user}",
+                None if body is None else json.dumps(body),
+                {"Content-Type": "application/json"},
+            )
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            return answer.status, json.loads(text) if text.startswith(("{", "[")) else text
+        finally:
+            connection.close()
+
+    def delete_key(self, name: str) -> None:
+        assert self.ask("DELETE", f"key/{name}")[0] == 200
+
+    def data_key(self, name: str, version: str, iv: bytes, material: bytes) -> bytes:
+        """Decrypts an encrypted data key."""
+        given = {"name": name, "iv": _base64(iv), "material": _base64(material)}
+        path = f"keyversion/{version}/_eek?eek_op=decrypt"
+        status, answer = self.ask("POST", path, given, user=USER)
+        assert status == 200, answer
+        return base64.urlsafe_b64decode(answer["material"] + "==")
+
+    def allow(self, acls: Mapping[str, str]) -> None:
+        """Has these access control lists beside ACLS; it reads them again each second."""
+        file = self.folder / "kms-acls.xml"
+        write_settings(file, {**ACLS, **acls})
+        later = time.time() + 2  # what is hardly newer than what it has read, it does not read
+        os.utime(file, (later, later))
+
+    def deny(self, denied: bool) -> None:
+        """Takes the right to use keys from Spark's user, or gives it back; returns when that counts."""
+        names = ("hadoop.kms.acl.GENERATE_EEK", "hadoop.kms.acl.DECRYPT_EEK")
+        self.allow(dict.fromkeys(names, " ") if denied else {})
+        end = time.monotonic() + 10
+        path = "key/none/_eek?eek_op=generate&num_keys=1"
+        while (self.ask("GET", path, user=USER)[0] == 403) != denied:
+            assert time.monotonic() < end, "the lists were not read again"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        _end(self.process)
+
+
+def start_hadoop_kms(
+    folder: Path, settings: Mapping[str, str] | None = None, java: Sequence[str] = ()
+) -> HadoopKmsServer:
+    """Starts it; returns once it answers.
+
+    Args:
+        folder: gets its files; is made.
+        settings: for kms-site.xml and core-site.xml.
+        java: further options.
+    """
+    folder.mkdir()
+    (folder / "log4j.properties").write_text(_LOG)
+    write_settings(folder / "kms-acls.xml", ACLS)
+    given = [f"{name}={value}" for name, value in (settings or {}).items()]
+    options = [
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # as Hadoop's own script has it
+        "-Djdk.jceks.iterationCount=10000",  # not 200,000 for each key at each change
+        *java,
+    ]
+    process, port = _start("HadoopKmsServer", folder, given, options)
+    return HadoopKmsServer(process, port, folder)
+
+
+@dataclass
+class Kdc:
+    """A running KDC, of the realm TEST.LOCAL. `stop` ends this process and no other."""
+
+    process: "subprocess.Popen[str]"
+    folder: Path
+
+    @property
+    def java(self) -> str:
+        """The option for each JVM that uses it."""
+        return f"-Djava.security.krb5.conf={self.folder / 'krb5.conf'}"
+
+    def keytab(self, name: str) -> str:
+        return str(self.folder / f"{name}.keytab")
+
+    def stop(self) -> None:
+        _end(self.process)
+
+
+def start_kdc(folder: Path) -> Kdc:
+    """Starts a KDC for the KMS on localhost, and for its two users."""
+    folder.mkdir()
+    process, _ = _start("KdcServer", folder, ["HTTP/localhost", USER, ADMIN])
+    return Kdc(process, folder)
+
+
+def with_kerberos(kdc: Kdc) -> dict[str, str]:
+    """The settings of a Hadoop KMS that takes no other login."""
+    prefix = "hadoop.kms.authentication"
+    return {
+        f"{prefix}.type": "kerberos",
+        f"{prefix}.kerberos.keytab": kdc.keytab("HTTP"),
+        f"{prefix}.kerberos.principal": "HTTP/localhost",
+    }
+
+
+def _start(
+    program: str, folder: Path, arguments: Sequence[str], java: Sequence[str] = ()
+) -> "tuple[subprocess.Popen[str], int]":
+    log = folder / "log"
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [
+                *("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *java),
+                *("-cp", ":".join(map(str, build_jars("hadoop-kms-server")))),
+                str(Path(__file__).with_name(f"{program}.java")),
+                *(str(folder), *arguments),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    return process, port_of(process, log)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.close()  # each of the programs ends when its input does
+    wait_for_end(process)
+
+
+def write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    """Writes a configuration file of Hadoop's, at once: a server may be reading it."""
+    properties = "".join(
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in settings.items()
+    )
+    written = file.with_suffix(".new")
+    written.write_text(f"<configuration>\n{properties}</configuration>\n")
+    written.replace(file)
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode()
