@@ -41,6 +41,7 @@ def assert_no_marker(lake: Lake, name: str = "t") -> None:
     assert files and not any(MARKER.encode() in path.read_bytes() for path in files)
 
 
+@pytest.mark.catalogs("jdbc")
 def test_values_of_a_plaintext_table(lake: Lake) -> None:
     key, f = make_key(lake), f"{lake.catalog}.system"
     columns = "id INT, ssn STRING, photo BINARY"
