@@ -31,7 +31,7 @@ _AT_ONCE = 50  # keys, whose names become one URL
 _EXAMPLE = "kms://https@kms.example.com:9600/kms"
 _URI = re.compile(
     r"kms://(?P<scheme>https?)@(?P<hosts>[\w.-]+(;[\w.-]+)*|\[[\da-fA-F:]+])"
-    r"(?P<port>:\d{1,5})?(?P<path>(/[\w.-]+)*)/?",
+    r"(?P<port>:\d{1,5})?(?P<path>(/\w[\w.-]*)*)/?",
     re.ASCII,
 )
 _NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)

@@ -35,7 +35,7 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
   private static final Pattern FORM =
       Pattern.compile(
           "kms://(?<scheme>https?)@(?<hosts>[\\w.-]+(;[\\w.-]+)*|\\[[\\da-fA-F:]+])"
-              + "(?<port>:\\d{1,5})?(?<path>(/[\\w.-]+)*)/?");
+              + "(?<port>:\\d{1,5})?(?<path>(/\\w[\\w.-]*)*)/?");
 
   private static final Pattern USER_NAME = Pattern.compile("[\\w.@/-]+");
 
