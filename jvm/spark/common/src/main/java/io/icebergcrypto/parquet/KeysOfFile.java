@@ -47,8 +47,7 @@ final class KeysOfFile implements DecryptionKeyRetriever {
     }
 
     return new TamperedException(
-        String.format(
-            "The key material of %s does not lead to its key: %s", file, problem(error)),
+        String.format("The key material of %s does not lead to its key: %s", file, problem(error)),
         "It was damaged or forged, its file beside the Parquet file is missing, or another"
             + " program wrote it. Restore it from a backup.",
         error);
