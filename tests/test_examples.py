@@ -92,6 +92,7 @@ def test_quickstart(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("iceberg-crypto-quickstart-*"))
 
 
+@pytest.mark.nightly
 def test_rest_catalog_and_verification_of_all_its_tables(tmp_path: Path, rest: RestServer) -> None:
     said = python("rest_catalog.py", rest.uri, str(tmp_path / "keys.p12"), cwd=tmp_path)
     assert "files of lake.example.orders are encrypted" in said

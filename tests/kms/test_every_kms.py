@@ -119,9 +119,11 @@ def step(lived: Run, kind: str, name: str) -> Any:
     return outcome
 
 
-AT_NIGHT = [pytest.param("hadoop", marks=pytest.mark.nightly)]
+# Two servers. The keystore is in all other tests.
+BY_DAY = ("aws", "vault")
 every_kms = pytest.mark.parametrize(
-    "kind", [*(kind for kind in KINDS if kind != "hadoop"), *AT_NIGHT]
+    "kind",
+    [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in KINDS],
 )
 
 

@@ -54,7 +54,7 @@ def test_hive_interop(hive: Lake, writer: str, reader: str, file_format: str) ->
     assert hive.ids(other) == [0, 3, 4, 6, 7]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_another_process_reads_every_catalog(
     spark: SparkSession, world: World, tmp_path: Path
 ) -> None:

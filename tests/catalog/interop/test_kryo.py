@@ -11,7 +11,7 @@ from harness.programs import run
 from harness.world import World, catalog_conf
 from servers.cluster import cluster_conf, spark_home
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ROWS = [*range(40)]
 CHANGED = sorted({*ROWS, 100, 200} - {3, 23, 4, 5})

@@ -27,6 +27,7 @@ import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
@@ -387,7 +388,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   @Override
   public boolean dropTable(TableIdentifier identifier) {
     if (context.behind().isRest()) {
-      checkDrop(identifier);
+      checkValueKeys(identifier, ValueKeyProperties::checkDrop);
       return delegate.dropTable(identifier);
     }
 
@@ -396,17 +397,23 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
-    checkDrop(identifier);
+    checkValueKeys(identifier, ValueKeyProperties::checkDrop);
     return purge && !context.behind().ignoresPurge()
         ? purge(identifier).run()
         : delegate.dropTable(identifier, purge);
   }
 
-  /** Value keys are not dropped with the table that keeps them. */
-  private void checkDrop(TableIdentifier identifier) {
+  @Override
+  public void renameTable(TableIdentifier from, TableIdentifier to) {
+    checkValueKeys(from, ValueKeyProperties::checkRename);
+    super.renameTable(from, to);
+  }
+
+  /** Value keys stay, and so does the table that keeps them. */
+  private void checkValueKeys(
+      TableIdentifier identifier, BiConsumer<String, Map<String, String>> check) {
     if (identifier.equals(ValueKeyProperties.table(properties)) && tableExists(identifier)) {
-      ValueKeyProperties.checkDrop(
-          context.fullName(identifier), unchecked(identifier).properties());
+      check.accept(context.fullName(identifier), unchecked(identifier).properties());
     }
   }
 

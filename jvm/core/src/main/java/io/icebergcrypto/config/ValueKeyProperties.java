@@ -95,6 +95,22 @@ public final class ValueKeyProperties {
     }
   }
 
+  /**
+   * Refuses to rename a table that has value keys: nothing would find them under its new name, and
+   * under that it could be dropped.
+   *
+   * @throws NotSupportedException when it has
+   */
+  public static void checkRename(String tableName, Map<String, String> tableProperties) {
+    List<String> keys = of(tableProperties);
+    if (!keys.isEmpty()) {
+      throw new NotSupportedException(
+              "it keeps value keys: " + String.join(", ", keys),
+              "Nothing would find them under another name. Nothing was renamed.")
+          .inTable(tableName);
+    }
+  }
+
   /** The names of the properties that are value keys. */
   public static List<String> of(Map<String, String> tableProperties) {
     return new TreeSet<>(tableProperties.keySet())

@@ -98,6 +98,9 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.dropTable(KEYS)).isInstanceOf(NotSupportedException.class);
+    assertThatThrownBy(() -> catalog.renameTable(KEYS, T))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     Table table = catalog.loadTable(KEYS);
     String property = property("b");
     assertThatThrownBy(() -> table.updateProperties().remove(property).commit())
