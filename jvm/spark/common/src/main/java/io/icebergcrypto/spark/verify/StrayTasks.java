@@ -79,19 +79,11 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
 
   private CheckedFile checked(String path, long length) {
     try {
-      InputFile stored = shared.value().io().newInputFile(path);
+      InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
-      boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
       FileProtection columns =
-          !isStray() && magic.format().equals("parquet") ? columns(path) : null;
-      FileProblem problem =
-          columns != null
-              ? problem(columns)
-              : fine
-                  ? null
-                  : new FileProblem(
-                      ProblemCode.PLAINTEXT,
-                      "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
+          !isStray() && magic.format().equals("parquet") ? columns(stored) : null;
+      FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
@@ -99,9 +91,19 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
   }
 
   /** How a Parquet file with keys of Parquet's key tools is protected; null: it is none. */
-  private FileProtection columns(String path) {
+  private FileProtection columns(InputFile file) {
     ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
-    return new ProtectionReader(io, io.getConf()).read(path);
+    return new ProtectionReader(io, io.getConf()).read(file);
+  }
+
+  private FileProblem problem(FileMagic magic, InputFile file) {
+    if (magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(file)) {
+      return null;
+    }
+
+    return new FileProblem(
+        ProblemCode.PLAINTEXT,
+        "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem problem(FileProtection columns) {
@@ -148,11 +150,11 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
   }
 
   /** Whether it is table metadata, which Iceberg leaves in plaintext, and not only named so. */
-  private boolean isMetadata(String path, long length) {
+  private boolean isMetadata(InputFile file) {
     try {
-      return METADATA.matcher(name(path)).find()
-          && length < LONGEST_METADATA
-          && MetadataFile.read(shared.value().io(), path).metadata() != null;
+      return METADATA.matcher(name(file.location())).find()
+          && file.getLength() < LONGEST_METADATA
+          && MetadataFile.read(shared.value().io(), file.location()).metadata() != null;
     } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
       return false;
     }
