@@ -10,7 +10,7 @@ import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.parquet.FileProtection;
-import io.icebergcrypto.parquet.ProtectionReader;
+import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -82,8 +82,7 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
       InputFile stored = shared.value().io().newInputFile(path);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
-      FileProtection columns =
-          !isStray() && magic.format().equals("parquet") ? columns(path) : null;
+      FileProtection columns = isStray() ? null : columns(magic, path);
       FileProblem problem =
           columns != null
               ? problem(columns)
@@ -98,10 +97,9 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     }
   }
 
-  /** How a Parquet file with keys of Parquet's key tools is protected; null: it is none. */
-  private FileProtection columns(String path) {
+  private FileProtection columns(FileMagic magic, String path) {
     ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
-    return new ProtectionReader(io, io.getConf()).read(path);
+    return Protections.of(magic, path, io, io.getConf());
   }
 
   private static FileProblem problem(FileProtection columns) {
