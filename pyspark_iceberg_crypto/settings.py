@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from inspect import isclass
 from pathlib import Path
 
+from pyspark_iceberg_crypto import orc, parquet
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
-from pyspark_iceberg_crypto import orc, parquet
 from pyspark_iceberg_crypto.orc import OrcKeys
 from pyspark_iceberg_crypto.parquet import ParquetKeys
 
@@ -236,18 +236,16 @@ def column_conf(
     """
     kms = session_kms(properties)
     conf: dict[str, str] = {}
-    if _given("parquet_columns", parquet_columns, ParquetKeys, properties):
-        assert parquet_columns is not None
-        conf.update(parquet.session_conf(parquet_columns, HADOOP_PREFIX))
-    if _given("orc_columns", orc_columns, OrcKeys, properties):
-        assert orc_columns is not None
-        conf.update(orc.session_conf(orc_columns, kms, HADOOP_PREFIX))
+    if parquet_columns is not None:
+        _check_keys("parquet_columns", parquet_columns, ParquetKeys, properties)
+        conf |= parquet.session_conf(parquet_columns, HADOOP_PREFIX)
+    if orc_columns is not None:
+        _check_keys("orc_columns", orc_columns, OrcKeys, properties)
+        conf |= orc.session_conf(orc_columns, kms, HADOOP_PREFIX)
     return {**kms, **conf} if conf else {}
 
 
-def _given(name: str, keys: object, kind: type, properties: Mapping[str, str]) -> bool:
-    if keys is None:
-        return False
+def _check_keys(name: str, keys: object, kind: type, properties: Mapping[str, str]) -> None:
     if not isinstance(keys, kind):
         raise ConfigurationError(
             f"{name} must be {kind.__name__}(...), not {keys!r}",
@@ -258,7 +256,6 @@ def _given(name: str, keys: object, kind: type, properties: Mapping[str, str]) -
             f"{name} needs a KMS",
             "for example kms=Keystore('keys.p12', password_env='...')",
         )
-    return True
 
 
 def _is_of_kms(key: str) -> bool:
