@@ -52,6 +52,7 @@ from .many import (
     verify_catalog,
     verify_folder,
 )
+from .orc import OrcKeys
 from .parquet import ParquetKeyRotation, ParquetKeys, rotate_parquet_keys
 from .repair import RepairFinding, RepairReport, repair_table
 from .rotation import (
@@ -112,6 +113,7 @@ __all__ = [
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
+    "OrcKeys",
     "ParquetKeyRotation",
     "ParquetKeys",
     "Pkcs11",

@@ -24,17 +24,19 @@ __all__ = ["FileInspection", "FileKey", "ProtectedColumn", "inspect_file"]
 
 @dataclass(frozen=True)
 class ProtectedColumn:
-    """A column of a Parquet file with keys.
+    """A column of a Parquet or ORC file with keys.
 
     Attributes:
         name: its whole name in the file.
         protected_by: "column key", "footer key" or "nothing".
         key_id: the master key; None: there is none, or the file does not tell.
+        mask: ORC: what readers without the key see, which is in the file in plaintext.
     """
 
     name: str
     protected_by: str
     key_id: str | None = None
+    mask: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class FileInspection(_terminal.Shown, FileReport):
         length_checked: whether the file's length is the one that its table, or its key metadata, says; only
             then would a stream that was cut off between two blocks be noticed. None: no key was given.
         decrypted_to: where the decrypted content was written; None: nowhere.
-        pages_authenticated: Parquet with keys of Parquet's key tools, as all that follows: False under
-            AES_GCM_CTR_V1, where nobody would notice changed pages.
+        pages_authenticated: Parquet with keys of Parquet's key tools, or ORC with keys, as all that follows: False
+            under AES_GCM_CTR_V1 and in ORC, where nobody would notice changed data.
         footer: "encrypted" or "plaintext".
         footer_key: the master key of the footer.
         columns: what protects each column; None: the footer is encrypted, and its key was not to be had.
         unknown: why the columns are not known.
-        pages_checked: whether the pages of all columns were read, and are what was written; None: not asked.
+        pages_checked: whether the pages of all columns were read, and are what was written, as far as the algorithm
+            shows it; None: not asked.
         columns_left: columns that were not read, with the reason.
     """
 
@@ -99,7 +102,7 @@ def inspect_file(
     """Tell what a file is, and how it is encrypted, from its bytes; with its key also check every tag of it.
 
     Of Parquet files with keys of their own for columns (`ParquetKeys`) it tells the columns, if the footer is
-    plaintext, or the session has the KMS.
+    plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it tells them always.
 
     Args:
         spark: a session; it brings the storage's file systems. None is enough for a local path without a
@@ -109,7 +112,7 @@ def inspect_file(
         key: the file's key, in place of a table.
         decrypt_to: a new local file, readable by its owner only, for the decrypted content of an AES GCM
             stream. Whoever reads it needs no key: it is for forensics.
-        pages: read all pages of a Parquet file with keys, with the session's KMS.
+        pages: read all data of a Parquet or ORC file with keys, with the session's KMS.
 
     Raises:
         NoSessionError: there is no session, and one is needed.
@@ -121,7 +124,7 @@ def inspect_file(
     if table is not None and key is not None:
         raise ConfigurationError("both a table and a key are given", "give one of them")
     if pages and (table is not None or key is not None):
-        raise ConfigurationError("pages is for Parquet files without a table", "leave it out")
+        raise ConfigurationError("pages is for files without a table", "leave it out")
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
@@ -172,6 +175,8 @@ def _(found: FileInspection) -> RenderableType:
             if column.key_id is None
             else f"{column.protected_by} {column.key_id}"
         )
+        if column.mask is not None:
+            said += f", mask {column.mask}"
         table.add_row(
             Text(visible(column.name)), Text(visible(said), _STYLES.get(column.protected_by, ""))
         )

@@ -13,21 +13,22 @@ from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
 from pyspark_iceberg_crypto.kms import KmsSettings
+from pyspark_iceberg_crypto.orc import OrcKeys
 from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
     EXTENSIONS,
     HADOOP_PREFIX,
     METRICS_PLUGIN,
-    PARQUET_EXTENSION,
     PATH_CATALOG,
     PLUGINS,
     SESSION_CATALOG,
     SESSION_CATALOG_CLASS,
     catalog_properties,
+    column_conf,
+    column_extensions,
     conf_of,
     packages_of,
-    parquet_conf,
 )
 
 # Iceberg's jars that hold these groups of packages, too.
@@ -52,6 +53,7 @@ def configure_spark(
     options: Mapping[str, str] | None = None,
     metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
+    orc_columns: OrcKeys | None = None,
     required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -86,6 +88,7 @@ def configure_spark(
         parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
             in the same KMS. Every such file that this session writes then needs keys, these or those of
             ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
+        orc_columns: the same for columns of Spark's own ORC files; see docs/orc-columns.md.
         required: the former name of require_encryption.
 
     Returns:
@@ -110,7 +113,7 @@ def configure_spark(
     )
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
-    conf.update(parquet_conf(parquet_columns, properties))
+    conf.update(column_conf(parquet_columns, orc_columns, properties))
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
@@ -124,8 +127,9 @@ def configure_spark(
             plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
             conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
         extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
-        if parquet_columns is not None and extensions:  # a session that runs can have no more
-            conf[EXTENSIONS] = _launch.join(extensions, [PARQUET_EXTENSION])
+        checks = column_extensions(parquet_columns, orc_columns)
+        if checks and extensions:  # a session that runs can have no more
+            conf[EXTENSIONS] = _launch.join(extensions, checks)
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from inspect import isclass
 from pathlib import Path
 
+from pyspark_iceberg_crypto import orc, parquet
 from pyspark_iceberg_crypto.artifacts import build_for
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
-from pyspark_iceberg_crypto.parquet import ParquetKeys, session_conf
+from pyspark_iceberg_crypto.orc import OrcKeys
+from pyspark_iceberg_crypto.parquet import ParquetKeys
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
@@ -26,6 +28,7 @@ SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
 EXTENSIONS = "spark.sql.extensions"
 PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
+ORC_EXTENSION = "io.icebergcrypto.spark.orc.OrcChecks"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 
@@ -45,6 +48,7 @@ def spark_conf(
     options: Mapping[str, str] | None = None,
     metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
+    orc_columns: OrcKeys | None = None,
     packages: bool = True,
     spark: str | None = None,
     required: bool = False,
@@ -69,6 +73,7 @@ def spark_conf(
         options: see there.
         metrics: see there.
         parquet_columns: see there.
+        orc_columns: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
@@ -99,8 +104,8 @@ def spark_conf(
         jars["spark.jars.packages"] = ",".join(needed)
     plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
     conf = conf_of(catalog, properties, session_catalog, path_access)
-    conf.update(parquet_conf(parquet_columns, properties))
-    extensions = [*build.extensions, *([PARQUET_EXTENSION] if parquet_columns else [])]
+    conf.update(column_conf(parquet_columns, orc_columns, properties))
+    extensions = [*build.extensions, *column_extensions(parquet_columns, orc_columns)]
     return {**jars, EXTENSIONS: ",".join(extensions), **plugins, **conf}
 
 
@@ -211,25 +216,46 @@ def session_kms(properties: Mapping[str, str]) -> dict[str, str]:
     return {SESSION_PREFIX + key: v for key, v in properties.items() if _is_of_kms(key)}
 
 
-def parquet_conf(keys: ParquetKeys | None, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session whose own Parquet files have keys.
+def column_extensions(
+    parquet_columns: ParquetKeys | None, orc_columns: OrcKeys | None
+) -> list[str]:
+    """Return the extensions that check what is written with keys for columns."""
+    given = {PARQUET_EXTENSION: parquet_columns, ORC_EXTENSION: orc_columns}
+    return [extension for extension, keys in given.items() if keys is not None]
+
+
+def column_conf(
+    parquet_columns: ParquetKeys | None,
+    orc_columns: OrcKeys | None,
+    properties: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the settings of a session whose own Parquet and ORC files have keys.
 
     Raises:
         ConfigurationError: there is no KMS among a catalog's properties, or these are no keys.
     """
-    if keys is None:
-        return {}
-    if not isinstance(keys, ParquetKeys):
+    kms = session_kms(properties)
+    conf: dict[str, str] = {}
+    if parquet_columns is not None:
+        _check_keys("parquet_columns", parquet_columns, ParquetKeys, properties)
+        conf |= parquet.session_conf(parquet_columns, HADOOP_PREFIX)
+    if orc_columns is not None:
+        _check_keys("orc_columns", orc_columns, OrcKeys, properties)
+        conf |= orc.session_conf(orc_columns, kms, HADOOP_PREFIX)
+    return {**kms, **conf} if conf else {}
+
+
+def _check_keys(name: str, keys: object, kind: type, properties: Mapping[str, str]) -> None:
+    if not isinstance(keys, kind):
         raise ConfigurationError(
-            f"parquet_columns must be ParquetKeys(...), not {keys!r}",
-            "for example parquet_columns=ParquetKeys(footer='k1', columns={'ssn': 'k2'})",
+            f"{name} must be {kind.__name__}(...), not {keys!r}",
+            f"for example {name}={kind.__name__}(columns={{'ssn': 'k2'}}, ...)",
         )
     if not {"encryption.kms-type", "encryption.kms-impl"} & properties.keys():
         raise ConfigurationError(
-            "parquet_columns needs a KMS",
+            f"{name} needs a KMS",
             "for example kms=Keystore('keys.p12', password_env='...')",
         )
-    return {**session_kms(properties), **session_conf(keys, HADOOP_PREFIX)}
 
 
 def _is_of_kms(key: str) -> bool:

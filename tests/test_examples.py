@@ -320,3 +320,23 @@ def test_verify_catalog_finds_the_table_without_a_key_id(place: Path) -> None:
     said = python("verify_catalog.py", *as_arguments(settings), cwd=place, expect=1)
     assert len(re.findall(r"^ ✓ .* encrypted$", said, re.MULTILINE)) == 3, said
     assert "4 tables of lake checked: 1 with problems" in said
+
+
+READER_OF_ONE_PAGE = r"""
+import re, sys
+from pathlib import Path
+names = {}
+for language, code in re.findall(r"```(python|sql)\n(.*?)```", Path(sys.argv[1]).read_text(), re.DOTALL):
+    exec(code, names) if language == "python" else names["spark"].sql(code)
+names["spark"].stop()
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", ["parquet-columns", "orc-columns"])
+def test_pages_on_columns_print_what_they_say(tmp_path: Path, page: str) -> None:
+    document = ROOT / "docs" / f"{page}.md"
+    said = run([sys.executable, "-c", READER_OF_ONE_PAGE, str(document)], tmp_path)
+    told = re.search(r"This prints\n\n```\n(.*?)```", document.read_text(), re.DOTALL)
+    assert told is not None
+    assert told[1] in said

@@ -43,7 +43,7 @@ FINDINGS = (
 @click.option(
     "--pages",
     is_flag=True,
-    help="Read the columns of Parquet files with keys, by --kms: all pages.",
+    help="Read the columns of Parquet and ORC files with keys, by --kms: all pages.",
 )
 def inspect(
     paths: tuple[str, ...],

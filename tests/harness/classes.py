@@ -4,6 +4,7 @@ CATALOG = "io.icebergcrypto.catalog.EncryptedCatalog"
 SPARK_CATALOG = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG = "io.icebergcrypto.spark.EncryptedSessionCatalog"
 PARQUET_WRITES = "io.icebergcrypto.spark.parquet.ParquetWrites"
+ORC_CHECKS = "io.icebergcrypto.spark.orc.OrcChecks"
 
 KMS_CLIENTS = "io.icebergcrypto.kms.KmsClients"
 CACHING_KMS_CLIENT = "io.icebergcrypto.kms.CachingKmsClient"

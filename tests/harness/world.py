@@ -9,7 +9,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from servers.rest import RestServer, start_rest_server
 
-from harness.classes import IMPLEMENTATIONS, PARQUET_WRITES, SESSION_CATALOG, SPARK_CATALOG
+from harness.classes import (
+    IMPLEMENTATIONS,
+    ORC_CHECKS,
+    PARQUET_WRITES,
+    SESSION_CATALOG,
+    SPARK_CATALOG,
+)
 from harness.jars import BUILT, build_jars, compile_file_system, our_jar
 from harness.keystore import TestKeystore, make_keystore
 
@@ -26,7 +32,7 @@ OURS_SESSION = STOCK_SESSION if ON_STOCK else SESSION_CATALOG
 HIVE_NEEDS_LOCKS = BUILT.spark == "3.5"
 
 # Of this project's extensions, stock Iceberg has none.
-EXTENSIONS = BUILT.extensions[:1] if ON_STOCK else (*BUILT.extensions, PARQUET_WRITES)
+EXTENSIONS = BUILT.extensions[:1] if ON_STOCK else (*BUILT.extensions, PARQUET_WRITES, ORC_CHECKS)
 
 # Uncompressed, so that the search for the marker in the bytes means something.
 UNCOMPRESSED = {

@@ -48,6 +48,7 @@ class LayersTest {
           "audit",
           "lifecycle",
           "parquet",
+          "orc",
           "spark",
           "python");
 

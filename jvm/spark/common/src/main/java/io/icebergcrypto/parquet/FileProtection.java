@@ -7,10 +7,10 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * How a Parquet file that has keys is protected, as its footer says.
+ * How a file that has keys for columns is protected, as its footer says.
  *
- * @param algorithm AES_GCM_V1 or AES_GCM_CTR_V1
- * @param footerEncrypted or else signed, and plaintext
+ * @param algorithm of Parquet AES_GCM_V1 or AES_GCM_CTR_V1, of ORC AES_CTR_128 or AES_CTR_256
+ * @param footerEncrypted or else plaintext, which Parquet signs
  * @param footerKey the master key of the footer; null: the file does not tell
  * @param columns null: the footer is encrypted, and its key was not to be had
  * @param unknown why the columns are not known; null: they are
@@ -21,6 +21,9 @@ public record FileProtection(
     String footerKey,
     List<Column> columns,
     String unknown) {
+  /** ORC's mask that replaces all values. */
+  private static final String NOTHING_LEFT = "nullify";
+
   /** What protects a column. */
   public enum By {
     COLUMN_KEY("column key"),
@@ -38,8 +41,10 @@ public record FileProtection(
    * A column, by its whole name in the file.
    *
    * @param keyId the master key; null: there is none, or the file does not tell
+   * @param mask what a reader without the key sees, which is in the file in plaintext; null: it
+   *     sees nothing
    */
-  public record Column(String name, By by, String keyId) {}
+  public record Column(String name, By by, String keyId, String mask) {}
 
   /** Whether a change of the file's data is noticed by who has its keys. */
   public boolean authenticated() {
@@ -67,7 +72,18 @@ public record FileProtection(
     }
 
     if (!authenticated()) {
-      found.add("its pages are encrypted with AES-CTR, which does not authenticate them");
+      found.add("its data is encrypted with AES-CTR, which does not authenticate it");
+    }
+
+    if (columns != null) {
+      String masked =
+          columns.stream()
+              .filter(column -> column.mask() != null && !column.mask().equals(NOTHING_LEFT))
+              .map(column -> column.name() + " (" + column.mask() + ")")
+              .collect(Collectors.joining(", "));
+      if (!masked.isEmpty()) {
+        found.add("masked values are plaintext: " + masked);
+      }
     }
 
     return found.isEmpty() ? null : String.join("; ", found);
@@ -84,7 +100,7 @@ public record FileProtection(
 
   /**
    * For JSON: {@code algorithm, pages_authenticated, footer, footer_key, columns, unknown}; of each
-   * column {@code name, protected_by, key_id}.
+   * column {@code name, protected_by, key_id, mask}.
    */
   public Map<String, Object> toMap() {
     Map<String, Object> map = new LinkedHashMap<>();
@@ -102,6 +118,7 @@ public record FileProtection(
     map.put("name", column.name());
     map.put("protected_by", column.by().label);
     map.put("key_id", column.keyId());
+    map.put("mask", column.mask());
     return map;
   }
 }

@@ -105,4 +105,14 @@ public final class ParquetKmsClient implements KmsClient {
       return escaped; // another program's, which escapes nothing
     }
   }
+
+  /** The reverse of {@link #keyId}. */
+  static String escaped(String keyId) {
+    StringBuilder escaped = new StringBuilder();
+    for (char c : keyId.toCharArray()) {
+      escaped.append("%,:;".indexOf(c) < 0 ? String.valueOf(c) : String.format("%%%02X", (int) c));
+    }
+
+    return escaped.toString();
+  }
 }

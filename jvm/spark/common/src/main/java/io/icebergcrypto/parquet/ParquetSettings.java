@@ -1,8 +1,7 @@
 package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.List;
@@ -46,9 +45,6 @@ final class ParquetSettings {
           PLAINTEXT_WRITES,
           PLAINTEXT_READS,
           REQUIRE_INTEGRITY,
-          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_TYPE,
-          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_IMPL,
-          KmsProperties.HADOOP_PREFIX + EncryptionProperties.ALLOWED_KEY_IDS,
           PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,
           PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
           COMPLETE,
@@ -79,6 +75,7 @@ final class ParquetSettings {
   private static final long MILLIS = 1000;
 
   private final Configuration hadoop;
+  private final SessionProperties properties;
   private final PropertyReader reader;
   private final Map<String, String> ours;
   private final boolean plaintextReads;
@@ -93,18 +90,18 @@ final class ParquetSettings {
    */
   ParquetSettings(Configuration hadoop) {
     this.hadoop = hadoop;
-    Map<String, String> properties = new TreeMap<>();
+    Map<String, String> found = new TreeMap<>();
     for (String prefix : PREFIXES) {
-      hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> properties.put(prefix + name, v));
+      hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> found.put(prefix + name, v));
     }
 
-    properties.keySet().forEach(ParquetSettings::checkName);
-    this.reader = new PropertyReader(properties);
+    this.properties = new SessionProperties(found, NAMES);
+    this.reader = this.properties.reader();
     this.ours = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
     FLAGS.forEach(name -> reader.flag(name, false));
-    this.plaintextWrites = choice(PLAINTEXT_WRITES, "refuse", "allow");
-    this.plaintextReads = !choice(PLAINTEXT_READS, "allow", "refuse");
-    String token = properties.get(TOKEN);
+    this.plaintextWrites = properties.choice(PLAINTEXT_WRITES, "refuse", "allow");
+    this.plaintextReads = !properties.choice(PLAINTEXT_READS, "allow", "refuse");
+    String token = found.get(TOKEN);
     if (token != null && !token.equals(scope())) {
       throw tokenRefused();
     }
@@ -123,33 +120,10 @@ final class ParquetSettings {
     this.columns = ColumnKeys.parse(text(COLUMN_KEYS));
   }
 
-  private static void checkName(String name) {
-    if (!NAMES.contains(name)
-        && !name.startsWith(KmsProperties.HADOOP_PREFIX + KmsProperties.PREFIX)) {
-      throw new InvalidConfigurationException(
-          "There is no property " + name,
-          String.format(
-              "Did you mean %s? A misspelt one would do nothing, and the file could be plaintext.",
-              PropertyNames.nearest(name, NAMES)));
-    }
-  }
-
   static InvalidConfigurationException tokenRefused() {
     return new InvalidConfigurationException(
         "Property " + TOKEN + " would show a secret to whoever sees the session",
         "Leave it out: the KMS's own properties name the variable or the file that has the login.");
-  }
-
-  /** Whether the value is the second of two. */
-  private boolean choice(String name, String first, String second) {
-    String value = reader.optional(name, first);
-    if (!value.equals(first) && !value.equals(second)) {
-      throw new InvalidConfigurationException(
-          String.format("Property %s is neither %s nor %s: '%s'", name, first, second, value),
-          String.format("Write %s or %s.", first, second));
-    }
-
-    return value.equals(second);
   }
 
   private String scope() {

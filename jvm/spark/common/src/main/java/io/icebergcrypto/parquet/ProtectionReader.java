@@ -212,12 +212,12 @@ public final class ProtectionReader {
       var crypto = chunk.getCrypto_metadata().getENCRYPTION_WITH_COLUMN_KEY();
       String keyId =
           crypto.isSetKey_metadata() ? material.masterKey(crypto.getKey_metadata()) : null;
-      return new Column(String.join(".", crypto.getPath_in_schema()), By.COLUMN_KEY, keyId);
+      return new Column(String.join(".", crypto.getPath_in_schema()), By.COLUMN_KEY, keyId, null);
     }
 
     String name = String.join(".", chunk.getMeta_data().getPath_in_schema());
     return chunk.isSetCrypto_metadata()
-        ? new Column(name, By.FOOTER_KEY, footerKey)
-        : new Column(name, By.NOTHING, null);
+        ? new Column(name, By.FOOTER_KEY, footerKey, null)
+        : new Column(name, By.NOTHING, null, null);
   }
 }

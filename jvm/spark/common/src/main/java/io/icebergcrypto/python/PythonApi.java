@@ -14,10 +14,10 @@ import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.parquet.KeyMaterialRotation;
-import io.icebergcrypto.parquet.ParquetInspection;
 import io.icebergcrypto.spark.Artifact;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
+import io.icebergcrypto.spark.inspect.FileLook;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.migrate.EncryptedInPlace;
@@ -74,16 +74,16 @@ public final class PythonApi {
   }
 
   /**
-   * Recognizes a file from its bytes; with the session's KMS also the columns and pages of a
-   * Parquet file with keys.
+   * Recognizes a file from its bytes; with the session's KMS also the columns, and their data, of a
+   * Parquet or ORC file whose columns have keys.
    *
    * @param path any location that Iceberg's ResolvingFileIO reads: a local path, s3://, gs://,
    *     abfs://, hdfs://
-   * @return what {@link ParquetInspection#of} gives, as JSON
+   * @return what {@link FileLook#at} gives, as JSON
    */
   public static String inspectFile(SparkSession spark, String path, boolean pages) {
     try (ResolvingFileIO io = fileIO(spark)) {
-      return Json.of(ParquetInspection.of(path, io, io.getConf(), pages));
+      return Json.of(FileLook.at(path, io, io.getConf(), pages));
     }
   }
 

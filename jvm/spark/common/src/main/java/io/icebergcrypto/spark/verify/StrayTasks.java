@@ -10,7 +10,7 @@ import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.parquet.FileProtection;
-import io.icebergcrypto.parquet.ProtectionReader;
+import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -81,8 +81,7 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     try {
       InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
-      FileProtection columns =
-          !isStray() && magic.format().equals("parquet") ? columns(stored) : null;
+      FileProtection columns = isStray() ? null : columns(magic, stored);
       FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
     } catch (RuntimeException e) {
@@ -90,10 +89,9 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     }
   }
 
-  /** How a Parquet file with keys of Parquet's key tools is protected; null: it is none. */
-  private FileProtection columns(InputFile file) {
+  private FileProtection columns(FileMagic magic, InputFile file) {
     ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
-    return new ProtectionReader(io, io.getConf()).read(file);
+    return Protections.of(magic, file, io, io.getConf());
   }
 
   private FileProblem problem(FileMagic magic, InputFile file) {

@@ -1,0 +1,68 @@
+package io.icebergcrypto.config;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.PropertyReader;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/**
+ * Properties for files that are in no catalog: those of a session, of one write, or of a table of
+ * Spark's own. What is misspelt is refused: the format's own library would ignore it, and write
+ * plaintext.
+ */
+public final class SessionProperties {
+  /** The names that all formats have: those of the KMS. */
+  private static final List<String> OF_KMS =
+      List.of(
+          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_TYPE,
+          KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_IMPL,
+          KmsProperties.HADOOP_PREFIX + EncryptionProperties.ALLOWED_KEY_IDS);
+
+  private final PropertyReader reader;
+
+  /**
+   * Checks the names.
+   *
+   * @param properties only those whose names are to be checked
+   * @param names the names that a format knows; the KMS's are known
+   * @throws InvalidConfigurationException when another one is there
+   */
+  public SessionProperties(Map<String, String> properties, List<String> names) {
+    this.reader = new PropertyReader(properties);
+    List<String> known = Stream.concat(OF_KMS.stream(), names.stream()).toList();
+    for (String name : properties.keySet()) {
+      if (!known.contains(name)
+          && !name.startsWith(KmsProperties.HADOOP_PREFIX + KmsProperties.PREFIX)) {
+        throw new InvalidConfigurationException(
+            "There is no property " + name,
+            String.format(
+                "Did you mean %s? A misspelt one would do nothing, and the file could be"
+                    + " plaintext.",
+                PropertyNames.nearest(name, known)));
+      }
+    }
+  }
+
+  /** Their values. */
+  public PropertyReader reader() {
+    return reader;
+  }
+
+  /**
+   * Whether the value is the second of two; it is the first by default.
+   *
+   * @throws InvalidConfigurationException when it is neither
+   */
+  public boolean choice(String name, String first, String second) {
+    String value = reader.optional(name, first);
+    if (!value.equals(first) && !value.equals(second)) {
+      throw new InvalidConfigurationException(
+          String.format("Property %s is neither %s nor %s: '%s'", name, first, second, value),
+          String.format("Write %s or %s.", first, second));
+    }
+
+    return value.equals(second);
+  }
+}

@@ -1,0 +1,319 @@
+package io.icebergcrypto.orc;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.kms.call.Causes;
+import java.io.IOException;
+import java.security.SecureRandom;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.orc.DataMask;
+import org.apache.orc.DataMaskDescription;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.CryptoUtils;
+import org.apache.orc.impl.KeyProvider;
+import org.apache.orc.impl.ParserUtils;
+
+/**
+ * Which columns of ORC files have which keys and masks, as ORC itself reads its properties; checked
+ * before anything is written. ORC checks some of it too, in tasks, when an overwriting statement
+ * has deleted what was there; the rest it ignores.
+ */
+public final class OrcColumnKeys {
+  /** Providers of its own, which are there. */
+  private static final Set<String> OF_ORC = Set.of("hadoop", "memory");
+
+  private static final String SYNTAX =
+      "Write a key's id, a colon, and the columns that it is for, with commas between them; between"
+          + " keys is a semicolon. What is not made of letters, digits and underscores stands in"
+          + " back quotes: `arn:aws:kms`:ssn,address.street.";
+
+  private final OrcSettings settings;
+  private final Configuration hadoop;
+  private final String target;
+  private final TypeDescription schema;
+  private final Set<String> keyIds = new TreeSet<>();
+
+  private OrcColumnKeys(Configuration hadoop, String target, TypeDescription schema) {
+    this.settings = new OrcSettings(hadoop);
+    this.hadoop = hadoop;
+    this.target = target;
+    this.schema = schema;
+  }
+
+  /**
+   * Checks what would be written, and that the key provider wraps with its keys, if the settings
+   * have anything to do with keys.
+   *
+   * @param hadoop with the options of the write
+   * @param target the folder that is written, for errors
+   * @param schema ORC's, of the files
+   * @throws PlaintextException when no key is named, and plaintext is not allowed
+   * @throws InvalidConfigurationException when a property is misspelt or wrong, or a column is not
+   *     in the files
+   * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
+   */
+  public static void checkWrite(Configuration hadoop, String target, String schema) {
+    OrcSettings settings = new OrcSettings(hadoop);
+    if (settings.isOurs() || !settings.encrypt().isEmpty() || !settings.mask().isEmpty()) {
+      new OrcColumnKeys(hadoop, target, TypeDescription.fromString(schema)).check();
+    }
+  }
+
+  /**
+   * Checks that there is a key provider, and that it is this session's. ORC has one for all of a
+   * JVM, and reads without end if there is none.
+   *
+   * @throws InvalidConfigurationException when it is not
+   * @throws IcebergCryptoException when it does not start
+   */
+  public static void checkRead(Configuration hadoop) {
+    OrcSettings settings = new OrcSettings(hadoop);
+    if (!OF_ORC.contains(settings.provider())) {
+      provider(settings, hadoop);
+    }
+  }
+
+  /**
+   * Checks a write by Hive's own writer, which ignores ORC's properties of keys: its files would be
+   * plaintext.
+   *
+   * @param table its name, for errors
+   * @throws NotSupportedException when there are any
+   */
+  public static void checkHiveWrite(Configuration hadoop, String table) {
+    OrcSettings settings = new OrcSettings(hadoop);
+    boolean concernsKeys =
+        settings.isOurs() || !settings.encrypt().isEmpty() || !settings.mask().isEmpty();
+    if (concernsKeys && !settings.plaintextWrites()) {
+      throw new NotSupportedException(
+          String.format(
+              "ORC files of table %s would be plaintext: Hive's own writer makes them", table),
+          String.format(
+              "Set spark.sql.hive.convertMetastoreOrc=true, and have Spark write them; or create"
+                  + " the table with USING orc. To write plaintext, set %s=allow.",
+              OrcSettings.PLAINTEXT_WRITES));
+    }
+  }
+
+  private void check() {
+    settings.checkNames();
+    if (settings.encrypt().isEmpty()) {
+      checkPlaintext();
+      return;
+    }
+
+    if (settings.requireIntegrity()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s would be encrypted with AES-CTR, which does not authenticate it, and %s is true",
+              target, OrcSettings.REQUIRE_INTEGRITY),
+          "ORC has nothing else. Write Parquet files with keys for columns, or an encrypted Iceberg"
+              + " table.");
+    }
+
+    annotate();
+    visit(schema, null);
+    if (keyIds.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format("%s=%s names no column", OrcSettings.ENCRYPT, settings.encrypt()), SYNTAX);
+    }
+
+    checkKeys();
+  }
+
+  private void checkPlaintext() {
+    if (!settings.mask().isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s is set for %s, and %s is not: nothing would be encrypted, nor masked",
+              OrcSettings.MASK, target, OrcSettings.ENCRYPT),
+          String.format("Name the columns in %s too.", OrcSettings.ENCRYPT));
+    }
+
+    if (settings.isOurs() && !settings.plaintextWrites()) {
+      throw new PlaintextException(
+          String.format("%s would be plaintext: no key is named for it", target),
+          String.format(
+              "Set %s for the session or as an option of the write or of the table. To write"
+                  + " plaintext, set %s=allow as an option of that write.",
+              OrcSettings.ENCRYPT, OrcSettings.PLAINTEXT_WRITES));
+    }
+  }
+
+  private void annotate() {
+    refuseEmptyList(OrcSettings.ENCRYPT, settings.encrypt());
+    refuseEmptyList(OrcSettings.MASK, settings.mask());
+    try {
+      schema.annotateEncryption(settings.encrypt(), settings.mask());
+    } catch (IllegalArgumentException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s=%s%s does not fit the columns of %s: %s",
+              OrcSettings.ENCRYPT,
+              settings.encrypt(),
+              settings.mask().isEmpty() ? "" : ", " + OrcSettings.MASK + "=" + settings.mask(),
+              target,
+              e.getMessage()),
+          SYNTAX
+              + " Case counts. A column that the table is partitioned by is not in its files: its"
+              + " values are in the names of folders, in plaintext. Nothing was written.",
+          e);
+    }
+
+    for (String name : schema.getFieldNames()) {
+      if (name.matches("[0-9]+")) {
+        throw new InvalidConfigurationException(
+            String.format("Column '%s' of %s has a number for a name", name, target),
+            String.format(
+                "ORC would take it for the number of another column in %s: rename it.",
+                OrcSettings.ENCRYPT));
+      }
+    }
+  }
+
+  /** ORC takes a key without columns for none. */
+  private static void refuseEmptyList(String property, String list) {
+    if (list.endsWith(":")) {
+      throw new InvalidConfigurationException(
+          String.format("%s=%s names no column at its end", property, list), SYNTAX);
+    }
+  }
+
+  /**
+   * Collects keys, and refuses what ORC does not take, or ignores.
+   *
+   * @param above the column around this one that has a key; null: none has
+   */
+  private void visit(TypeDescription type, TypeDescription above) {
+    String keyId = type.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE);
+    if (keyId != null && above != null) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Column '%s' of %s has two keys: '%s', and '%s' of '%s', which it is in",
+              type.getFullFieldName(),
+              target,
+              keyId,
+              above.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE),
+              above.getFullFieldName()),
+          "Name one of the two in " + OrcSettings.ENCRYPT + ".");
+    }
+
+    TypeDescription encrypted = keyId == null ? above : type;
+    String mask = type.getAttributeValue(TypeDescription.MASK_ATTRIBUTE);
+    if (mask != null) {
+      checkMask(type, mask, encrypted);
+    }
+
+    if (keyId != null) {
+      keyIds.add(keyId);
+    }
+
+    if (type.getChildren() != null) {
+      type.getChildren().forEach(child -> visit(child, encrypted));
+    }
+  }
+
+  private void checkMask(TypeDescription type, String mask, TypeDescription encrypted) {
+    if (encrypted == null) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Column '%s' of %s has mask '%s' and no key: it would be plaintext, and not masked",
+              type.getFullFieldName(), target, mask),
+          String.format("Name it in %s, or leave its mask out.", OrcSettings.ENCRYPT));
+    }
+
+    DataMask made;
+    try {
+      made =
+          DataMask.Factory.build(
+              ParserUtils.buildMaskDescription(mask), type, OrcColumnKeys::maskOf);
+    } catch (RuntimeException e) { // numbers and dates among a mask's parameters, too
+      throw new InvalidConfigurationException(
+          String.format(
+              "Mask '%s' of column '%s' cannot be made: %s",
+              mask, type.getFullFieldName(), e.getMessage()),
+          "There are nullify, redact, sha256 and " + RedactAny.NAME + ".",
+          e);
+    }
+
+    try {
+      MaskTrial.run(made, type);
+    } catch (RuntimeException e) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Mask '%s' fails on column '%s' of %s, of type %s: %s",
+              mask, type.getFullFieldName(), target, type, e),
+          mask.startsWith(RedactAny.ORCS)
+              ? String.format(
+                  "ORC's %s works neither on text nor on short decimals: write %s.",
+                  RedactAny.ORCS, RedactAny.NAME)
+              : "Use another mask.",
+          e);
+    }
+  }
+
+  private static DataMaskDescription maskOf(TypeDescription type) {
+    String mask = type.getAttributeValue(TypeDescription.MASK_ATTRIBUTE);
+    return mask == null ? null : ParserUtils.buildMaskDescription(mask);
+  }
+
+  /** As a writer will: one local key for each master key. */
+  private void checkKeys() {
+    KeyProvider provider = provider(settings, hadoop);
+    for (String keyId : keyIds) {
+      try {
+        provider.createLocalKey(provider.getCurrentKeyVersion(keyId));
+      } catch (IcebergCryptoException e) {
+        throw e.withHint("Nothing was written to " + target + ".");
+      } catch (IOException | RuntimeException e) {
+        throw new InvalidConfigurationException(
+            String.format(
+                "Key provider '%s' (%s) has no key '%s', or cannot use it, so %s cannot be"
+                    + " encrypted: %s",
+                settings.provider(), OrcSettings.PROVIDER, keyId, target, e),
+            String.format(
+                "Set %s=%s for the KMSs of this project, or configure that provider.",
+                OrcSettings.PROVIDER, OrcKeyProvider.NAME),
+            e);
+      }
+    }
+  }
+
+  private static KeyProvider provider(OrcSettings settings, Configuration hadoop) {
+    KeyProvider provider;
+    try {
+      provider = CryptoUtils.getKeyProvider(hadoop, new SecureRandom());
+    } catch (IOException | RuntimeException e) {
+      Optional<IcebergCryptoException> typed =
+          Causes.of(e)
+              .filter(IcebergCryptoException.class::isInstance)
+              .map(IcebergCryptoException.class::cast)
+              .findFirst();
+      throw typed.orElseGet(() -> unusable(settings, "does not start: " + e, e));
+    }
+
+    if (provider == null) {
+      throw unusable(settings, "is none that ORC knows", null);
+    }
+
+    if (provider instanceof OrcKeyProvider ours) {
+      ours.checkScope(settings);
+    }
+
+    return provider;
+  }
+
+  private static IcebergCryptoException unusable(
+      OrcSettings settings, String what, Exception cause) {
+    return new InvalidConfigurationException(
+        String.format("Key provider %s=%s %s", OrcSettings.PROVIDER, settings.provider(), what),
+        String.format(
+            "Set it to %s, for the KMSs of this project, or leave it out.", OrcKeyProvider.NAME),
+        cause);
+  }
+}

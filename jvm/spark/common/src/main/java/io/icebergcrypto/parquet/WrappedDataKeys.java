@@ -1,0 +1,129 @@
+package io.icebergcrypto.parquet;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.config.KmsProperties;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.crypto.FileEncryptionProperties;
+import org.apache.parquet.crypto.ParquetCryptoRuntimeException;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
+import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+
+/**
+ * Data keys for files of other formats, wrapped as Parquet's key tools wrap those of Parquet files:
+ * key material of type PKMT1, in JSON. Each data key is wrapped by a key encryption key, which the
+ * KMS wraps with a master key. Parquet keeps key encryption keys for the cache's time to live, so
+ * that the KMS is asked once for each master key, and not for each file and column.
+ */
+public final class WrappedDataKeys {
+  private static final Path NO_FILE = new Path("/");
+
+  private final Configuration kms;
+
+  /**
+   * Data keys under the master keys of one KMS.
+   *
+   * @param hadoop has the KMS's settings below {@link KmsProperties#HADOOP_PREFIX}; nothing else of
+   *     it counts
+   */
+  public WrappedDataKeys(Configuration hadoop) {
+    this.kms = new Configuration(false);
+    hadoop
+        .getPropsWithPrefix(KmsProperties.HADOOP_PREFIX + "encryption.")
+        .forEach(
+            (name, value) -> kms.set(KmsProperties.HADOOP_PREFIX + "encryption." + name, value));
+  }
+
+  /** A new data key. */
+  public static final class DataKey {
+    private final byte[] key;
+    private final byte[] wrapped;
+
+    private DataKey(byte[] key, byte[] wrapped) {
+      this.key = key;
+      this.wrapped = wrapped;
+    }
+
+    /** The key itself. */
+    public byte[] key() {
+      return key.clone();
+    }
+
+    /** The key material, for the file. */
+    public byte[] wrapped() {
+      return wrapped.clone();
+    }
+  }
+
+  /** A hash of the settings: those with the same one share keys. */
+  public String scope() {
+    return CacheScope.of(kms.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+  }
+
+  /**
+   * Makes a random key.
+   *
+   * @param bits its length: 128, 192 or 256; that of its key encryption key is the same
+   * @throws IcebergCryptoException the KMS's own typed error when the master key cannot be used
+   */
+  public DataKey create(String masterKeyId, int bits) {
+    Configuration own = new Configuration(kms);
+    own.set(
+        PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
+        ParquetKmsClient.escaped(masterKeyId));
+    own.setInt(KeyToolkit.DATA_KEY_LENGTH_PROPERTY_NAME, bits);
+    own.setInt(KeyToolkit.KEK_LENGTH_PROPERTY_NAME, bits);
+    try {
+      FileEncryptionProperties made =
+          new PropertiesDrivenCryptoFactory()
+              .getFileEncryptionProperties(
+                  new ParquetSettings(own).forParquet(), NO_FILE, /* fileWriteContext= */ null);
+      return new DataKey(made.getFooterKey(), made.getFooterKeyMetadata());
+    } catch (ParquetCryptoRuntimeException e) {
+      throw typed(masterKeyId, e);
+    }
+  }
+
+  /**
+   * Unwraps a key.
+   *
+   * @param wrapped what {@link #create} gave, from a file
+   * @throws TamperedException when it is not, or is under another master key
+   * @throws IcebergCryptoException the KMS's own typed error when the master key cannot be used
+   */
+  public byte[] open(String masterKeyId, byte[] wrapped) {
+    String told = new MaterialInFile(null, null).masterKey(wrapped);
+    if (!masterKeyId.equals(told)) {
+      throw damaged(
+          masterKeyId, told == null ? "it cannot be read" : "it is under '" + told + "'", null);
+    }
+
+    try {
+      return new PropertiesDrivenCryptoFactory()
+          .getFileDecryptionProperties(new ParquetSettings(kms).forParquet(), NO_FILE)
+          .getKeyRetriever()
+          .getKey(wrapped);
+    } catch (RuntimeException e) {
+      throw typed(masterKeyId, e);
+    }
+  }
+
+  private static IcebergCryptoException typed(String masterKeyId, RuntimeException error) {
+    return Causes.of(error)
+        .filter(IcebergCryptoException.class::isInstance)
+        .map(IcebergCryptoException.class::cast)
+        .findFirst()
+        .orElseGet(() -> damaged(masterKeyId, "it does not lead to a key", error));
+  }
+
+  private static TamperedException damaged(String masterKeyId, String what, Exception cause) {
+    return new TamperedException(
+        String.format(
+            "A key that key '%s' is said to have wrapped is damaged: %s", masterKeyId, what),
+        "The file's key material was damaged or forged, or another program wrote it. Restore the"
+            + " file from a backup.",
+        cause);
+  }
+}

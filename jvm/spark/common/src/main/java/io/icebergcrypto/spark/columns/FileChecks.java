@@ -1,0 +1,154 @@
+package io.icebergcrypto.spark.columns;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableCommand;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Map;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * An extension of Spark SQL ({@code spark.sql.extensions}) that checks, on the driver, what is
+ * about to happen to files of one format. Tasks would find the same faults; but by then an
+ * overwriting statement has deleted what was there.
+ */
+public abstract class FileChecks extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  private final String format;
+  private final List<String> names;
+
+  /**
+   * Checks of one format.
+   *
+   * @param format its name after USING
+   * @param names what the names of its options begin with that concern keys
+   */
+  protected FileChecks(String format, List<String> names) {
+    this.format = format;
+    this.names = names;
+  }
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectCheckRule(session -> this::check);
+    return BoxedUnit.UNIT;
+  }
+
+  private BoxedUnit check(LogicalPlan plan) {
+    plan.foreach(this::checkNode); // one statement can write several tables
+    return BoxedUnit.UNIT;
+  }
+
+  private BoxedUnit checkNode(LogicalPlan plan) {
+    if (plan instanceof InsertIntoHadoopFsRelationCommand write && isOf(write.fileFormat())) {
+      if (write.catalogTable().isDefined()) {
+        checkProperties(write.catalogTable().get(), write.options());
+      }
+
+      checkWrite(write.outputPath(), hadoop(write.options()), columns(write));
+    } else if (plan instanceof CreateDataSourceTableCommand create) {
+      checkCreated(create.table());
+    } else if (plan instanceof CreateDataSourceTableAsSelectCommand create) {
+      checkCreated(create.table());
+    } else if (plan instanceof LogicalRelation read
+        && read.relation() instanceof HadoopFsRelation files
+        && isOf(files.fileFormat())) {
+      checkRead(hadoop(files.options()));
+    } else if (plan.nodeName().equals("InsertIntoHiveTable")) { // its jar may not be there
+      for (int i = 0; i < plan.productArity(); i++) {
+        if (plan.productElement(i) instanceof CatalogTable table) {
+          checkHiveWrite(table, hadoop(table.storage().properties()));
+        }
+      }
+    }
+
+    return BoxedUnit.UNIT;
+  }
+
+  /** Whether it is this format. */
+  protected abstract boolean isOf(FileFormat format);
+
+  /**
+   * Checks a write before it begins.
+   *
+   * @param folder where the files will be
+   * @param hadoop with the options of the write
+   * @param columns those of the files, without those that the table is partitioned by
+   */
+  protected abstract void checkWrite(Path folder, Configuration hadoop, StructType columns);
+
+  /**
+   * Checks a read before it begins.
+   *
+   * @param hadoop with the options of the read
+   */
+  protected void checkRead(Configuration hadoop) {}
+
+  /**
+   * Checks a write into a table of Hive's by Hive's own writer.
+   *
+   * @param hadoop with the options of the table's storage
+   */
+  protected void checkHiveWrite(CatalogTable table, Configuration hadoop) {}
+
+  private static Configuration hadoop(Map<String, String> options) {
+    return SparkSession.active().sessionState().newHadoopConfWithOptions(options);
+  }
+
+  private void checkCreated(CatalogTable table) {
+    if (table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format)) {
+      checkProperties(table, table.storage().properties());
+    }
+  }
+
+  /** Spark gives a table's options to the format, and nothing of its TBLPROPERTIES. */
+  private void checkProperties(CatalogTable table, Map<String, String> options) {
+    table
+        .properties()
+        .iterator()
+        .foreach(
+            property -> {
+              if (names.stream().anyMatch(property._1()::startsWith)
+                  && !options.get(property._1()).contains(property._2())) {
+                throw new InvalidConfigurationException(
+                    String.format(
+                        "TBLPROPERTIES of table %s has %s, which would do nothing there",
+                        table.identifier().unquotedString(), property._1()),
+                    String.format(
+                        "Write OPTIONS (...) in CREATE TABLE ... USING %s: only these reach the"
+                            + " files.",
+                        format));
+              }
+
+              return BoxedUnit.UNIT;
+            });
+  }
+
+  /** Without those that the table is partitioned by. */
+  private static StructType columns(InsertIntoHadoopFsRelationCommand write) {
+    Set<String> partitions = new HashSet<>();
+    write
+        .partitionColumns()
+        .iterator()
+        .foreach(column -> partitions.add(column.name())); // Scala 2.12 and 2.13 alike
+    return new StructType(
+        Stream.of(write.query().schema().fields())
+            .filter(field -> !partitions.contains(field.name()))
+            .toArray(StructField[]::new));
+  }
+}

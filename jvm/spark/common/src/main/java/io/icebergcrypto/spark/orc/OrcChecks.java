@@ -1,0 +1,53 @@
+package io.icebergcrypto.spark.orc;
+
+import io.icebergcrypto.orc.OrcColumnKeys;
+import io.icebergcrypto.spark.columns.FileChecks;
+import java.util.List;
+import java.util.Locale;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
+import org.apache.spark.sql.types.StructType;
+import scala.runtime.BoxedUnit;
+
+/** Checks writes and reads of ORC files before they begin. */
+public final class OrcChecks extends FileChecks {
+  /** Spark makes one by this constructor. */
+  public OrcChecks() {
+    super("orc", List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto."));
+  }
+
+  @Override
+  protected boolean isOf(FileFormat format) {
+    return format instanceof OrcFileFormat;
+  }
+
+  @Override
+  protected void checkWrite(Path folder, Configuration hadoop, StructType columns) {
+    OrcColumnKeys.checkWrite(hadoop, folder.toString(), OrcUtils.getOrcSchemaString(columns));
+  }
+
+  @Override
+  protected void checkRead(Configuration hadoop) {
+    OrcColumnKeys.checkRead(hadoop);
+  }
+
+  @Override
+  protected void checkHiveWrite(CatalogTable table, Configuration hadoop) {
+    String serde = table.storage().serde().getOrElse(() -> "");
+    if (serde.toLowerCase(Locale.ROOT).contains("orc")) {
+      table
+          .properties()
+          .iterator()
+          .foreach(
+              property -> {
+                hadoop.set(property._1(), property._2());
+                return BoxedUnit.UNIT;
+              });
+      OrcColumnKeys.checkHiveWrite(hadoop, table.identifier().unquotedString());
+    }
+  }
+}

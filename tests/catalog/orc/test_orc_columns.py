@@ -1,0 +1,216 @@
+"""Spark's own ORC files with keys for their columns."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from harness.world import World
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from pyspark_iceberg_crypto import (
+    AccessDeniedError,
+    ConfigurationError,
+    KeyNotFoundError,
+    Keystore,
+    OrcKeys,
+    PlaintextFoundError,
+    TamperedError,
+    configure_spark,
+    inspect_file,
+    typed_errors,
+    verify_folder,
+)
+from pyspark_iceberg_crypto.cli import main
+
+MARKER = "sesame-4711"
+KEYS = OrcKeys(
+    columns={"ssn": "k1", "address.street": "k2", "tags": "k2"},
+    masks={"ssn": "redact", "address.street": "sha256"},
+)
+NO_KEYS = OrcKeys(plaintext_writes=True)
+
+
+def session(spark: SparkSession, world: World, keys: OrcKeys = KEYS, *allowed: str) -> SparkSession:
+    """A session of its own whose ORC files have keys, in the tests' keystore."""
+    return configure_spark(
+        spark.newSession(),
+        f"orc_{uuid.uuid4().hex}",
+        "hadoop",
+        warehouse=str(world.root / "orc"),
+        kms=Keystore(world.keystore.path, password_file=world.keystore.password_file),
+        path_access=False,
+        allowed_key_ids=allowed or None,
+        orc_columns=keys,
+    )
+
+
+@pytest.fixture(scope="module")
+def own(spark: SparkSession, world: World) -> SparkSession:
+    return session(spark, world)
+
+
+@pytest.fixture(scope="module")
+def people(own: SparkSession) -> Iterator[DataFrame]:
+    yield own.range(20).select(
+        fn.lit(MARKER).alias("ssn"),
+        "id",
+        fn.struct(fn.lit(MARKER).alias("street"), fn.lit("Ulm").alias("city")).alias("address"),
+        fn.array(fn.lit(MARKER)).alias("tags"),
+    )
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("part-*.orc"))
+
+
+def test_columns_are_encrypted_read_again_and_masked(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """By who has all keys, one of them, or none, with Spark's vectorized reader and without it."""
+    people.write.option("compression", "none").orc(f"{tmp_path}/t")
+    for file in files(tmp_path):
+        data = file.read_bytes()
+        assert b"Ulm" in data  # has no key
+        assert MARKER.encode() not in data  # nor in statistics
+    again = own.read.orc(f"{tmp_path}/t")
+    where = f"ssn = '{MARKER}' AND address.street = '{MARKER}' AND tags[0] = '{MARKER}'"
+    assert again.filter(where).count() == 20
+    assert again.agg(fn.sum("id")).first()[0] == 190
+
+    clerk = session(spark, world, KEYS, "k2")
+    for vectorized in ("true", "false"):
+        clerk.conf.set("spark.sql.orc.enableVectorizedReader", vectorized)
+        seen = clerk.read.orc(f"{tmp_path}/t").orderBy("id").first()
+        assert (seen.ssn, seen.id, seen.tags) == ("xxxxxx.9999", 0, [MARKER])
+        assert (seen.address.street, seen.address.city) == (MARKER, "Ulm")
+    assert clerk.read.orc(f"{tmp_path}/t").filter(f"ssn = '{MARKER}'").count() == 0
+    stranger = spark.newSession().read.orc(f"{tmp_path}/t").first()
+    assert (stranger.ssn, stranger.tags, stranger.address.city) == ("xxxxxx.9999", None, "Ulm")
+    assert len(stranger.address.street) == 64
+
+    strict = session(spark, world, OrcKeys(missing_keys="fail"), "k2").read.orc(f"{tmp_path}/t")
+    assert strict.select("id", "tags").first().tags == [MARKER]
+    with pytest.raises(AccessDeniedError, match="'k1'"), typed_errors():
+        strict.select("ssn").collect()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        (OrcKeys(columns={"snn": "k1"}).options(), ConfigurationError, "Field snn not found"),
+        (OrcKeys(columns={"ssn": "no-such-key"}).options(), KeyNotFoundError, "no-such-key"),
+        (OrcKeys().options(), PlaintextFoundError, "no key is named"),
+        ({"orc.encrypt": "k1:ssn;k2:ssn"}, ConfigurationError, "Conflicting encryption keys"),
+        ({"orc.mask": "redact:id"}, ConfigurationError, "'id' of .* has mask 'redact' and no key"),
+        ({"orc.mask": "hide:ssn"}, ConfigurationError, "Mask 'hide'"),
+        ({"orc.mask": "redact:ssn"}, ConfigurationError, "write redact_any"),
+        ({"orc.encrypts": "k1:ssn"}, ConfigurationError, "ORC has no property orc.encrypts"),
+        ({"orc.key.provider": "memory"}, ConfigurationError, "Key provider 'memory'"),
+        ({"orc.key.provider": "vault"}, ConfigurationError, "none that ORC knows"),
+        (
+            {"iceberg-crypto.orc.require-integrity": "true"},
+            ConfigurationError,
+            "does not authenticate it",
+        ),
+        (
+            {"iceberg-crypto.orc.data-key-length": "256"},
+            ConfigurationError,
+            "other settings in this JVM",
+        ),
+    ],
+)
+def test_refused(
+    own: SparkSession,
+    people: DataFrame,
+    tmp_path: Path,
+    options: dict[str, str],
+    error: type[Exception],
+    told: str,
+) -> None:
+    """Before an overwriting statement deletes what is there."""
+    people.limit(1).write.orc(f"{tmp_path}/t")
+    before = files(tmp_path)
+    with pytest.raises(error, match=told), typed_errors():
+        people.write.options(**options).mode("overwrite").orc(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+
+
+def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    """Keys are options of the table. Spark gives nothing of TBLPROPERTIES to ORC: refused."""
+    people.createOrReplaceTempView("people")
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    create = (
+        f"CREATE TABLE {name} USING orc OPTIONS ({{}}) LOCATION '{tmp_path}/t' PARTITIONED BY (id)"
+    )
+    query = "AS SELECT ssn, address, id FROM people"
+    with pytest.raises(ConfigurationError, match="Field snn not found"), typed_errors():
+        own.sql(create.format("orc.encrypt 'k2:snn', orc.mask ''") + query)
+    with pytest.raises(ConfigurationError, match="Field id not found"), typed_errors():
+        own.sql(create.format("orc.encrypt 'k2:id', orc.mask ''") + query)
+    own.sql(create.format("orc.encrypt 'k2:address', orc.mask ''") + query)
+    own.sql(f"INSERT OVERWRITE {name} SELECT ssn, address, id + 1 FROM people")
+    assert own.table(name).agg(fn.sum("id")).first()[0] == 210
+    seen = inspect_file(own, str(files(tmp_path)[0]))
+    assert {c.name: c.key_id for c in seen.columns or ()} == {
+        "ssn": None,
+        "address.street": "k2",
+        "address.city": "k2",
+    }
+    own.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('orc.encrypt'='k1:ssn')")
+    with pytest.raises(ConfigurationError, match="has orc.encrypt, which would do"), typed_errors():
+        own.sql(f"INSERT INTO {name} SELECT ssn, address, id FROM people")
+    own.sql(f"DROP TABLE {name}")
+    properties = "USING orc TBLPROPERTIES ('orc.encrypt'='k1:ssn')"
+    for what in (f"(ssn STRING) {properties}", f"{properties} AS SELECT ssn FROM people"):
+        with pytest.raises(ConfigurationError, match="OPTIONS"), typed_errors():
+            own.sql(f"CREATE TABLE {name} {what}")
+    assert not own.catalog.tableExists(name)
+
+
+def test_a_look_at_files(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """It takes no key; reading all data takes keys, and proves little."""
+    people.coalesce(1).write.orc(f"{tmp_path}/t")
+    (file,) = map(str, files(tmp_path))
+    for seen in (inspect_file(own, file, pages=True), inspect_file(spark, file)):
+        assert (seen.magic, seen.algorithm, seen.footer) == ("ORC", "AES_CTR_128", "plaintext")
+        assert not seen.encrypted
+        assert not seen.pages_authenticated
+        assert {c.name: (c.protected_by, c.key_id, c.mask) for c in seen.columns or ()} == {
+            "ssn": ("column key", "k1", "redact_any"),
+            "id": ("nothing", None, None),
+            "address.street": ("column key", "k2", "sha256"),
+            "address.city": ("nothing", None, None),
+            "tags._elem": ("column key", "k2", "nullify"),
+        }
+        assert "column key k1, mask redact_any" in str(seen)
+    assert inspect_file(own, file, pages=True).pages_checked
+    left = inspect_file(session(spark, world, KEYS, "k2"), file, pages=True)
+    assert not left.pages_checked
+    assert list(left.columns_left or ()) == ["ssn"]
+    told = CliRunner().invoke(main, ["inspect", file, "--expect-encrypted"])
+    assert told.exit_code == 1, told.output
+    data = bytearray(Path(file).read_bytes())
+    del data[-40:-30]
+    changed = tmp_path / "changed.orc"
+    changed.write_bytes(data)
+    with pytest.raises(TamperedError, match=r"changed\.orc"):
+        inspect_file(spark, str(changed))
+
+
+def test_folders(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    people.coalesce(1).write.orc(f"{tmp_path}/t")
+    people.coalesce(1).write.options(**NO_KEYS.options()).orc(f"{tmp_path}/p")
+    found = {
+        Path(str(one.path)).parent.name: one for one in verify_folder(spark, str(tmp_path)).problems
+    }
+    assert {one.code for one in found.values()} == {"plaintext"}
+    told = found["t"].problem
+    assert "columns that are plaintext: id, address.city" in told
+    assert "AES-CTR, which does not authenticate" in told
+    assert "masked values are plaintext: ssn (redact_any), address.street (sha256)" in told
+    assert "it is not encrypted: it is ORC" in found["p"].problem
