@@ -7,6 +7,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
@@ -31,11 +32,18 @@ final class ParquetSettings {
   /** Whether files must be written so that any change of them is noticed (default: false). */
   static final String REQUIRE_INTEGRITY = "iceberg-crypto.parquet.require-integrity";
 
+  /**
+   * Whether Hudi tables may be written whose rows or values Hudi leaves plaintext in other files
+   * than Parquet: {@code refuse} (default) or {@code allow}.
+   */
+  static final String HUDI_PLAINTEXT = "iceberg-crypto.hudi.plaintext";
+
   /** Names below these are checked. */
   private static final List<String> PREFIXES =
       List.of(
           "parquet.encryption.",
           "iceberg-crypto.parquet.",
+          "iceberg-crypto.hudi.",
           KmsProperties.HADOOP_PREFIX + "encryption.");
 
   /** Parquet's name for it is of version 1.14. */
@@ -46,6 +54,7 @@ final class ParquetSettings {
           PLAINTEXT_WRITES,
           PLAINTEXT_READS,
           REQUIRE_INTEGRITY,
+          HUDI_PLAINTEXT,
           KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_TYPE,
           KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_IMPL,
           KmsProperties.HADOOP_PREFIX + EncryptionProperties.ALLOWED_KEY_IDS,
@@ -100,6 +109,7 @@ final class ParquetSettings {
     FLAGS.forEach(name -> reader.flag(name, false));
     choice(PLAINTEXT_WRITES, "refuse", "allow");
     choice(PLAINTEXT_READS, "allow", "refuse");
+    choice(HUDI_PLAINTEXT, "refuse", "allow");
     String token = properties.get(TOKEN);
     if (token != null && !token.equals(scope())) {
       throw tokenRefused();
@@ -160,9 +170,36 @@ final class ParquetSettings {
     return choice(PLAINTEXT_WRITES, "refuse", "allow");
   }
 
+  boolean hudiPlaintext() {
+    return choice(HUDI_PLAINTEXT, "refuse", "allow");
+  }
+
   /** Whether any key is named: Parquet takes none for plaintext. */
   boolean namesKeys() {
     return !columns.isEmpty() || footerKey() != null || uniformKey() != null;
+  }
+
+  /** The master keys that are named. */
+  List<String> keyIds() {
+    return Stream.concat(Stream.of(uniformKey(), footerKey()), columns.keyIds().values().stream())
+        .filter(Objects::nonNull)
+        .map(ParquetKmsClient::keyId)
+        .distinct()
+        .toList();
+  }
+
+  /** The keys of columns, by the names that are given. */
+  Map<String, String> columnKeys() {
+    return columns.keyIds();
+  }
+
+  boolean plaintextFooter() {
+    return reader.flag(PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME, false);
+  }
+
+  /** Whether wrapped keys are in files beside the Parquet files. */
+  boolean keysBeside() {
+    return !reader.flag(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME, true);
   }
 
   private String footerKey() {
@@ -184,21 +221,25 @@ final class ParquetSettings {
     return uniformKey() != null || reader.flag(COMPLETE, false);
   }
 
+  /** Whether pages are encrypted with AES-CTR, which does not authenticate them. */
+  boolean isCtr() {
+    return ParquetCipher.AES_GCM_CTR_V1
+        .name()
+        .equals(reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME));
+  }
+
   /**
    * Refuses AES-CTR where integrity is required.
    *
    * @throws InvalidConfigurationException when it is
    */
   void checkIntegrity() {
-    String algorithm =
-        reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME);
-    if (reader.flag(REQUIRE_INTEGRITY, false)
-        && ParquetCipher.AES_GCM_CTR_V1.name().equals(algorithm)) {
+    if (isCtr() && reader.flag(REQUIRE_INTEGRITY, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "%s=%s does not authenticate pages, and %s is true",
               PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME,
-              algorithm,
+              ParquetCipher.AES_GCM_CTR_V1,
               REQUIRE_INTEGRITY),
           "Leave the algorithm out: AES_GCM_V1 authenticates all of a file.");
     }
@@ -207,6 +248,23 @@ final class ParquetSettings {
   /** The columns of a file that have keys of their own. */
   ColumnKeys columnsIn(MessageType schema) {
     return columns.in(schema);
+  }
+
+  /**
+   * These settings for a file without any of the columns that have keys, which Hudi writes for
+   * itself: all of it has the footer's key.
+   */
+  ParquetSettings forOther(MessageType schema) {
+    if (columns.isEmpty() || footerKey() == null || columns.namesOneOf(schema)) {
+      return this;
+    }
+
+    Configuration own = new Configuration(hadoop);
+    own.set(PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME, footerKey());
+    own.unset(PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME);
+    own.unset(COLUMN_KEYS);
+    own.unset(COMPLETE);
+    return new ParquetSettings(own);
   }
 
   /** These and all others of the file, which have the footer's. */

@@ -17,8 +17,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * An extension of Spark SQL ({@code spark.sql.extensions}): a write of Parquet files is checked on
- * the driver before it begins. The tasks check again; but by then an overwriting statement has
+ * An extension of Spark SQL ({@code spark.sql.extensions}): a write of Parquet files, or of a Hudi
+ * table, is checked on the driver before it begins. The tasks check again; but by then an overwriting statement has
  * deleted what was there.
  */
 public final class ParquetWrites extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
@@ -32,6 +32,7 @@ public final class ParquetWrites extends AbstractFunction1<SparkSessionExtension
   }
 
   private static BoxedUnit check(LogicalPlan plan) {
+    HudiWrites.check(SparkSession.active(), plan);
     if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && write.fileFormat() instanceof ParquetFileFormat) {
       SparkSession spark = SparkSession.active();

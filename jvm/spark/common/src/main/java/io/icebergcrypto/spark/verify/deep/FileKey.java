@@ -23,14 +23,37 @@ public final class FileKey {
   private static final StandardEncryptionManager READER =
       new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
 
+  /** Finds the keys of a Parquet file whose columns have keys of their own. */
+  public interface PartKeys {
+    /** The key of the footer. */
+    byte[] ofFooter(byte[] keyMetadata);
+
+    /**
+     * The key of a column.
+     *
+     * @return null: it may not be used
+     */
+    byte[] ofColumn(String column, byte[] keyMetadata);
+  }
+
   private final byte[] key;
   private final byte[] aadPrefix;
   private final Long length;
+  private final PartKeys parts;
 
-  private FileKey(byte[] key, byte[] aadPrefix, Long length) {
+  private FileKey(byte[] key, byte[] aadPrefix, Long length, PartKeys parts) {
     this.key = key;
     this.aadPrefix = aadPrefix;
     this.length = length;
+    this.parts = parts;
+  }
+
+  /**
+   * The keys of a Parquet file that tells itself where they are, as those of Parquet's key tools
+   * do.
+   */
+  public static FileKey ofParquet(PartKeys parts) {
+    return new FileKey(null, null, null, parts);
   }
 
   /**
@@ -53,7 +76,7 @@ public final class FileKey {
         throw new IllegalArgumentException("A key of " + key.length + " bytes");
       }
 
-      return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength());
+      return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength(), null);
     } catch (RuntimeException e) {
       // without the cause's message, which may quote the bytes
       throw new TamperedException(
@@ -75,9 +98,23 @@ public final class FileKey {
     return key;
   }
 
+  /**
+   * The key of a Parquet file's footer.
+   *
+   * @param keyMetadata that of the file; null: it has none
+   */
+  byte[] ofFooter(byte[] keyMetadata) {
+    return parts == null ? key : parts.ofFooter(keyMetadata);
+  }
+
   /** Null: there is none. */
   byte[] aadPrefix() {
     return aadPrefix;
+  }
+
+  /** Null: the file has one key. */
+  PartKeys parts() {
+    return parts;
   }
 
   @Override
