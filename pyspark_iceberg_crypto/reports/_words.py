@@ -119,9 +119,9 @@ def limits(report: TableReport) -> list[str]:
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
     if report.folder is not None and report.depth == "deep":
         said = [
-            "All files in the folder were looked at, without a catalog. Of Parquet files with keys for columns every page "
-            "was read, and every authentication tag checked. Whether they are files of a table, and all of it, is not "
-            "known."
+            "All files in the folder were looked at, without a catalog. Of Parquet files with keys for columns every "
+            "page was read, and every authentication tag checked. Whether they are files of a table, and all of it, is "
+            "not known."
         ]
         return [*said, _NAMES]
     if report.folder is not None:

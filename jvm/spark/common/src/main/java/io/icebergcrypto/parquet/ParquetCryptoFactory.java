@@ -130,6 +130,7 @@ public final class ParquetCryptoFactory
     }
 
     settings.checkIntegrity();
+    settings.checkPages();
     if (file == null && settings.keysBeside()) {
       throw new NotSupportedException(
           "Parquet that is written into another file, as Hudi's log blocks are, has no place beside"

@@ -1,6 +1,7 @@
 package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -11,10 +12,12 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.column.ParquetProperties.WriterVersion;
 import org.apache.parquet.crypto.ParquetCipher;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.KmsClient;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+import org.apache.parquet.hadoop.ParquetOutputFormat;
 import org.apache.parquet.schema.MessageType;
 
 /**
@@ -242,6 +245,24 @@ final class ParquetSettings {
               ParquetCipher.AES_GCM_CTR_V1,
               REQUIRE_INTEGRITY),
           "Leave the algorithm out: AES_GCM_V1 authenticates all of a file.");
+    }
+  }
+
+  /**
+   * Refuses pages of version 2: Parquet's Java writer leaves their levels in plaintext.
+   *
+   * @throws NotSupportedException when they are set
+   */
+  void checkPages() {
+    String version = hadoop.getTrimmed(ParquetOutputFormat.WRITER_VERSION, "");
+    if (version.equalsIgnoreCase(WriterVersion.PARQUET_2_0.name())
+        || version.equalsIgnoreCase("v2")) {
+      throw new NotSupportedException(
+          String.format(
+              "%s=%s: of such pages, Parquet's Java writer does not encrypt which values are null,"
+                  + " and how long lists are",
+              ParquetOutputFormat.WRITER_VERSION, version),
+          "Leave it out: pages of version 1 are encrypted as a whole.");
     }
   }
 

@@ -74,7 +74,11 @@ record HudiTable(Map<String, String> options, Properties stored) {
             "hoodie.datasource.write.storage.type",
             "type");
     if (type.equalsIgnoreCase("MERGE_ON_READ") || type.equalsIgnoreCase("mor")) {
-      found.add("rows in log files (a merge-on-read table; copy-on-write has none)");
+      // then Parquet's factory encrypts the blocks with rows
+      boolean inParquet = option("hoodie.logfile.data.block.format").equalsIgnoreCase("parquet");
+      found.add(
+          (inParquet ? "keys of deleted records" : "rows")
+              + " in log files (a merge-on-read table; copy-on-write has none)");
     }
 
     if (any("hoodie.table.cdc.enabled").equalsIgnoreCase("true")) {
@@ -114,6 +118,11 @@ record HudiTable(Map<String, String> options, Properties stored) {
         .filter(name -> option(name).equalsIgnoreCase("true"))
         .forEach(name -> found.add("an index in the metadata table (" + name + "=true)"));
     return found;
+  }
+
+  /** Whether the write makes it. */
+  boolean isNew() {
+    return stored.isEmpty();
   }
 
   /** The columns that identify a record: Hudi repeats their values in a column of its own. */

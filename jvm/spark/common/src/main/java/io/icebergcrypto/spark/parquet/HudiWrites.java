@@ -5,9 +5,11 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.ParquetCryptoFactory.Choices;
+import java.net.URI;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -22,6 +24,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
@@ -80,25 +83,21 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
 
   private static HudiWrites of(SparkSession spark, LogicalPlan plan) {
     if (plan instanceof SaveIntoDataSourceCommand save) {
-      Map<String, String> options = map(save.options());
       boolean isHudis = save.dataSource().getClass().getName().startsWith(OF_SOURCE);
-      return isHudis && options.get("path") != null
-          ? new HudiWrites(new Path(options.get("path")), options, save.query().schema())
-          : null;
+      return isHudis ? of(spark, save) : null;
     }
 
     String command = plan.getClass().getName();
-    if (!OF_SQL.matcher(command).matches()) {
+    if (!OF_SQL.matcher(command).matches() && !(plan instanceof CreateDataSourceTableAsSelectCommand)) {
       return null;
     }
 
     CatalogTable table = target(plan);
-    if (table == null || table.storage().locationUri().isEmpty()) {
+    if (table == null || !isHudis(table)) {
       return null;
     }
 
-    Map<String, String> options = new HashMap<>(map(spark.conf().getAll()));
-    options.keySet().removeIf(name -> !name.startsWith("hoodie."));
+    Map<String, String> options = ofSession(spark);
     options.putAll(map(table.storage().properties()));
     options.putAll(map(table.properties()));
     table
@@ -109,7 +108,39 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
       options.put(HudiTable.NEW_INDEX, "true");
     }
 
-    return new HudiWrites(new Path(table.location()), options, table.schema());
+    URI location =
+        table.storage().locationUri().isDefined()
+            ? table.location()
+            : spark.sessionState().catalog().defaultTablePath(table.identifier());
+    return new HudiWrites(new Path(location), options, schema(table, plan));
+  }
+
+  private static boolean isHudis(CatalogTable table) {
+    return table.provider().exists(name -> name.toLowerCase(Locale.ROOT).contains("hudi"));
+  }
+
+  /** The names of Hudi's options have a case, that of the path has none. */
+  private static HudiWrites of(SparkSession spark, SaveIntoDataSourceCommand save) {
+    Map<String, String> given = map(save.options());
+    Map<String, String> options = ofSession(spark);
+    options.putAll(given);
+    return given.entrySet().stream()
+        .filter(option -> option.getKey().equalsIgnoreCase("path"))
+        .findFirst()
+        .map(path -> new HudiWrites(new Path(path.getValue()), options, save.query().schema()))
+        .orElse(null); // Hudi refuses it
+  }
+
+  /** What a session sets for Hudi; that it turns something off may not count for this write. */
+  private static Map<String, String> ofSession(SparkSession spark) {
+    Map<String, String> options = map(spark.conf().getAll());
+    options
+        .entrySet()
+        .removeIf(
+            option ->
+                !option.getKey().startsWith("hoodie.")
+                    || option.getValue().equalsIgnoreCase("false"));
+    return options;
   }
 
   /** The table that a command of Hudi's writes: the first that it names. */
@@ -133,6 +164,17 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
     }
 
     return null;
+  }
+
+  /** That of the table or, of CREATE TABLE AS SELECT, that of the query. */
+  private static StructType schema(CatalogTable table, LogicalPlan command) {
+    for (var parts = command.productIterator(); table.schema().isEmpty() && parts.hasNext(); ) {
+      if (parts.next() instanceof LogicalPlan query) {
+        return query.schema();
+      }
+    }
+
+    return table.schema();
   }
 
   private static CatalogTable table(LogicalPlan plan) {
@@ -204,16 +246,14 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
       checkRecordKeys(table, chosen);
     }
 
-    if (schema.isEmpty()) {
-      return; // CREATE TABLE where a table is
+    if (table.isNew() && !schema.isEmpty()) { // or else the rows may have some columns only
+      StructType columns = table.hasMetaColumns() ? withMetaColumns() : schema;
+      ParquetCryptoFactory.check(
+          hudis,
+          folder,
+          new SparkToParquetSchemaConverter(SparkSession.active().sessionState().conf())
+              .convert(columns));
     }
-
-    StructType columns = table.hasMetaColumns() ? withMetaColumns() : schema;
-    ParquetCryptoFactory.check(
-        hudis,
-        folder,
-        new SparkToParquetSchemaConverter(SparkSession.active().sessionState().conf())
-            .convert(columns));
   }
 
   /** Who may read Hudi's own column would read the values of the column that has another key. */

@@ -206,7 +206,7 @@ record StrayTasks(
 
   private static String word(FileKind kind, FileMagic magic) {
     return switch (kind) {
-      case HUDI_LOG -> "a log file of a Hudi table, with rows";
+      case HUDI_LOG -> "a log file of a Hudi table, with rows or keys of records";
       case HUDI_METADATA -> "of a Hudi table's metadata table";
       case HUDI_TIMELINE -> "of a Hudi table's timeline";
       default -> magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
