@@ -28,8 +28,7 @@ public enum FileKind {
   /** Its properties, commits, and markers of partitions. */
   HUDI_TIMELINE;
 
-  private static final Pattern LOG =
-      Pattern.compile("/\\.[^/]+\\.log\\.\\d+(_[\\d-]+)?(\\.cdc)?$");
+  private static final Pattern LOG = Pattern.compile("/\\.[^/]+\\.log\\.\\d+(_[\\d-]+)?(\\.cdc)?$");
   private static final Pattern OF_METADATA = Pattern.compile("/\\.hoodie/metadata/");
   private static final Pattern TIMELINE =
       Pattern.compile("/\\.hoodie/|/\\.hoodie_partition_metadata[^/]*$");

@@ -30,7 +30,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Pages of files that are read: what is the file's fault, what the storage's, what the reader's. */
+/**
+ * Pages of files that are read: what is the file's fault, what the storage's, what the reader's.
+ */
 class PageCheckTest {
   private static final MessageType SCHEMA =
       MessageTypeParser.parseMessageType(
@@ -159,7 +161,8 @@ class PageCheckTest {
 
   private long readAll() throws IOException {
     long rows = 0;
-    try (var reader = ParquetReader.builder(new GroupReadSupport(), file).withConf(hadoop).build()) {
+    try (var reader =
+        ParquetReader.builder(new GroupReadSupport(), file).withConf(hadoop).build()) {
       while (reader.read() != null) {
         rows++;
       }

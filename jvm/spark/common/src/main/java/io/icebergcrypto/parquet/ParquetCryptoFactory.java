@@ -92,8 +92,7 @@ public final class ParquetCryptoFactory
   public static boolean isSet(Configuration hadoop) {
     return ParquetCryptoFactory.class
         .getName()
-        .equals(
-            hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME));
+        .equals(hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME));
   }
 
   /**

@@ -65,10 +65,13 @@ record HudiTable(Map<String, String> options, Properties stored) {
     return new HudiTable(options, stored);
   }
 
-  /** What Hudi would leave in plaintext that has rows, values, or keys of records; with the cure. */
+  /**
+   * What Hudi would leave in plaintext that has rows, values, or keys of records; with the cure.
+   */
   List<String> plaintext() {
     List<String> found = new ArrayList<>();
-    String type = any(
+    String type =
+        any(
             "hoodie.table.type",
             "hoodie.datasource.write.table.type",
             "hoodie.datasource.write.storage.type",

@@ -88,7 +88,8 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
     }
 
     String command = plan.getClass().getName();
-    if (!OF_SQL.matcher(command).matches() && !(plan instanceof CreateDataSourceTableAsSelectCommand)) {
+    if (!OF_SQL.matcher(command).matches()
+        && !(plan instanceof CreateDataSourceTableAsSelectCommand)) {
       return null;
     }
 
@@ -179,7 +180,8 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
 
   private static CatalogTable table(LogicalPlan plan) {
     for (var leaves = plan.collectLeaves().iterator(); leaves.hasNext(); ) {
-      if (leaves.next() instanceof LogicalRelation relation && relation.catalogTable().isDefined()) {
+      if (leaves.next() instanceof LogicalRelation relation
+          && relation.catalogTable().isDefined()) {
         return relation.catalogTable().get();
       }
     }
@@ -230,8 +232,8 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
               "Hudi table %s would have keys in its Parquet files, and in plaintext: %s",
               folder, String.join("; ", found)),
           String.format(
-              "Change the table's settings, see docs/hudi.md. To write it all the same, set %s=allow."
-                  + " Nothing was written.",
+              "Change the table's settings, see docs/hudi.md. To write it all the same, set"
+                  + " %s=allow. Nothing was written.",
               ParquetCryptoFactory.HUDI_PLAINTEXT));
     }
 
@@ -265,13 +267,8 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
         throw new InvalidConfigurationException(
             String.format(
                 "Hudi table %s: column '%s' has key '%s', and %s, which repeats its values, has %s",
-                folder,
-                column,
-                keyId,
-                RECORD_KEY,
-                own == null ? "not" : "key '" + own + "'"),
-            String.format(
-                "Name %s under the same key. Nothing was written.", RECORD_KEY));
+                folder, column, keyId, RECORD_KEY, own == null ? "not" : "key '" + own + "'"),
+            String.format("Name %s under the same key. Nothing was written.", RECORD_KEY));
       }
     }
   }
@@ -304,9 +301,7 @@ record HudiWrites(Path folder, Map<String, String> options, StructType schema) {
   /** Scala 2.12 and 2.13 alike. */
   private static Map<String, String> map(scala.collection.Map<String, String> scala) {
     Map<String, String> map = new HashMap<>();
-    scala
-        .iterator()
-        .foreach(entry -> entry._2() == null ? null : map.put(entry._1(), entry._2()));
+    scala.iterator().foreach(entry -> entry._2() == null ? null : map.put(entry._1(), entry._2()));
     return map;
   }
 }

@@ -18,8 +18,8 @@ import scala.runtime.BoxedUnit;
 
 /**
  * An extension of Spark SQL ({@code spark.sql.extensions}): a write of Parquet files, or of a Hudi
- * table, is checked on the driver before it begins. The tasks check again; but by then an overwriting statement has
- * deleted what was there.
+ * table, is checked on the driver before it begins. The tasks check again; but by then an
+ * overwriting statement has deleted what was there.
  */
 public final class ParquetWrites extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   /** Spark makes one by this constructor. */

@@ -46,8 +46,7 @@ import org.apache.spark.sql.Row;
  * @param kind what the files are: strays of a table, or files of a folder
  * @param depth whether all pages of Parquet files with keys are read
  */
-record StrayTasks(
-    Broadcast<Storage> shared, FileKind kind, Depth depth, Progress.Counter counter)
+record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progress.Counter counter)
     implements Serializable {
   private static final String UNREACHED = ", and no metadata reaches it";
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
@@ -99,8 +98,7 @@ record StrayTasks(
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       FileProtection columns =
           !isStray() && magic.format().equals("parquet") ? columns(path) : null;
-      FileProblem problem =
-          columns != null ? problem(columns) : problem(path, length, magic);
+      FileProblem problem = columns != null ? problem(columns) : problem(path, length, magic);
       if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
         return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
       }

@@ -299,7 +299,13 @@ final class ParquetFooter {
     if (metadata.isSetBloom_filter_offset()) {
       long length = metadata.isSetBloom_filter_length() ? metadata.getBloom_filter_length() : -1;
       parts.add(
-          new Part(Kind.BLOOM_FILTER, metadata.getBloom_filter_offset(), length, column, false, decryptor));
+          new Part(
+              Kind.BLOOM_FILTER,
+              metadata.getBloom_filter_offset(),
+              length,
+              column,
+              false,
+              decryptor));
     }
   }
 }
