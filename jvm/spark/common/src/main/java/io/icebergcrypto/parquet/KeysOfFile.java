@@ -43,10 +43,8 @@ final class KeysOfFile implements DecryptionKeyRetriever {
   }
 
   private IcebergCryptoException named(RuntimeException error, byte[] keyMetaData) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .findFirst()
-        .map(cause -> named((IcebergCryptoException) cause, columns.apply(keyMetaData)))
+    return Causes.typed(error)
+        .map(cause -> named(cause, columns.apply(keyMetaData)))
         .orElseGet(() -> ofMaterial(error));
   }
 

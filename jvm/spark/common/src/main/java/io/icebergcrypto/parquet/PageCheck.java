@@ -110,10 +110,7 @@ public final class PageCheck {
 
   private static IcebergCryptoException typed(
       String location, IOException ofStorage, Exception error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(IcebergCryptoException.class::cast)
-        .findFirst()
+    return Causes.typed(error)
         .orElseGet(
             () -> ofStorage == null ? changed(location, error) : notRead(location, ofStorage));
   }

@@ -14,6 +14,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.crypto.DecryptionKeyRetriever;
 import org.apache.parquet.crypto.DecryptionPropertiesFactory;
@@ -161,10 +162,8 @@ public final class ParquetCryptoFactory
   }
 
   private static IcebergCryptoException typed(ParquetCryptoRuntimeException error, Path file) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .findFirst()
-        .map(cause -> ((IcebergCryptoException) cause).withHint(notWritten(file)))
+    return Causes.typed(error)
+        .map(cause -> cause.withHint(notWritten(file)))
         .orElseGet(
             () ->
                 new InvalidConfigurationException(
@@ -242,7 +241,7 @@ public final class ParquetCryptoFactory
       FileIO io = new HadoopFileIO(hadoop);
       String location = file.toString();
       String keyId = new MaterialInFile(io, location).masterKey(keyMetadata);
-      FileProtection found = new ProtectionReader(io, hadoop).read(location);
+      FileProtection found = new ProtectionReader(io, hadoop).read(io.newInputFile(location));
       return keyId == null || found == null || found.columns() == null
           ? List.of()
           : found.columns().stream()
@@ -270,9 +269,9 @@ public final class ParquetCryptoFactory
   private static boolean isPlaintext(Configuration hadoop, Path file) {
     try {
       FileIO io = new HadoopFileIO(hadoop);
-      String location = file.toString();
-      return FileInspector.magic(io.newInputFile(location)) == FileMagic.PAR1
-          && new ProtectionReader(io, hadoop).read(location) == null;
+      InputFile stored = io.newInputFile(file.toString());
+      return FileInspector.magic(stored) == FileMagic.PAR1
+          && new ProtectionReader(io, hadoop).read(stored) == null;
     } catch (RuntimeException e) {
       return false; // Parquet says what is wrong with it
     }

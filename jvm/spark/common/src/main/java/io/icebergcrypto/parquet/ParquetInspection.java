@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 
 /** A look at one file: its bytes and, of a Parquet file with keys, its columns and pages. */
 public final class ParquetInspection {
@@ -27,11 +28,12 @@ public final class ParquetInspection {
    */
   public static Map<String, Object> of(
       String location, FileIO io, Configuration hadoop, boolean pages) {
-    FileInspection inspection = FileInspector.inspect(io.newInputFile(location));
+    InputFile file = io.newInputFile(location);
+    FileInspection inspection = FileInspector.inspect(file);
     Map<String, Object> found = new LinkedHashMap<>(inspection.toMap());
     FileProtection protection =
         inspection.magic().format().equals("parquet")
-            ? new ProtectionReader(io, hadoop).read(location)
+            ? new ProtectionReader(io, hadoop).read(file)
             : null;
     if (protection != null) {
       found.putAll(protection.toMap());

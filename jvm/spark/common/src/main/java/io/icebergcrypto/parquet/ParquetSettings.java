@@ -92,6 +92,10 @@ final class ParquetSettings {
 
   private final Configuration hadoop;
   private final PropertyReader reader;
+  private final Map<String, String> ours;
+  private final boolean plaintextReads;
+  private final boolean plaintextWrites;
+  private final boolean hudiPlaintext;
   private final ColumnKeys columns;
 
   /**
@@ -109,10 +113,11 @@ final class ParquetSettings {
 
     properties.keySet().forEach(ParquetSettings::checkName);
     this.reader = new PropertyReader(properties);
+    this.ours = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
     FLAGS.forEach(name -> reader.flag(name, false));
-    choice(PLAINTEXT_WRITES, "refuse", "allow");
-    choice(PLAINTEXT_READS, "allow", "refuse");
-    choice(HUDI_PLAINTEXT, "refuse", "allow");
+    this.plaintextWrites = choice(PLAINTEXT_WRITES, "refuse", "allow");
+    this.plaintextReads = !choice(PLAINTEXT_READS, "allow", "refuse");
+    this.hudiPlaintext = choice(HUDI_PLAINTEXT, "refuse", "allow");
     String token = properties.get(TOKEN);
     if (token != null && !token.equals(scope())) {
       throw tokenRefused();
@@ -162,19 +167,19 @@ final class ParquetSettings {
   }
 
   private String scope() {
-    return CacheScope.of(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+    return CacheScope.of(ours);
   }
 
   boolean plaintextReads() {
-    return !choice(PLAINTEXT_READS, "allow", "refuse");
+    return plaintextReads;
   }
 
   boolean plaintextWrites() {
-    return choice(PLAINTEXT_WRITES, "refuse", "allow");
+    return plaintextWrites;
   }
 
   boolean hudiPlaintext() {
-    return choice(HUDI_PLAINTEXT, "refuse", "allow");
+    return hudiPlaintext;
   }
 
   /** Whether any key is named: Parquet takes none for plaintext. */
@@ -309,7 +314,7 @@ final class ParquetSettings {
             KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME, KmsClient.KMS_INSTANCE_URL_DEFAULT));
     if (reader.optional(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME) == null) {
       long millis =
-          new PropertyReader(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX))
+          new PropertyReader(ours)
               .number(
                   KmsProperties.CACHE_TTL_MS,
                   KmsProperties.CACHE_TTL_MS_DEFAULT,

@@ -11,7 +11,6 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.PageCheck;
-import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.ProtectionReader;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import io.icebergcrypto.spark.verify.deep.ParquetModules;
@@ -29,12 +28,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.io.SeekableInputStream;
-import org.apache.parquet.crypto.DecryptionKeyRetriever;
-import org.apache.parquet.crypto.KeyAccessDeniedException;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Row;
 
@@ -94,11 +90,11 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
 
   private CheckedFile checked(String path, long length) {
     try {
-      InputFile stored = shared.value().io().newInputFile(path);
+      InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       FileProtection columns =
-          !isStray() && magic.format().equals("parquet") ? columns(path) : null;
-      FileProblem problem = columns != null ? problem(columns) : problem(path, length, magic);
+          !isStray() && magic.format().equals("parquet") ? columns(stored) : null;
+      FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
         return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
       }
@@ -109,14 +105,6 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }
-  }
-
-  private FileProblem problem(String path, long length, FileMagic magic) {
-    return magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length)
-        ? null
-        : new FileProblem(
-            ProblemCode.PLAINTEXT,
-            "it is not encrypted: it is " + word(kind(path), magic) + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem withoutKey(FileMagic magic) {
@@ -150,27 +138,9 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
 
   /** Reads a file that is encrypted and authenticated as a whole, as files of tables are. */
   private Set<String> modules(InputFile stored) {
-    DecryptionKeyRetriever keys =
-        new ParquetCryptoFactory().keysOf(hadoop(), new Path(stored.location()));
-    FileKey.PartKeys parts =
-        new FileKey.PartKeys() {
-          @Override
-          public byte[] ofFooter(byte[] keyMetadata) {
-            return keys.getKey(keyMetadata);
-          }
-
-          @Override
-          public byte[] ofColumn(String column, byte[] keyMetadata) {
-            try {
-              return keys.getKey(keyMetadata);
-            } catch (KeyAccessDeniedException e) {
-              return null;
-            }
-          }
-        };
     try (StoredFile file = new StoredFile(stored, true)) {
       int footer = FileInspector.inspect(file).pare().footerLength();
-      return ParquetModules.check(file, FileKey.ofParquet(parts), footer);
+      return ParquetModules.check(file, FileKey.inParquet(file, hadoop()), footer);
     }
   }
 
@@ -179,8 +149,19 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
   }
 
   /** How a Parquet file with keys of Parquet's key tools is protected; null: it is none. */
-  private FileProtection columns(String path) {
-    return new ProtectionReader(shared.value().io(), hadoop()).read(path);
+  private FileProtection columns(InputFile file) {
+    return new ProtectionReader(shared.value().io(), hadoop()).read(file);
+  }
+
+  private FileProblem problem(FileMagic magic, InputFile file) {
+    if (magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(file)) {
+      return null;
+    }
+
+    String word = word(kind(file.location()), magic);
+    return new FileProblem(
+        ProblemCode.PLAINTEXT,
+        "it is not encrypted: it is " + word + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem problem(FileProtection columns) {
@@ -232,11 +213,11 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
   }
 
   /** Whether it is table metadata, which Iceberg leaves in plaintext, and not only named so. */
-  private boolean isMetadata(String path, long length) {
+  private boolean isMetadata(InputFile file) {
     try {
-      return METADATA.matcher(name(path)).find()
-          && length < LONGEST_METADATA
-          && MetadataFile.read(shared.value().io(), path).metadata() != null;
+      return METADATA.matcher(name(file.location())).find()
+          && file.getLength() < LONGEST_METADATA
+          && MetadataFile.read(shared.value().io(), file.location()).metadata() != null;
     } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
       return false;
     }

@@ -2,9 +2,12 @@ package io.icebergcrypto.spark.verify.deep;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
+import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.encryption.AesGcmInputFile;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -12,6 +15,8 @@ import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.ByteBuffers;
+import org.apache.parquet.crypto.DecryptionKeyRetriever;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
 
 /** What key metadata says of one file. Secret: it has the file's key. */
 public final class FileKey {
@@ -24,7 +29,7 @@ public final class FileKey {
       new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
 
   /** Finds the keys of a Parquet file whose columns have keys of their own. */
-  public interface PartKeys {
+  interface PartKeys {
     /** The key of the footer. */
     byte[] ofFooter(byte[] keyMetadata);
 
@@ -33,7 +38,7 @@ public final class FileKey {
      *
      * @return null: it may not be used
      */
-    byte[] ofColumn(String column, byte[] keyMetadata);
+    byte[] ofColumn(byte[] keyMetadata);
   }
 
   private final byte[] key;
@@ -51,9 +56,31 @@ public final class FileKey {
   /**
    * The keys of a Parquet file that tells itself where they are, as those of Parquet's key tools
    * do.
+   *
+   * @param hadoop has the KMS's settings
    */
-  public static FileKey ofParquet(PartKeys parts) {
-    return new FileKey(null, null, null, parts);
+  public static FileKey inParquet(InputFile file, Configuration hadoop) {
+    DecryptionKeyRetriever keys =
+        new ParquetCryptoFactory().keysOf(hadoop, new Path(file.location()));
+    return new FileKey(
+        null,
+        null,
+        null,
+        new PartKeys() {
+          @Override
+          public byte[] ofFooter(byte[] keyMetadata) {
+            return keys.getKey(keyMetadata);
+          }
+
+          @Override
+          public byte[] ofColumn(byte[] keyMetadata) {
+            try {
+              return keys.getKey(keyMetadata);
+            } catch (KeyAccessDeniedException e) {
+              return null;
+            }
+          }
+        });
   }
 
   /**

@@ -254,7 +254,7 @@ final class ParquetFooter {
         column,
         name -> {
           var crypto = chunk.getCrypto_metadata().getENCRYPTION_WITH_COLUMN_KEY();
-          byte[] found = key.parts().ofColumn(name, crypto.getKey_metadata());
+          byte[] found = key.parts().ofColumn(crypto.getKey_metadata());
           return found == null ? null : modules.withKey(found);
         });
   }
