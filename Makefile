@@ -100,7 +100,7 @@ test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses one, ARGS="-k name" some tests)
 	$(call ready,$(FOR_TESTS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
 	@for spark in $(OLDER); do echo "Spark $$spark"; \
-	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals $(POOL) $(ARGS)); done
+	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals tests/catalog/parquet/test_hudi.py $(POOL) $(ARGS)); done
 
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))

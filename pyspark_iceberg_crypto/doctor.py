@@ -5,6 +5,7 @@ On request it also looks at tables: see `doctor_tables`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,7 @@ TRIED_OF_TABLES = 10  # master keys, each one wrap and one unwrap
 TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
 
 JAVA, JARS, ENVIRONMENT = "Java and Spark", "jars", "environment"
+PARQUET = "Parquet keys"  # only of a session that has settings for them
 CATALOG, CACHE = "catalog", "key cache"
 BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, CATALOG, CACHE)
 SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
@@ -140,6 +142,7 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
         yield from _not_reached((*BEFORE_KMS[2:], *CHAIN))
         return
     yield _environment(spark, settings, properties)
+    yield from _parquet(spark)
     key_ids = key_ids or [properties[name] for name in TABLE_KEYS if name in properties][:1]
     try:
         metrics = _load(spark, catalog)
@@ -250,6 +253,26 @@ def _environment(spark: SparkSession, settings: dict[str, str], properties: dict
     if found:
         return Step(ENVIRONMENT, Status.WARNING, "; ".join(found), "; ".join(hints))
     return Step(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")
+
+
+def _parquet(spark: SparkSession) -> Iterator[Step]:
+    """Look at the keys of Spark's own Parquet files, and have each wrap and unwrap."""
+    try:
+        told = _jvm.call(spark, "examineParquet")
+    except IcebergCryptoError as error:
+        yield _failed(PARQUET, error)
+        return
+    except UNTYPED as error:
+        yield _failed(PARQUET, IcebergCryptoError(first_line(error)))
+        return
+    if told is None:
+        return
+    found = json.loads(told)
+    for warning in found["warnings"]:
+        yield Step(PARQUET, Status.WARNING, warning["problem"], warning["hint"])
+    if not found["warnings"]:
+        keys = ", ".join(found["keys"])
+        yield Step(PARQUET, Status.OK, keys or "none is named: files can be read")
 
 
 def _catalog_properties(settings: dict[str, str], catalog: str) -> dict[str, str]:

@@ -108,14 +108,20 @@ def _not_checked(table: str, problem: str, hint: str | None) -> dict[str, str]:
     return {"table": table, "problem": problem, "hint": hint or ""}
 
 
-def verify_folder(spark: SparkSession, uri: str, *, progress: bool | None = None) -> VerifyReport:
-    """Look for plaintext in a folder and those in it: by each file's first bytes, without a catalog and a key.
+def verify_folder(
+    spark: SparkSession, uri: str, *, deep: bool = False, progress: bool | None = None
+) -> VerifyReport:
+    """Look for plaintext in a folder and those in it: by each file's first bytes, without a catalog.
 
-    Table metadata (``*.metadata.json``) and Hadoop's checksums are plaintext by design, and so no problem.
+    Table metadata (``*.metadata.json``) and Hadoop's checksums are plaintext by design, and so no problem. Of Parquet
+    files with keys for columns, the session's KMS opens the footers. What Hudi writes beside its Parquet files has
+    kinds of its own: "hudi log", "hudi metadata", "hudi timeline".
 
     Args:
-        spark: a session; it brings the storage's file systems.
+        spark: a session; it brings the storage's file systems, and the KMS of `ParquetKeys`.
         uri: a local path, or any URI that Spark or Iceberg can read.
+        deep: also read all pages of Parquet files that have keys for columns, on the executors. An encrypted file whose
+            key is elsewhere, as that of an Iceberg table is, then counts as not checked.
         progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
@@ -125,6 +131,6 @@ def verify_folder(spark: SparkSession, uri: str, *, progress: bool | None = None
     if not str(uri).strip():
         raise ConfigurationError(f"{uri!r} cannot be a folder", "for example 's3://bucket/folder'")
     with showing(spark, str(uri), progress) as told:
-        result = _jvm.call(spark, "verifyFolder", str(uri), told)
+        result = _jvm.call(spark, "verifyFolder", str(uri), bool(deep), told)
     with typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)

@@ -64,7 +64,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
 SESSIONS = ("spark", "spark of proof")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
-OF_THEIR_OWN = ("test_defaults.py", "test_kryo.py", "test_keys_out_of_sight.py")
+OF_THEIR_OWN = ("test_defaults.py", "test_hudi.py", "test_kryo.py", "test_keys_out_of_sight.py")
 
 
 def group(nodeid: str) -> str:

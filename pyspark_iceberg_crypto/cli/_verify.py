@@ -96,6 +96,7 @@ def _verify(
 ) -> VerifyReport | TablesReport:
     if folder:
         _refuse_for_a_folder(options)
+        options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
     if len(targets) == 1:
         return _one(spark, targets[0], folder, options)
     found = TablesReport(", ".join(targets), [], [], [])
@@ -116,12 +117,18 @@ def _verify(
 
 def _refuse_for_a_folder(options: dict[str, Any]) -> None:
     """Raise an error for what would be left out in silence."""
-    defaults = {"depth": (None, "magic"), "sample": (1.0,), "seed": (0,)}
+    defaults = {
+        "depth": (None, "magic", "deep"),
+        "deep": (False, True),
+        "sample": (1.0,),
+        "seed": (0,),
+    }
     for name, value in options.items():
         if value not in defaults.get(name, (False, None)):
             raise _shared.CommandLineError(
                 f"--{name.replace('_', '-')} is not for a folder",
-                "the first bytes of each file in it are read; give a table for more",
+                "the first bytes of each file in it are read, and with --deep the pages of Parquet files that have "
+                "keys for columns; give a table for more",
             )
 
 
@@ -134,7 +141,7 @@ def _one(
     spark: SparkSession, target: str, folder: bool, options: dict[str, Any]
 ) -> VerifyReport | TablesReport:
     if folder:
-        with verify_folder(spark, target) as report:
+        with verify_folder(spark, target, deep=options["deep"]) as report:
             return report
     parts = _names.parts(target)
     is_whole = len(parts) == 1 or parts[-1] == "*"

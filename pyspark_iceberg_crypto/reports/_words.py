@@ -117,6 +117,13 @@ def metadata(report: TableReport) -> str:
 def limits(report: TableReport) -> list[str]:
     """Say what the report proves, and what it does not."""
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
+    if report.folder is not None and report.depth == "deep":
+        said = [
+            "All files in the folder were looked at, without a catalog. Of Parquet files with keys for columns every "
+            "page was read, and every authentication tag checked. Whether they are files of a table, and all of it, is "
+            "not known."
+        ]
+        return [*said, _NAMES]
     if report.folder is not None:
         said.append(
             "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, "

@@ -51,7 +51,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
         def verify(_: Any, table: str, whole: bool = False, **options: Any) -> Any:
             asked.append(
-                (table, {k: v for k, v in options.items() if v not in (None, 0, 1, False)})
+                (
+                    table,
+                    {k: v for k, v in options.items() if v is True or v not in (None, 0, 1, False)},
+                )
             )
             found = (answers or {}).get(
                 table, NotSupportedError(f"There is no Iceberg table {table}")
@@ -240,7 +243,16 @@ def test_wrong_options_are_64(run: Callable[..., Result], wrong: tuple[str, ...]
 def test_folders(run: Callable[..., Result]) -> None:
     result = run("verify", "--folder", "s3://b/w", answers={"s3://b/w": verify_json()})
     assert result.exit_code == 0
-    for option in (("--deep",), ("--sample", "0.5"), ("--strays",), ("--depth", "structure")):
+    result = run(
+        "verify", "--folder", "s3://b/w", "--depth", "deep", answers={"s3://b/w": verify_json()}
+    )
+    assert (result.exit_code, result.asked[-1][1]["deep"]) == (0, True)  # type: ignore[attr-defined]
+    for option in (
+        ("--all-snapshots",),
+        ("--sample", "0.5"),
+        ("--strays",),
+        ("--depth", "structure"),
+    ):
         result = run("verify", "--folder", "s3://b/w", *option, answers={"s3://b/w": verify_json()})
         assert result.exit_code == 64, "nothing is left out in silence"
         assert "is not for a folder" in result.stderr

@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto.doctor import (
     KEY,
     LOGIN,
     NETWORK,
+    PARQUET,
     PERMISSION,
     ROUND_TRIP,
     SETTINGS,
@@ -45,6 +46,7 @@ class World:
         self.keys: dict[str, Exception | None] = {"k1": None}
         self.jars: Exception | None = None
         self.catalog: Exception | None = None
+        self.parquet: dict[str, Any] | Exception | None = None
         self.retries = 0
         self.calls = 0
 
@@ -62,12 +64,17 @@ class World:
         took = {"wrap_ms": 7 * self.calls, "unwrap_ms": 3 * self.calls}
         return metrics(retries=self.retries * self.calls, **took)
 
-    def call(self, _: Any, method: str, catalog: str, key_id: str) -> None:
+    def call(self, _: Any, method: str, catalog: str = "", key_id: str = "") -> str | None:
+        if method == "examineParquet":
+            if isinstance(self.parquet, Exception):
+                raise self.parquet
+            return None if self.parquet is None else json.dumps(self.parquet)
         assert (method, catalog) == ("checkKey", "lake")
         self.calls += 1
         error = self.keys[key_id]
         if error:
             raise error
+        return None
 
 
 @pytest.fixture
@@ -109,6 +116,21 @@ def test_all_is_well(world: World) -> None:
     assert "Double at https://kms" in step(found, CATALOG).detail
     assert step(found, ROUND_TRIP).detail == "wrapped in 7 ms, unwrapped in 3 ms"
     assert "✓ lake can use 'k1'" in str(found)
+
+
+def test_keys_of_parquet_files(world: World) -> None:
+    world.parquet = {"keys": ["k1", "k2"], "warnings": []}
+    found = diagnose(world.spark, key_ids=["k1"])
+    assert found.ok
+    assert (step(found, PARQUET).status, step(found, PARQUET).detail) == (Status.OK, "k1, k2")
+    world.parquet = {"keys": [], "warnings": [{"problem": "AES_GCM_CTR_V1", "hint": "leave out"}]}
+    found = diagnose(world.spark, key_ids=["k1"])
+    assert step(found, PARQUET).status is Status.WARNING
+    assert step(found, PARQUET).hint == "leave out"
+    world.parquet = errors.ConfigurationError("There is no property x", "Did you mean y?")
+    found = diagnose(world.spark, key_ids=["k1"])
+    assert step(found, PARQUET).status is Status.FAILED
+    assert step(found, ROUND_TRIP).status is Status.OK, "the catalog's keys are another matter"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
+from pyspark_iceberg_crypto.doctor import PARQUET, diagnose
+from pyspark_iceberg_crypto.reports import _words
 
 MARKER = "sesame-4711"
 KEYS = ParquetKeys(footer="k1", columns={"ssn": "k2", "address.street": "k-128"})
@@ -57,6 +59,12 @@ def own(spark: SparkSession, world: World) -> SparkSession:
 @pytest.fixture(scope="module")
 def people(own: SparkSession) -> DataFrame:
     return rows(own)
+
+
+def catalog(spark: SparkSession) -> str:
+    """The name of the session's own."""
+    found = (n for n in spark.conf.getAll if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", n))
+    return next(found).rpartition(".")[2]
 
 
 def rows(spark: SparkSession, count: int = 20) -> DataFrame:
@@ -95,9 +103,13 @@ def test_who_lacks_a_columns_key_reads_the_others(
     seen = clerk.read.parquet(f"{tmp_path}/t")
     assert seen.agg(fn.sum("id")).first()[0] == 190
     assert seen.filter("id = 3").select("address.city", "address.street").first()[0] == "Ulm"
-    with pytest.raises(AccessDeniedError, match="'k2'") as denied, typed_errors():
+    with (
+        pytest.raises(AccessDeniedError, match="Column 'ssn' of .* key 'k2'") as denied,
+        typed_errors(),
+    ):
         seen.select("ssn").collect()
-    assert any(file.name in denied.value.hint for file in files(tmp_path))
+    assert any(file.name in denied.value.message for file in files(tmp_path))
+    assert "select them by name" in denied.value.hint
 
 
 @pytest.mark.nightly
@@ -172,8 +184,7 @@ def test_iceberg(
     own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
 ) -> None:
     people.write.parquet(f"{tmp_path}/t")
-    found = (name for name in own.conf.getAll if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", name))
-    cat = next(found).rpartition(".")[2]
+    cat = catalog(own)
     own.sql(f"CREATE TABLE {cat}.db.t (id INT) USING iceberg")
     own.sql(f"INSERT INTO {cat}.db.t VALUES (1)")
     assert own.table(f"{cat}.db.t").count() == 1
@@ -247,6 +258,99 @@ def test_folders(own: SparkSession, spark: SparkSession, people: DataFrame, tmp_
     found = verify_folder(own, f"{tmp_path}/p").problems
     assert {p.code for p in found} == {"plaintext"}
     assert "id, address.street, address.city" in found[0].problem
+
+
+def test_pages_of_folders(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """Executors read every page, as far as there are keys."""
+    folder = tmp_path / "t"
+    people.write.option("compression", "none").parquet(str(folder))
+    with verify_folder(own, str(folder), deep=True) as report:
+        assert report.ok, report
+        assert report.depth == "deep"
+        assert "every authentication tag checked" in " ".join(_words.limits(report))
+    clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
+    report = verify_folder(clerk, str(folder), deep=True)
+    assert {(p.code, p.problem) for p in report.problems} == {
+        ("unreadable", "columns whose keys may not be used were not checked: ssn")
+    }
+    file = files(folder)[0]
+    data = bytearray(file.read_bytes())
+    data[60] ^= 1  # in the first page, which is of ssn
+    file.write_bytes(data)
+    assert verify_folder(own, str(folder)).ok, "by the first bytes nothing is wrong"
+    (problem,) = verify_folder(own, str(folder), deep=True).problems
+    assert (problem.code, problem.path.endswith(file.name)) == ("tampered", True)
+    assert "column ssn in row group 0 does not open with" in problem.problem
+
+
+@pytest.mark.nightly
+def test_pages_of_every_column_are_read(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """A flipped bit anywhere; levels of pages of version 2; files whose keys are elsewhere."""
+    folder = tmp_path / "t"
+    people.coalesce(1).write.option("compression", "none").parquet(str(folder))
+    (file,) = files(folder)
+    good = file.read_bytes()
+    clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
+    unseen = 0
+    for position in range(5, len(good), len(good) // 40):
+        file.write_bytes(good[:position] + bytes([good[position] ^ 4]) + good[position + 1 :])
+        (found,) = verify_folder(own, str(folder), deep=True).problems
+        assert found.code == "tampered", position
+        (found,) = verify_folder(clerk, str(folder), deep=True).problems
+        unseen += found.code == "unreadable"  # in ssn
+    assert 0 < unseen < 20
+    by_parquet = {
+        "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
+        "parquet.encryption.kms.client.class": "io.icebergcrypto.parquet.ParquetKmsClient",
+        "parquet.writer.version": "v2",
+    }
+    people.write.options(**by_parquet).option("compression", "none").parquet(f"{tmp_path}/v2")
+    found = verify_folder(own, f"{tmp_path}/v2", deep=True).problems[0]
+    assert found.code == "plaintext"
+    assert "repetition and definition levels are plaintext" in found.problem
+    ctr = ParquetKeys(uniform="k1", algorithm="AES_GCM_CTR_V1")
+    people.write.options(**ctr.options()).parquet(f"{tmp_path}/c")
+    assert {p.code for p in verify_folder(own, f"{tmp_path}/c", deep=True).problems} == {
+        "unauthenticated"
+    }
+    table = f"{catalog(own)}.db.deep"
+    own.sql(f"CREATE TABLE {table} (id INT) USING iceberg TBLPROPERTIES('encryption.key-id'='k1')")
+    own.sql(f"INSERT INTO {table} VALUES (1)")
+    report = verify_folder(own, f"{world.root}/parquet/db/deep", deep=True)
+    assert {p.code for p in report.problems} == {"unreadable"}
+    assert "only the metadata of its table has its key" in report.problems[0].problem
+
+
+def test_plaintext_is_not_read(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    people.write.parquet(f"{tmp_path}/t")
+    people.write.options(**NO_KEYS.options()).parquet(f"{tmp_path}/p")
+    strict = session(spark, world, **{"iceberg-crypto.parquet.plaintext-reads": "refuse"})
+    assert strict.read.parquet(f"{tmp_path}/t").count() == 20
+    with (
+        pytest.raises(PlaintextFoundError, match=r"part-.*\.parquet has no key") as told,
+        typed_errors(),
+    ):
+        strict.read.parquet(f"{tmp_path}/p").collect()
+    assert "iceberg-crypto.parquet.plaintext-reads=allow" in told.value.hint
+    assert own.read.parquet(f"{tmp_path}/p").count() == 20
+
+
+def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
+    found = diagnose(own, catalog(own), ["k1"])
+    (step,) = [step for step in found.steps if step.name == PARQUET]
+    assert (step.status.value, step.detail) == ("ok", "k1, k2, k-128")
+    assert not [s for s in diagnose(spark, "enc_jdbc", ["k1"]).steps if s.name == PARQUET]
+    wrong = session(spark, world, **{"iceberg-crypto.parquet.plaintext-read": "refuse"})
+    found = diagnose(wrong, catalog(wrong), ["k1"])
+    (step,) = [step for step in found.steps if step.name == PARQUET]
+    assert step.status.value == "failed"
+    assert "plaintext-reads" in step.hint
 
 
 def test_keys_are_rotated(

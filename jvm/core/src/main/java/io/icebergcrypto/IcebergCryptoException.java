@@ -80,6 +80,17 @@ public class IcebergCryptoException extends RuntimeException
     return about("Namespace " + name);
   }
 
+  /**
+   * Adds the part of a file to an error from a layer that does not know files (a KMS).
+   *
+   * @param part such as {@code Column 'ssn' of <file>}; ignored when the error already names a
+   *     table, a catalog or a file
+   * @return the error with that
+   */
+  public IcebergCryptoException inFile(String part) {
+    return about(part);
+  }
+
   private IcebergCryptoException about(String what) {
     return subject == null ? copy(hint, what) : this;
   }

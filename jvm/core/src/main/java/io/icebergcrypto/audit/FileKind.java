@@ -3,6 +3,7 @@ package io.icebergcrypto.audit;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.format.FileMagic;
 import java.util.Locale;
+import java.util.regex.Pattern;
 
 /** The kinds of files that a table reaches, named as in the Iceberg specification. */
 public enum FileKind {
@@ -19,7 +20,18 @@ public enum FileKind {
   /** A file below the table's location that no metadata reaches. */
   STRAY,
   /** A file of a folder that is looked at without a table. */
-  FILE;
+  FILE,
+  /** Of a Hudi table, as the next two: rows that were changed since their base file was written. */
+  HUDI_LOG,
+  /** Its metadata table: names of files and, with indexes, statistics and keys of records. */
+  HUDI_METADATA,
+  /** Its properties, commits, and markers of partitions. */
+  HUDI_TIMELINE;
+
+  private static final Pattern LOG = Pattern.compile("/\\.[^/]+\\.log\\.\\d+(_[\\d-]+)?(\\.cdc)?$");
+  private static final Pattern OF_METADATA = Pattern.compile("/\\.hoodie/metadata/");
+  private static final Pattern TIMELINE =
+      Pattern.compile("/\\.hoodie/|/\\.hoodie_partition_metadata[^/]*$");
 
   /** The name for people: {@code manifest list}. */
   public String label() {
@@ -29,6 +41,20 @@ public enum FileKind {
   /** The kind of this {@link #label()}. */
   public static FileKind ofLabel(String label) {
     return valueOf(label.toUpperCase(Locale.ROOT).replace(' ', '_'));
+  }
+
+  /**
+   * What a file of a folder is, by its path: Hudi keeps its own files in certain places. That says
+   * nothing about its bytes.
+   */
+  public static FileKind ofPath(String path) {
+    if (OF_METADATA.matcher(path).find()) {
+      return HUDI_METADATA;
+    } else if (TIMELINE.matcher(path).find()) {
+      return HUDI_TIMELINE;
+    }
+
+    return LOG.matcher(path).find() ? HUDI_LOG : FILE;
   }
 
   /** The kind of a content file: Iceberg's content code, and its format (a vector is Puffin). */
@@ -84,6 +110,16 @@ public enum FileKind {
       case FILE ->
           "Without a table nobody can tell whether it should be encrypted. Find out whose it is,"
               + " and verify that table.";
+      case HUDI_LOG ->
+          "Hudi encrypts no log file. Compact the table, and let Hudi's cleaner remove the log;"
+              + " copy-on-write tables have none, unless they record changes (CDC).";
+      case HUDI_METADATA ->
+          "Hudi does not encrypt it. Without indexes of columns and keys it has names of files"
+              + " only: see docs/hudi.md for the settings. Drop those that it has, or write the"
+              + " table anew without them.";
+      case HUDI_TIMELINE ->
+          "Hudi does not encrypt it: schema, names and sizes of files and names of partitions can"
+              + " be read, and statistics of columns that are recorded for its metadata table.";
       default ->
           "Find out who wrote it (a client without encryption, add_files, or somebody with access"
               + " to the storage). Write its rows anew through this catalog, then expire the"

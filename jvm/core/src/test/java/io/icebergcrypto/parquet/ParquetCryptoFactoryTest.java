@@ -100,6 +100,37 @@ class ParquetCryptoFactoryTest {
     assertThat(isEncrypted(write(), "id")).isTrue();
   }
 
+  /** Hudi archives its timeline as Parquet, by the same settings. */
+  @Test
+  void whatHudiWritesForItselfHasTheFootersKey() {
+    columns("k2:snn");
+    assertRefused("which is not in the file");
+    FileEncryptionProperties made = writeTo("/t/.hoodie/timeline/history/1_2_0.parquet");
+    SCHEMA.getColumns().forEach(c -> assertThat(isEncrypted(made, c.getPath())).isTrue());
+    columns("k2:ssn,snn");
+    assertThatThrownBy(() -> writeTo("/t/.hoodie/people.parquet"))
+        .hasMessageContaining("column 'snn', which is not in the file");
+  }
+
+  private FileEncryptionProperties writeTo(String path) {
+    return new ParquetCryptoFactory()
+        .getFileEncryptionProperties(hadoop, new Path(path), new WriteContext(SCHEMA, Map.of()));
+  }
+
+  /** As Hudi writes the blocks of a log. */
+  @Test
+  void aFileWithinAnother() {
+    hadoop.set(UNIFORM_KEY, "k1");
+    WriteContext context = new WriteContext(SCHEMA, Map.of());
+    assertThat(new ParquetCryptoFactory().getFileEncryptionProperties(hadoop, null, context))
+        .isNotNull();
+    hadoop.set(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME, "false");
+    assertThatThrownBy(
+            () -> new ParquetCryptoFactory().getFileEncryptionProperties(hadoop, null, context))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("no place beside it");
+  }
+
   @Test
   void aUniformKeyIsForAll() {
     hadoop.set(UNIFORM_KEY, "k1");
@@ -208,6 +239,18 @@ class ParquetCryptoFactoryTest {
     assertThatCode(this::write).doesNotThrowAnyException();
     hadoop.set(ParquetSettings.REQUIRE_INTEGRITY, "true");
     assertRefused("does not authenticate pages");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"v2", "PARQUET_2_0"})
+  void pagesOfVersion2AreRefused(String version) {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set("parquet.writer.version", version);
+    assertThatThrownBy(this::write)
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("does not encrypt which values are null");
+    hadoop.set("parquet.writer.version", "v1");
+    assertThatCode(this::write).doesNotThrowAnyException();
   }
 
   @Test

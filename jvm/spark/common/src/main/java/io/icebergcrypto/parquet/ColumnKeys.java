@@ -111,6 +111,13 @@ record ColumnKeys(Map<String, String> keyIds) {
     return new ColumnKeys(found);
   }
 
+  /** Whether a file has any of the columns. */
+  boolean namesOneOf(MessageType schema) {
+    return schema.getColumns().stream()
+        .map(column -> String.join(".", column.getPath()))
+        .anyMatch(column -> keyIds.keySet().stream().anyMatch(name -> isOrIsIn(column, name)));
+  }
+
   private static boolean isOrIsIn(String column, String name) {
     return column.equals(name) || column.startsWith(name + ".");
   }

@@ -5,18 +5,30 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.List;
+import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.crypto.DecryptionKeyRetriever;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
 
-/** The keys of one file, as Parquet's key tools find them; errors name the file. */
+/**
+ * The keys of one file, as Parquet's key tools find them; errors name the file, and the columns
+ * that the key is for.
+ */
 final class KeysOfFile implements DecryptionKeyRetriever {
   private final DecryptionKeyRetriever keys;
   private final Path file;
+  private final Function<byte[], List<String>> columns;
 
-  KeysOfFile(DecryptionKeyRetriever keys, Path file) {
+  /**
+   * Takes the keys.
+   *
+   * @param columns finds the columns with the master key of key metadata; asked after an error
+   */
+  KeysOfFile(DecryptionKeyRetriever keys, Path file, Function<byte[], List<String>> columns) {
     this.keys = keys;
     this.file = file;
+    this.columns = columns;
   }
 
   @Override
@@ -24,15 +36,15 @@ final class KeysOfFile implements DecryptionKeyRetriever {
     try {
       return keys.getKey(keyMetaData);
     } catch (KeyAccessDeniedException e) {
-      throw new KeyAccessDeniedException(e.getMessage(), named(e));
+      throw new KeyAccessDeniedException(e.getMessage(), named(e, keyMetaData));
     } catch (RuntimeException e) {
-      throw named(e);
+      throw named(e, keyMetaData);
     }
   }
 
-  private IcebergCryptoException named(RuntimeException error) {
+  private IcebergCryptoException named(RuntimeException error, byte[] keyMetaData) {
     return Causes.typed(error)
-        .map(cause -> cause.withHint(others()))
+        .map(cause -> named(cause, columns.apply(keyMetaData)))
         .orElseGet(() -> ofMaterial(error));
   }
 
@@ -58,9 +70,20 @@ final class KeysOfFile implements DecryptionKeyRetriever {
         && !cause.getClass().getName().contains("jackson");
   }
 
-  private String others() {
-    return String.format(
-        "The key is one of %s; columns under other keys can be read: select them by name.", file);
+  private IcebergCryptoException named(IcebergCryptoException cause, List<String> found) {
+    if (found.isEmpty()) {
+      return cause.withHint(
+          String.format(
+              "The key is one of %s; columns under other keys can be read: select them by name.",
+              file));
+    }
+
+    return cause
+        .inFile(
+            String.format(
+                "%s '%s' of %s",
+                found.size() == 1 ? "Column" : "Columns", String.join("', '", found), file))
+        .withHint("Columns under other keys can be read: select them by name.");
   }
 
   /** Without what Parquet quotes of the key material. */

@@ -3,10 +3,13 @@ package io.icebergcrypto.parquet;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.Causes;
+import java.io.EOFException;
+import java.io.FilterInputStream;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.ParquetReadOptions;
@@ -16,6 +19,9 @@ import org.apache.parquet.column.page.PageReader;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.io.DelegatingSeekableInputStream;
+import org.apache.parquet.io.InputFile;
+import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.Type;
 
@@ -36,13 +42,23 @@ public final class PageCheck {
    */
   public static Map<String, String> check(String location, Configuration hadoop) {
     Path path = new Path(location);
+    try {
+      return check(location, path, hadoop, HadoopInputFile.fromPath(path, hadoop));
+    } catch (IOException e) {
+      throw notRead(location, e);
+    }
+  }
+
+  /** The same of a file that is opened in another way. */
+  static Map<String, String> check(
+      String location, Path path, Configuration hadoop, InputFile file) {
+    Stored stored = new Stored(file);
     ParquetReadOptions options =
         HadoopReadOptions.builder(hadoop, path)
             .withDecryption(new ParquetCryptoFactory().getFileDecryptionProperties(hadoop, path))
             .build();
     Map<String, String> left = new LinkedHashMap<>();
-    try (ParquetFileReader reader =
-        ParquetFileReader.open(HadoopInputFile.fromPath(path, hadoop), options)) {
+    try (ParquetFileReader reader = ParquetFileReader.open(stored, options)) {
       MessageType schema = reader.getFileMetaData().getSchema();
       for (ColumnDescriptor column : schema.getColumns()) {
         try {
@@ -52,7 +68,7 @@ public final class PageCheck {
         }
       }
     } catch (IOException | RuntimeException e) {
-      throw typed(location, e);
+      throw typed(location, stored.failure, e);
     }
 
     return left;
@@ -92,15 +108,91 @@ public final class PageCheck {
             .withNewFields(narrowed(field.asGroupType().getType(path[depth]), path, depth + 1));
   }
 
-  private static IcebergCryptoException typed(String location, Exception error) {
+  private static IcebergCryptoException typed(
+      String location, IOException ofStorage, Exception error) {
     return Causes.typed(error)
         .orElseGet(
-            () ->
-                new TamperedException(
-                    String.format(
-                        "%s is not what was written: %s", location, Causes.innermostMessage(error)),
-                    "The file was cut off, overwritten or changed after it was written. Restore it"
-                        + " from a backup or from an object version.",
-                    error));
+            () -> ofStorage == null ? changed(location, error) : notRead(location, ofStorage));
+  }
+
+  private static TamperedException changed(String location, Exception error) {
+    return new TamperedException(
+        String.format("%s is not what was written: %s", location, Causes.innermostMessage(error)),
+        "The file was cut off, overwritten or changed after it was written. Restore it from a"
+            + " backup or from an object version.",
+        error);
+  }
+
+  private static IcebergCryptoException notRead(String location, IOException ofStorage) {
+    return new IcebergCryptoException(
+        String.format("%s could not be read: %s", location, Causes.innermostMessage(ofStorage)),
+        "This says nothing about the file. Check that the storage is up and that its credentials"
+            + " allow reading it.",
+        ofStorage);
+  }
+
+  /**
+   * A file that keeps what its storage threw: Parquet's own errors about what the file says are of
+   * the same classes.
+   */
+  private static final class Stored implements InputFile {
+    private final InputFile file;
+    private IOException failure;
+
+    Stored(InputFile file) {
+      this.file = file;
+    }
+
+    @Override
+    public long getLength() throws IOException {
+      return watched(file::getLength);
+    }
+
+    @Override
+    public SeekableInputStream newStream() throws IOException {
+      SeekableInputStream in = watched(file::newStream);
+      return new DelegatingSeekableInputStream(
+          new FilterInputStream(in) {
+            @Override
+            public int read() throws IOException {
+              return watched(in::read);
+            }
+
+            @Override
+            public int read(byte[] bytes, int offset, int count) throws IOException {
+              return watched(() -> in.read(bytes, offset, count));
+            }
+          }) {
+        @Override
+        public long getPos() throws IOException {
+          return in.getPos();
+        }
+
+        @Override
+        public void seek(long position) throws IOException {
+          watched(
+              () -> {
+                in.seek(position);
+                return position;
+              });
+        }
+      };
+    }
+
+    /** An end that comes too early, or a wrong checksum, is of the file and not of the storage. */
+    private <T> T watched(Access<T> access) throws IOException {
+      try {
+        return access.run();
+      } catch (EOFException | ChecksumException e) {
+        throw e;
+      } catch (IOException e) {
+        this.failure = e;
+        throw e;
+      }
+    }
+  }
+
+  private interface Access<T> {
+    T run() throws IOException;
   }
 }

@@ -2,13 +2,21 @@ package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.crypto.DecryptionKeyRetriever;
 import org.apache.parquet.crypto.DecryptionPropertiesFactory;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.FileDecryptionProperties;
@@ -30,6 +38,38 @@ public final class ParquetCryptoFactory
     implements EncryptionPropertiesFactory, DecryptionPropertiesFactory {
   private final PropertiesDrivenCryptoFactory parquets = new PropertiesDrivenCryptoFactory();
 
+  /** See docs/hudi.md. */
+  public static final String HUDI_PLAINTEXT = ParquetSettings.HUDI_PLAINTEXT;
+
+  /**
+   * What settings say of the files of a table.
+   *
+   * @param columnKeys the master keys of columns, by the names that the settings have
+   * @param hudiPlaintext whether Hudi may leave rows and values in plaintext in other files
+   * @param keysBeside whether wrapped keys are in files beside the Parquet files
+   */
+  public record Choices(
+      boolean namesKeys,
+      Map<String, String> columnKeys,
+      boolean plaintextFooter,
+      boolean keysBeside,
+      boolean hudiPlaintext) {}
+
+  /**
+   * Reads settings.
+   *
+   * @throws InvalidConfigurationException when a name or a value means nothing
+   */
+  public static Choices choices(Configuration hadoop) {
+    ParquetSettings settings = new ParquetSettings(hadoop);
+    return new Choices(
+        settings.namesKeys(),
+        settings.columnKeys(),
+        settings.plaintextFooter(),
+        settings.keysBeside(),
+        settings.hudiPlaintext());
+  }
+
   /** Parquet makes one for each file. */
   public ParquetCryptoFactory() {}
 
@@ -41,14 +81,19 @@ public final class ParquetCryptoFactory
    * @throws IcebergCryptoException the error that writing a file would have
    */
   public static void check(Configuration hadoop, Path folder, MessageType schema) {
-    String factory =
-        hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME);
-    if (ParquetCryptoFactory.class.getName().equals(factory)) {
+    if (isSet(hadoop)) {
       Configuration own = new Configuration(hadoop);
       own.unset(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME); // or there would be a file
       new ParquetCryptoFactory()
           .getFileEncryptionProperties(own, folder, new WriteContext(schema, Map.of()));
     }
+  }
+
+  /** Whether this factory is the one that is set. */
+  public static boolean isSet(Configuration hadoop) {
+    return ParquetCryptoFactory.class
+        .getName()
+        .equals(hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME));
   }
 
   /**
@@ -64,6 +109,10 @@ public final class ParquetCryptoFactory
   public FileEncryptionProperties getFileEncryptionProperties(
       Configuration hadoop, Path file, WriteContext context) {
     ParquetSettings settings = new ParquetSettings(hadoop);
+    if (file != null && FileKind.ofPath(file.toString()) != FileKind.FILE) {
+      settings = settings.forOther(context.getSchema());
+    }
+
     if (!settings.namesKeys()) {
       if (settings.plaintextWrites()) {
         return null;
@@ -81,6 +130,16 @@ public final class ParquetCryptoFactory
     }
 
     settings.checkIntegrity();
+    settings.checkPages();
+    if (file == null && settings.keysBeside()) {
+      throw new NotSupportedException(
+          "Parquet that is written into another file, as Hudi's log blocks are, has no place beside"
+              + " it for wrapped keys",
+          String.format(
+              "Leave %s out: they are then in the file.",
+              KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME));
+    }
+
     MessageType schema = context.getSchema();
     ColumnKeys columns = settings.columnsIn(schema);
     FileEncryptionProperties made = make(settings, columns, file, context);
@@ -147,15 +206,74 @@ public final class ParquetCryptoFactory
    * nobody who does not read it.
    *
    * @throws InvalidConfigurationException when a property is misspelt or wrong
+   * @throws PlaintextException when the file is plaintext, and such files are not to be read
    */
   @Override
   public FileDecryptionProperties getFileDecryptionProperties(Configuration hadoop, Path file) {
     ParquetSettings settings = new ParquetSettings(hadoop);
-    FileDecryptionProperties parquets =
-        this.parquets.getFileDecryptionProperties(settings.forParquet(), file);
+    if (!settings.plaintextReads()) {
+      refusePlaintext(hadoop, file);
+    }
+
     FileDecryptionProperties.Builder own =
         FileDecryptionProperties.builder()
-            .withKeyRetriever(new KeysOfFile(parquets.getKeyRetriever(), file));
+            .withKeyRetriever(
+                new KeysOfFile(
+                    keys(settings, file), file, metadata -> columns(hadoop, file, metadata)));
     return settings.plaintextReads() ? own.withPlaintextFilesAllowed().build() : own.build();
+  }
+
+  private DecryptionKeyRetriever keys(ParquetSettings settings, Path file) {
+    return parquets.getFileDecryptionProperties(settings.forParquet(), file).getKeyRetriever();
+  }
+
+  /** The keys of a file, for who looks at the file itself: errors name no column. */
+  public DecryptionKeyRetriever keysOf(Configuration hadoop, Path file) {
+    return new KeysOfFile(keys(new ParquetSettings(hadoop), file), file, metadata -> List.of());
+  }
+
+  /**
+   * The columns of a file that have keys of their own under the same master key; none when they
+   * cannot be told, as when the footer's key is the one that cannot be had.
+   */
+  private static List<String> columns(Configuration hadoop, Path file, byte[] keyMetadata) {
+    try {
+      FileIO io = new HadoopFileIO(hadoop);
+      String location = file.toString();
+      String keyId = new MaterialInFile(io, location).masterKey(keyMetadata);
+      FileProtection found = new ProtectionReader(io, hadoop).read(io.newInputFile(location));
+      return keyId == null || found == null || found.columns() == null
+          ? List.of()
+          : found.columns().stream()
+              .filter(column -> keyId.equals(column.keyId()))
+              .filter(column -> column.by() == FileProtection.By.COLUMN_KEY)
+              .map(FileProtection.Column::name)
+              .toList();
+    } catch (RuntimeException e) {
+      return List.of(); // the error is about the key
+    }
+  }
+
+  /** Parquet refuses it, too, with an error that names nothing. */
+  private static void refusePlaintext(Configuration hadoop, Path file) {
+    if (isPlaintext(hadoop, file)) {
+      throw new PlaintextException(
+          file + " has no key: it is plaintext",
+          String.format(
+              "Somebody without keys wrote it, or exchanged it for an encrypted one. Find out who;"
+                  + " to read it all the same, set %s=allow for this read.",
+              ParquetSettings.PLAINTEXT_READS));
+    }
+  }
+
+  private static boolean isPlaintext(Configuration hadoop, Path file) {
+    try {
+      FileIO io = new HadoopFileIO(hadoop);
+      InputFile stored = io.newInputFile(file.toString());
+      return FileInspector.magic(stored) == FileMagic.PAR1
+          && new ProtectionReader(io, hadoop).read(stored) == null;
+    } catch (RuntimeException e) {
+      return false; // Parquet says what is wrong with it
+    }
   }
 }

@@ -83,17 +83,25 @@ public final class ParquetKmsClient implements KmsClient {
   /** A key that may not be used here is, for Parquet, an access that was denied. */
   private ByteBuffer call(String keyId, Supplier<ByteBuffer> call) {
     try {
-      if (!allowed.allows(keyId)) {
-        throw new AccessDeniedException(
-            String.format(
-                "Master key '%s' is not among those that may be used (%s%s)",
-                keyId, KmsProperties.HADOOP_PREFIX, EncryptionProperties.ALLOWED_KEY_IDS),
-            "Name one of them, or have this one added to the session's settings.");
-      }
-
+      check(allowed, keyId);
       return call.get();
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
       throw new KeyAccessDeniedException(e.problem(), e);
+    }
+  }
+
+  /**
+   * Checks a key before the KMS is asked.
+   *
+   * @throws AccessDeniedException when the session may not use it
+   */
+  static void check(AllowedKeyIds allowed, String keyId) {
+    if (!allowed.allows(keyId)) {
+      throw new AccessDeniedException(
+          String.format(
+              "Master key '%s' is not among those that may be used (%s%s)",
+              keyId, KmsProperties.HADOOP_PREFIX, EncryptionProperties.ALLOWED_KEY_IDS),
+          "Name one of them, or have this one added to the session's settings.");
     }
   }
 

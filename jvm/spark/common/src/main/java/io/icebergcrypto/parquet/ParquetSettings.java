@@ -1,18 +1,22 @@
 package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.column.ParquetProperties.WriterVersion;
 import org.apache.parquet.crypto.ParquetCipher;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.KmsClient;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+import org.apache.parquet.hadoop.ParquetOutputFormat;
 import org.apache.parquet.schema.MessageType;
 
 /**
@@ -30,11 +34,18 @@ final class ParquetSettings {
   /** Whether files must be written so that any change of them is noticed (default: false). */
   static final String REQUIRE_INTEGRITY = "iceberg-crypto.parquet.require-integrity";
 
+  /**
+   * Whether Hudi tables may be written whose rows or values Hudi leaves plaintext in other files
+   * than Parquet: {@code refuse} (default) or {@code allow}.
+   */
+  static final String HUDI_PLAINTEXT = "iceberg-crypto.hudi.plaintext";
+
   /** Names below these are checked. */
   private static final List<String> PREFIXES =
       List.of(
           "parquet.encryption.",
           "iceberg-crypto.parquet.",
+          "iceberg-crypto.hudi.",
           KmsProperties.HADOOP_PREFIX + "encryption.");
 
   /** Parquet's name for it is of version 1.14. */
@@ -45,6 +56,7 @@ final class ParquetSettings {
           PLAINTEXT_WRITES,
           PLAINTEXT_READS,
           REQUIRE_INTEGRITY,
+          HUDI_PLAINTEXT,
           PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,
           PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
           COMPLETE,
@@ -80,6 +92,7 @@ final class ParquetSettings {
   private final Map<String, String> ours;
   private final boolean plaintextReads;
   private final boolean plaintextWrites;
+  private final boolean hudiPlaintext;
   private final ColumnKeys columns;
 
   /**
@@ -101,6 +114,7 @@ final class ParquetSettings {
     FLAGS.forEach(name -> reader.flag(name, false));
     this.plaintextWrites = properties.choice(PLAINTEXT_WRITES, "refuse", "allow");
     this.plaintextReads = !properties.choice(PLAINTEXT_READS, "allow", "refuse");
+    this.hudiPlaintext = properties.choice(HUDI_PLAINTEXT, "refuse", "allow");
     String token = found.get(TOKEN);
     if (token != null && !token.equals(scope())) {
       throw tokenRefused();
@@ -138,9 +152,36 @@ final class ParquetSettings {
     return plaintextWrites;
   }
 
+  boolean hudiPlaintext() {
+    return hudiPlaintext;
+  }
+
   /** Whether any key is named: Parquet takes none for plaintext. */
   boolean namesKeys() {
     return !columns.isEmpty() || footerKey() != null || uniformKey() != null;
+  }
+
+  /** The master keys that are named. */
+  List<String> keyIds() {
+    return Stream.concat(Stream.of(uniformKey(), footerKey()), columns.keyIds().values().stream())
+        .filter(Objects::nonNull)
+        .map(ParquetKmsClient::keyId)
+        .distinct()
+        .toList();
+  }
+
+  /** The keys of columns, by the names that are given. */
+  Map<String, String> columnKeys() {
+    return columns.keyIds();
+  }
+
+  boolean plaintextFooter() {
+    return reader.flag(PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME, false);
+  }
+
+  /** Whether wrapped keys are in files beside the Parquet files. */
+  boolean keysBeside() {
+    return !reader.flag(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME, true);
   }
 
   private String footerKey() {
@@ -162,29 +203,68 @@ final class ParquetSettings {
     return uniformKey() != null || reader.flag(COMPLETE, false);
   }
 
+  /** Whether pages are encrypted with AES-CTR, which does not authenticate them. */
+  boolean isCtr() {
+    return ParquetCipher.AES_GCM_CTR_V1
+        .name()
+        .equals(reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME));
+  }
+
   /**
    * Refuses AES-CTR where integrity is required.
    *
    * @throws InvalidConfigurationException when it is
    */
   void checkIntegrity() {
-    String algorithm =
-        reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME);
-    if (reader.flag(REQUIRE_INTEGRITY, false)
-        && ParquetCipher.AES_GCM_CTR_V1.name().equals(algorithm)) {
+    if (isCtr() && reader.flag(REQUIRE_INTEGRITY, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "%s=%s does not authenticate pages, and %s is true",
               PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME,
-              algorithm,
+              ParquetCipher.AES_GCM_CTR_V1,
               REQUIRE_INTEGRITY),
           "Leave the algorithm out: AES_GCM_V1 authenticates all of a file.");
+    }
+  }
+
+  /**
+   * Refuses pages of version 2: Parquet's Java writer leaves their levels in plaintext.
+   *
+   * @throws NotSupportedException when they are set
+   */
+  void checkPages() {
+    String version = hadoop.getTrimmed(ParquetOutputFormat.WRITER_VERSION, "");
+    if (version.equalsIgnoreCase(WriterVersion.PARQUET_2_0.name())
+        || version.equalsIgnoreCase("v2")) {
+      throw new NotSupportedException(
+          String.format(
+              "%s=%s: of such pages, Parquet's Java writer does not encrypt which values are null,"
+                  + " and how long lists are",
+              ParquetOutputFormat.WRITER_VERSION, version),
+          "Leave it out: pages of version 1 are encrypted as a whole.");
     }
   }
 
   /** The columns of a file that have keys of their own. */
   ColumnKeys columnsIn(MessageType schema) {
     return columns.in(schema);
+  }
+
+  /**
+   * These settings for a file without any of the columns that have keys, which Hudi writes for
+   * itself: all of it has the footer's key.
+   */
+  ParquetSettings forOther(MessageType schema) {
+    if (columns.isEmpty() || footerKey() == null || columns.namesOneOf(schema)) {
+      return this;
+    }
+
+    Configuration own = new Configuration(hadoop);
+    own.set(PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME, footerKey());
+    own.unset(PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME);
+    own.unset(COLUMN_KEYS);
+    own.unset(COMPLETE);
+    return new ParquetSettings(own);
   }
 
   /** These and all others of the file, which have the footer's. */

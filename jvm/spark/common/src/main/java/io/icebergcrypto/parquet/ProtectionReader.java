@@ -142,8 +142,7 @@ public final class ProtectionReader {
     try {
       key =
           new ParquetCryptoFactory()
-              .getFileDecryptionProperties(hadoop, new Path(location))
-              .getKeyRetriever()
+              .keysOf(hadoop, new Path(location))
               .getKey(crypto.getKey_metadata());
     } catch (RuntimeException e) {
       return new FileProtection(algorithm, true, footerKey, null, problem(e));

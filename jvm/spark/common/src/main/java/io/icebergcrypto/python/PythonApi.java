@@ -14,6 +14,7 @@ import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.parquet.KeyMaterialRotation;
+import io.icebergcrypto.parquet.ParquetDoctor;
 import io.icebergcrypto.spark.Artifact;
 import io.icebergcrypto.spark.EncryptedSparkCatalog;
 import io.icebergcrypto.spark.SparkCatalogs;
@@ -94,6 +95,16 @@ public final class PythonApi {
    */
   public static String rotateParquetKeys(SparkSession spark, String folder) {
     return Json.of(KeyMaterialRotation.rotate(folder, spark.sessionState().newHadoopConf()));
+  }
+
+  /**
+   * Examines the session's settings for keys in Parquet files.
+   *
+   * @return what {@link ParquetDoctor#examine} gives, as JSON; null: there are none
+   */
+  public static String examineParquet(SparkSession spark) {
+    Map<String, Object> found = ParquetDoctor.examine(spark.sessionState().newHadoopConf());
+    return found == null ? null : Json.of(found);
   }
 
   private static ResolvingFileIO fileIO(SparkSession spark) {
@@ -193,10 +204,10 @@ public final class PythonApi {
    *
    * @param progress one of {@link #progress}, or null
    */
-  public static VerifyResult verifyFolder(SparkSession spark, String uri, Progress progress) {
-    return in(
-        spark,
-        () -> FolderVerifier.verify(spark, uri, progress == null ? progress(spark) : progress));
+  public static VerifyResult verifyFolder(
+      SparkSession spark, String uri, boolean deep, Progress progress) {
+    Progress told = progress == null ? progress(spark) : progress;
+    return in(spark, () -> FolderVerifier.verify(spark, uri, deep, told));
   }
 
   /**

@@ -75,6 +75,8 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
           checkHiveWrite(table, hadoop(table.storage().properties()));
         }
       }
+    } else {
+      checkOther(plan);
     }
 
     return BoxedUnit.UNIT;
@@ -105,6 +107,9 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
    * @param hadoop with the options of the table's storage
    */
   protected void checkHiveWrite(CatalogTable table, Configuration hadoop) {}
+
+  /** Checks what is written in another way, such as by another program's commands. */
+  protected void checkOther(LogicalPlan plan) {}
 
   private static Configuration hadoop(Map<String, String> options) {
     return SparkSession.active().sessionState().newHadoopConfWithOptions(options);

@@ -5,7 +5,9 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.orc.OrcProtection;
 import io.icebergcrypto.parquet.FileProtection;
+import io.icebergcrypto.parquet.PageCheck;
 import io.icebergcrypto.parquet.ProtectionReader;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
@@ -30,5 +32,21 @@ public final class Protections {
       case ORC -> OrcProtection.read(file.location(), hadoop);
       default -> null;
     };
+  }
+
+  /**
+   * Reads all data of such a file, with the session's KMS. What is authenticated is checked.
+   *
+   * @param magic of the file
+   * @param hadoop has the KMS's settings
+   * @return the columns whose keys may not be used, with the reason: they were not read
+   * @throws TamperedException when the file is not what was written
+   * @throws IcebergCryptoException when the footer's key cannot be had, or the storage failed
+   */
+  public static Map<String, String> readAll(
+      FileMagic magic, String location, Configuration hadoop) {
+    return magic == FileMagic.ORC
+        ? OrcProtection.readAll(location, hadoop)
+        : PageCheck.check(location, hadoop);
   }
 }

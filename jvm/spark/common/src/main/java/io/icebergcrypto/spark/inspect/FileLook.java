@@ -4,10 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
-import io.icebergcrypto.format.FileMagic;
-import io.icebergcrypto.orc.OrcProtection;
 import io.icebergcrypto.parquet.FileProtection;
-import io.icebergcrypto.parquet.PageCheck;
 import io.icebergcrypto.spark.columns.Protections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -41,10 +38,7 @@ public final class FileLook {
       found.putAll(protection.toMap());
       found.put("encrypted", protection.encrypted());
       if (pages) {
-        Map<String, String> left =
-            inspection.magic() == FileMagic.ORC
-                ? OrcProtection.readAll(location, hadoop)
-                : PageCheck.check(location, hadoop);
+        Map<String, String> left = Protections.readAll(inspection.magic(), location, hadoop);
         found.put("pages_checked", left.isEmpty());
         found.put("columns_left", left);
       }

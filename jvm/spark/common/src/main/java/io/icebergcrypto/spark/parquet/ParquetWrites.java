@@ -6,12 +6,13 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
 import org.apache.spark.sql.types.StructType;
 
-/** Checks writes of Parquet files before they begin. */
+/** Checks writes of Parquet files, and of Hudi tables, before they begin. */
 public final class ParquetWrites extends FileChecks {
   /** Spark makes one by this constructor. */
   public ParquetWrites() {
@@ -30,5 +31,10 @@ public final class ParquetWrites extends FileChecks {
         folder,
         new SparkToParquetSchemaConverter(SparkSession.active().sessionState().conf())
             .convert(columns));
+  }
+
+  @Override
+  protected void checkOther(LogicalPlan plan) {
+    HudiWrites.check(SparkSession.active(), plan);
   }
 }

@@ -25,8 +25,8 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.storage.StorageLevel;
 
 /**
- * Looks for plaintext in a folder, without a catalog and without a key: each file is recognized by
- * its first bytes. Table metadata is plaintext by Iceberg's design, and so no problem.
+ * Looks for plaintext in a folder, without a catalog: each file is recognized by its first bytes.
+ * Table metadata is plaintext by Iceberg's design, and so no problem.
  */
 public final class FolderVerifier {
   private FolderVerifier() {}
@@ -35,11 +35,15 @@ public final class FolderVerifier {
    * Checks all files below a folder.
    *
    * @param uri the folder, on any storage that Spark or Iceberg reads
+   * @param deep whether all pages of Parquet files with keys are read, with the session's KMS; an
+   *     encrypted file whose key is elsewhere then counts as not checked
    * @param progress is told how far it is
    * @return the result, which keeps its DataFrame of files until it is closed
    * @throws InvalidConfigurationException when there is no such folder, or no file in it
    */
-  public static VerifyResult verify(SparkSession spark, String uri, Progress progress) {
+  public static VerifyResult verify(
+      SparkSession spark, String uri, boolean deep, Progress progress) {
+    Depth depth = deep ? Depth.DEEP : Depth.MAGIC;
     Instant start = Instant.now();
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     String step = "files in " + uri;
@@ -57,7 +61,7 @@ public final class FolderVerifier {
       }
 
       progress.begin(step, size.files(), size.bytes());
-      StrayTasks tasks = new StrayTasks(storage, FileKind.FILE, progress.counter());
+      StrayTasks tasks = new StrayTasks(storage, FileKind.FILE, depth, progress.counter());
       MapPartitionsFunction<Row, Row> check = tasks::check;
       Dataset<Row> found =
           new FileJobs(spark)
@@ -67,6 +71,8 @@ public final class FolderVerifier {
       Tally tally = Tally.of(FileSet.of(found));
       Map<String, Object> subject = new LinkedHashMap<>();
       subject.put("folder", uri);
+      subject.put("deep", deep);
+      subject.put("depth", depth.label());
       return new VerifyResult(subject, start, found, tally, found::unpersist);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       throw FailedCheck.error(uri, "files", e);

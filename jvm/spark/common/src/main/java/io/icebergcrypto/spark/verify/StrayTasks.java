@@ -11,6 +11,9 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.spark.columns.Protections;
+import io.icebergcrypto.spark.verify.deep.FileKey;
+import io.icebergcrypto.spark.verify.deep.ParquetModules;
+import io.icebergcrypto.spark.verify.deep.StoredFile;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -21,7 +24,9 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.io.SeekableInputStream;
@@ -34,8 +39,9 @@ import org.apache.spark.sql.Row;
  *
  * @param shared the storage
  * @param kind what the files are: strays of a table, or files of a folder
+ * @param depth whether all pages of Parquet files with keys are read
  */
-record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter counter)
+record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progress.Counter counter)
     implements Serializable {
   private static final String UNREACHED = ", and no metadata reaches it";
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
@@ -73,8 +79,12 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
                 null, length, 0, new FileProblem(ProblemCode.UNREADABLE, file.getString(2)));
     counter.add(length);
     String format = found.magic() == null ? "" : found.magic().format();
-    ReachableFile unreached = new ReachableFile(kind, path, format, length, null, false);
+    ReachableFile unreached = new ReachableFile(kind(path), path, format, length, null, false);
     return List.of(FileRow.checked(FileRow.of(unreached, -1), found)).iterator();
+  }
+
+  private FileKind kind(String path) {
+    return isStray() ? kind : FileKind.ofPath(path);
   }
 
   private CheckedFile checked(String path, long length) {
@@ -83,15 +93,61 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       FileProtection columns = isStray() ? null : columns(magic, stored);
       FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
-      return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
+      if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
+        return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
+      }
+
+      FileProblem deep = columns == null ? withoutKey(magic) : pages(magic, stored, columns);
+      boolean worse = deep != null && (problem == null || deep.code() == ProblemCode.TAMPERED);
+      return new CheckedFile(magic, length, length, worse ? deep : problem);
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }
   }
 
+  private static FileProblem withoutKey(FileMagic magic) {
+    return magic.encrypted()
+        ? new FileProblem(
+            ProblemCode.UNREADABLE,
+            "its pages were not checked: only the metadata of its table has its key")
+        : null;
+  }
+
+  /** Reads all pages, as far as there are keys. */
+  private FileProblem pages(FileMagic magic, InputFile stored, FileProtection columns) {
+    if (columns.unknown() != null) {
+      return null; // that is a problem already
+    }
+
+    try {
+      Set<String> left =
+          columns.problem() == null
+              ? modules(stored)
+              : Protections.readAll(magic, stored.location(), hadoop()).keySet();
+      return left.isEmpty()
+          ? null
+          : new FileProblem(
+              ProblemCode.UNREADABLE,
+              "columns whose keys may not be used were not checked: " + String.join(", ", left));
+    } catch (RuntimeException e) {
+      return FailedCheck.problem("", e);
+    }
+  }
+
+  /** Reads a file that is encrypted and authenticated as a whole, as files of tables are. */
+  private Set<String> modules(InputFile stored) {
+    try (StoredFile file = new StoredFile(stored, true)) {
+      int footer = FileInspector.inspect(file).pare().footerLength();
+      return ParquetModules.check(file, FileKey.inParquet(file, hadoop()), footer);
+    }
+  }
+
+  private Configuration hadoop() {
+    return ((ResolvingFileIO) shared.value().io()).getConf();
+  }
+
   private FileProtection columns(FileMagic magic, InputFile file) {
-    ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
-    return Protections.of(magic, file, io, io.getConf());
+    return Protections.of(magic, file, shared.value().io(), hadoop());
   }
 
   private FileProblem problem(FileMagic magic, InputFile file) {
@@ -99,9 +155,10 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
       return null;
     }
 
+    String word = word(kind(file.location()), magic);
     return new FileProblem(
         ProblemCode.PLAINTEXT,
-        "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
+        "it is not encrypted: it is " + word + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem problem(FileProtection columns) {
@@ -123,8 +180,13 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
     return kind == FileKind.STRAY;
   }
 
-  private static String word(FileMagic magic) {
-    return magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
+  private static String word(FileKind kind, FileMagic magic) {
+    return switch (kind) {
+      case HUDI_LOG -> "a log file of a Hudi table, with rows or keys of records";
+      case HUDI_METADATA -> "of a Hudi table's metadata table";
+      case HUDI_TIMELINE -> "of a Hudi table's timeline";
+      default -> magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
+    };
   }
 
   /**

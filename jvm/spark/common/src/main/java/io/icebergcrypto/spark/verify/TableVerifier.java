@@ -274,7 +274,7 @@ public final class TableVerifier {
     Broadcast<Storage> storage =
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new Storage(TableFileIO.listed(table.io())));
-    StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, progress.counter());
+    StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, Depth.MAGIC, progress.counter());
     Dataset<Row> known = FileSet.union(checked).select(PATH).union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
       Dataset<Row> strays = Folders.without(folders.files(foldersOf(table)), known);

@@ -2,9 +2,12 @@ package io.icebergcrypto.spark.verify.deep;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
+import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.encryption.AesGcmInputFile;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -12,6 +15,8 @@ import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.ByteBuffers;
+import org.apache.parquet.crypto.DecryptionKeyRetriever;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
 
 /** What key metadata says of one file. Secret: it has the file's key. */
 public final class FileKey {
@@ -23,14 +28,59 @@ public final class FileKey {
   private static final StandardEncryptionManager READER =
       new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
 
+  /** Finds the keys of a Parquet file whose columns have keys of their own. */
+  interface PartKeys {
+    /** The key of the footer. */
+    byte[] ofFooter(byte[] keyMetadata);
+
+    /**
+     * The key of a column.
+     *
+     * @return null: it may not be used
+     */
+    byte[] ofColumn(byte[] keyMetadata);
+  }
+
   private final byte[] key;
   private final byte[] aadPrefix;
   private final Long length;
+  private final PartKeys parts;
 
-  private FileKey(byte[] key, byte[] aadPrefix, Long length) {
+  private FileKey(byte[] key, byte[] aadPrefix, Long length, PartKeys parts) {
     this.key = key;
     this.aadPrefix = aadPrefix;
     this.length = length;
+    this.parts = parts;
+  }
+
+  /**
+   * The keys of a Parquet file that tells itself where they are, as those of Parquet's key tools
+   * do.
+   *
+   * @param hadoop has the KMS's settings
+   */
+  public static FileKey inParquet(InputFile file, Configuration hadoop) {
+    DecryptionKeyRetriever keys =
+        new ParquetCryptoFactory().keysOf(hadoop, new Path(file.location()));
+    return new FileKey(
+        null,
+        null,
+        null,
+        new PartKeys() {
+          @Override
+          public byte[] ofFooter(byte[] keyMetadata) {
+            return keys.getKey(keyMetadata);
+          }
+
+          @Override
+          public byte[] ofColumn(byte[] keyMetadata) {
+            try {
+              return keys.getKey(keyMetadata);
+            } catch (KeyAccessDeniedException e) {
+              return null;
+            }
+          }
+        });
   }
 
   /**
@@ -53,7 +103,7 @@ public final class FileKey {
         throw new IllegalArgumentException("A key of " + key.length + " bytes");
       }
 
-      return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength());
+      return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength(), null);
     } catch (RuntimeException e) {
       // without the cause's message, which may quote the bytes
       throw new TamperedException(
@@ -75,9 +125,23 @@ public final class FileKey {
     return key;
   }
 
+  /**
+   * The key of a Parquet file's footer.
+   *
+   * @param keyMetadata that of the file; null: it has none
+   */
+  byte[] ofFooter(byte[] keyMetadata) {
+    return parts == null ? key : parts.ofFooter(keyMetadata);
+  }
+
   /** Null: there is none. */
   byte[] aadPrefix() {
     return aadPrefix;
+  }
+
+  /** Null: the file has one key. */
+  PartKeys parts() {
+    return parts;
   }
 
   @Override

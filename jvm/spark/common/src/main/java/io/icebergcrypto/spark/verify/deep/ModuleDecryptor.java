@@ -24,10 +24,25 @@ final class ModuleDecryptor {
   private static final int SMALLEST_BUFFER = 64 << 10;
 
   private final Ciphers.AesGcmDecryptor decryptor;
-  private byte[] plain = new byte[SMALLEST_BUFFER];
+  private final Plain plain;
 
   ModuleDecryptor(byte[] key) {
+    this(key, new Plain());
+  }
+
+  private ModuleDecryptor(byte[] key, Plain plain) {
     this.decryptor = new Ciphers.AesGcmDecryptor(key);
+    this.plain = plain;
+  }
+
+  /** One for modules of the same file with another key; the two share what was checked last. */
+  ModuleDecryptor withKey(byte[] key) {
+    return new ModuleDecryptor(key, plain);
+  }
+
+  /** The content of the module that was checked last. */
+  private static final class Plain {
+    private byte[] bytes = new byte[SMALLEST_BUFFER];
   }
 
   /** Parses what a module holds. */
@@ -58,12 +73,12 @@ final class ModuleDecryptor {
           String.format("%s does not have the %d bytes that it should have", name, length));
     }
 
-    if (plain.length < length) {
-      this.plain = new byte[length];
+    if (plain.bytes.length < length) {
+      plain.bytes = new byte[length];
     }
 
     try {
-      return decryptor.decrypt(bytes, at + LENGTH, length - LENGTH, plain, 0, aad);
+      return decryptor.decrypt(bytes, at + LENGTH, length - LENGTH, plain.bytes, 0, aad);
     } catch (RuntimeException e) {
       throw NotAsWritten.wrongTag(name, e);
     }
@@ -72,7 +87,7 @@ final class ModuleDecryptor {
   /** Parses the content of the module that was checked last. */
   <T> T parse(String name, int length, Parser<T> parser) {
     try {
-      return parser.parse(new ByteArrayInputStream(plain, 0, length));
+      return parser.parse(new ByteArrayInputStream(plain.bytes, 0, length));
     } catch (IOException | RuntimeException e) { // Thrift's generated code throws both
       throw NotAsWritten.because(name + " does not parse: " + e.getMessage(), e);
     }

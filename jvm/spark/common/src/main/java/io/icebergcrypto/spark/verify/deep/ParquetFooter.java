@@ -7,8 +7,13 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.AesCipher;
+import org.apache.iceberg.shaded.org.apache.parquet.crypto.ModuleCipherFactory.ModuleType;
 import org.apache.iceberg.shaded.org.apache.parquet.format.AesGcmV1;
 import org.apache.iceberg.shaded.org.apache.parquet.format.ColumnChunk;
 import org.apache.iceberg.shaded.org.apache.parquet.format.ColumnMetaData;
@@ -47,8 +52,15 @@ final class ParquetFooter {
    * @param length its bytes; -1 when the footer does not say, as of bloom filters that older
    *     writers made
    * @param dictionary whether it is a column chunk that starts with a dictionary page
+   * @param modules decrypts it
    */
-  record Part(Kind kind, long start, long length, Column column, boolean dictionary) {
+  record Part(
+      Kind kind,
+      long start,
+      long length,
+      Column column,
+      boolean dictionary,
+      ModuleDecryptor modules) {
     @Override
     public String toString() {
       return kind.label() + " of " + column;
@@ -64,11 +76,16 @@ final class ParquetFooter {
   }
 
   private final byte[] fileAad;
-  private final List<Part> parts;
+  private final FileKey key;
+  private final ModuleDecryptor modules;
+  private final List<Part> parts = new ArrayList<>();
+  private final Map<String, ModuleDecryptor> ofColumns = new HashMap<>();
+  private final Set<String> left = new TreeSet<>();
 
-  private ParquetFooter(byte[] fileAad, List<Part> parts) {
+  private ParquetFooter(byte[] fileAad, FileKey key, ModuleDecryptor modules) {
     this.fileAad = fileAad;
-    this.parts = parts;
+    this.key = key;
+    this.modules = modules;
   }
 
   /** The AAD prefix and the file's identifier, with which the AAD of all modules starts. */
@@ -76,9 +93,14 @@ final class ParquetFooter {
     return fileAad;
   }
 
-  /** All parts of the file but the footer, by their positions. */
+  /** All parts of the file but the footer, by their positions; without those of columns left. */
   List<Part> parts() {
     return parts;
+  }
+
+  /** The columns whose keys may not be used. */
+  Set<String> left() {
+    return left;
   }
 
   /**
@@ -86,31 +108,32 @@ final class ParquetFooter {
    *
    * @param bytes the whole footer
    * @param key the file's
-   * @param modules decrypts with that key
-   * @throws TamperedException when it is not what was written, or a column is not encrypted with
-   *     the file's key
+   * @throws TamperedException when it is not what was written, or a column is not encrypted with a
+   *     key of the file's
    */
-  static ParquetFooter read(byte[] bytes, FileKey key, ModuleDecryptor modules) {
+  static ParquetFooter read(byte[] bytes, FileKey key) {
     ByteArrayInputStream in = new ByteArrayInputStream(bytes);
-    byte[] fileAad = fileAad(in, bytes, key);
+    FileCryptoMetaData crypto = crypto(in, bytes);
+    byte[] fileAad = fileAad(crypto, key);
+    ModuleDecryptor modules = new ModuleDecryptor(key.ofFooter(crypto.getKey_metadata()));
     int at = bytes.length - in.available();
     byte[] aad = AesCipher.createFooterAAD(fileAad);
     int length = modules.check("the footer", bytes, at, bytes.length - at, aad);
     FileMetaData metadata =
         modules.parse("the footer", length, plain -> Util.readFileMetaData(plain));
-    List<Part> parts = new ArrayList<>();
+    ParquetFooter footer = new ParquetFooter(fileAad, key, modules);
     List<RowGroup> rowGroups = metadata.getRow_groups();
     for (int i = 0; i < rowGroups.size(); i++) {
       RowGroup rowGroup = rowGroups.get(i);
-      addParts(rowGroup, rowGroup.isSetOrdinal() ? rowGroup.getOrdinal() : i, parts);
+      footer.addParts(rowGroup, rowGroup.isSetOrdinal() ? rowGroup.getOrdinal() : i);
     }
 
-    parts.sort(Comparator.comparingLong(Part::start));
-    return new ParquetFooter(fileAad, parts);
+    footer.parts.sort(Comparator.comparingLong(Part::start));
+    return footer;
   }
 
   /** Reads the plaintext in front of the footer's module, up to where the module starts. */
-  private static byte[] fileAad(ByteArrayInputStream in, byte[] bytes, FileKey key) {
+  private static FileCryptoMetaData crypto(ByteArrayInputStream in, byte[] bytes) {
     FileCryptoMetaData crypto;
     ByteArrayOutputStream again = new ByteArrayOutputStream();
     try {
@@ -125,6 +148,10 @@ final class ParquetFooter {
       throw NotAsWritten.because("its file crypto metadata has bytes that no writer makes");
     }
 
+    return crypto;
+  }
+
+  private static byte[] fileAad(FileCryptoMetaData crypto, FileKey key) {
     if (!crypto.getEncryption_algorithm().isSetAES_GCM_V1()) {
       throw NotAsWritten.because(
           "its pages are encrypted with AES_GCM_CTR_V1, which does not authenticate them: whether"
@@ -132,8 +159,10 @@ final class ParquetFooter {
     }
 
     AesGcmV1 algorithm = crypto.getEncryption_algorithm().getAES_GCM_V1();
-    byte[] prefix = key.aadPrefix() == null ? new byte[0] : key.aadPrefix();
     byte[] stored = algorithm.isSetAad_prefix() ? algorithm.getAad_prefix() : null;
+    // a file with keys of columns tells its prefix itself, if it has one
+    byte[] known = key.parts() == null ? key.aadPrefix() : stored;
+    byte[] prefix = known == null ? new byte[0] : known;
     if (stored != null && !Arrays.equals(stored, prefix)) {
       throw NotAsWritten.because("its AAD prefix is not that of its key metadata");
     } else if (stored == null && algorithm.isSupply_aad_prefix() != prefix.length > 0) {
@@ -149,38 +178,89 @@ final class ParquetFooter {
     return fileAad;
   }
 
-  private static void addParts(RowGroup rowGroup, int ordinal, List<Part> parts) {
+  private void addParts(RowGroup rowGroup, int ordinal) {
     List<ColumnChunk> columns = rowGroup.getColumns();
     for (int i = 0; i < columns.size(); i++) {
       ColumnChunk chunk = columns.get(i);
-      addParts(chunk, encryptedColumn(chunk, ordinal, i), parts);
+      Column column = column(chunk, ordinal, i);
+      if (hasOwnKey(chunk) && key.parts() != null) {
+        addPartsWithKey(chunk, column);
+      } else {
+        checkEncrypted(chunk, column);
+        addParts(chunk, chunk.getMeta_data(), column, modules);
+      }
     }
   }
 
-  private static Column encryptedColumn(ColumnChunk chunk, int rowGroup, int ordinal) {
+  private static boolean hasOwnKey(ColumnChunk chunk) {
+    return chunk.isSetCrypto_metadata()
+        && chunk.getCrypto_metadata().isSetENCRYPTION_WITH_COLUMN_KEY();
+  }
+
+  private static Column column(ColumnChunk chunk, int rowGroup, int ordinal) {
     List<String> path = List.of();
-    if (chunk.isSetMeta_data()) {
-      path = chunk.getMeta_data().getPath_in_schema();
-    } else if (chunk.isSetCrypto_metadata()
-        && chunk.getCrypto_metadata().isSetENCRYPTION_WITH_COLUMN_KEY()) {
+    if (hasOwnKey(chunk)) {
       path = chunk.getCrypto_metadata().getENCRYPTION_WITH_COLUMN_KEY().getPath_in_schema();
+    } else if (chunk.isSetMeta_data()) {
+      path = chunk.getMeta_data().getPath_in_schema();
     }
 
-    Column column = new Column(String.join(".", path), rowGroup, ordinal);
+    return new Column(String.join(".", path), rowGroup, ordinal);
+  }
+
+  private static void checkEncrypted(ColumnChunk chunk, Column column) {
     if (!chunk.isSetCrypto_metadata()) {
       throw NotAsWritten.plaintext(column + " is not encrypted");
-    } else if (!chunk.getCrypto_metadata().isSetENCRYPTION_WITH_FOOTER_KEY()) {
+    } else if (hasOwnKey(chunk)) {
       throw NotAsWritten.because(
           column + " is encrypted with a key of its own, which the table does not have");
     } else if (!chunk.isSetMeta_data() || chunk.isSetFile_path()) {
-      throw NotAsWritten.because("the footer does not say where in the file " + column + " is");
+      throw nowhere(column);
     }
-
-    return column;
   }
 
-  private static void addParts(ColumnChunk chunk, Column column, List<Part> parts) {
-    ColumnMetaData metadata = chunk.getMeta_data();
+  private static TamperedException nowhere(Column column) {
+    return NotAsWritten.because("the footer does not say where in the file " + column + " is");
+  }
+
+  /** Where a column with a key of its own is, is encrypted with that key. */
+  private void addPartsWithKey(ColumnChunk chunk, Column column) {
+    ModuleDecryptor own = left.contains(column.name()) ? null : decryptor(chunk, column.name());
+    if (own == null) {
+      left.add(column.name());
+      return;
+    } else if (!chunk.isSetEncrypted_column_metadata() || chunk.isSetFile_path()) {
+      throw nowhere(column);
+    }
+
+    String name = "the metadata of " + column;
+    byte[] bytes = chunk.getEncrypted_column_metadata();
+    int length =
+        own.check(
+            name,
+            bytes,
+            0,
+            bytes.length,
+            AesCipher.createModuleAAD(
+                fileAad, ModuleType.ColumnMetaData, column.rowGroup(), column.ordinal(), -1));
+    ColumnMetaData metadata =
+        own.parse(name, length, plain -> Util.readColumnMetaData(plain, null, null));
+    addParts(chunk, metadata, column, own);
+  }
+
+  /** A column has one key, in all row groups. */
+  private ModuleDecryptor decryptor(ColumnChunk chunk, String column) {
+    return ofColumns.computeIfAbsent(
+        column,
+        name -> {
+          var crypto = chunk.getCrypto_metadata().getENCRYPTION_WITH_COLUMN_KEY();
+          byte[] found = key.parts().ofColumn(crypto.getKey_metadata());
+          return found == null ? null : modules.withKey(found);
+        });
+  }
+
+  private void addParts(
+      ColumnChunk chunk, ColumnMetaData metadata, Column column, ModuleDecryptor decryptor) {
     long data = metadata.getData_page_offset();
     long dictionary =
         metadata.isSetDictionary_page_offset() ? metadata.getDictionary_page_offset() : 0;
@@ -192,7 +272,8 @@ final class ParquetFooter {
             hasDictionary ? dictionary : data,
             metadata.getTotal_compressed_size(),
             column,
-            hasDictionary));
+            hasDictionary,
+            decryptor));
     if (chunk.isSetColumn_index_offset()) {
       parts.add(
           new Part(
@@ -200,7 +281,8 @@ final class ParquetFooter {
               chunk.getColumn_index_offset(),
               chunk.getColumn_index_length(),
               column,
-              false));
+              false,
+              decryptor));
     }
 
     if (chunk.isSetOffset_index_offset()) {
@@ -210,13 +292,20 @@ final class ParquetFooter {
               chunk.getOffset_index_offset(),
               chunk.getOffset_index_length(),
               column,
-              false));
+              false,
+              decryptor));
     }
 
     if (metadata.isSetBloom_filter_offset()) {
       long length = metadata.isSetBloom_filter_length() ? metadata.getBloom_filter_length() : -1;
       parts.add(
-          new Part(Kind.BLOOM_FILTER, metadata.getBloom_filter_offset(), length, column, false));
+          new Part(
+              Kind.BLOOM_FILTER,
+              metadata.getBloom_filter_offset(),
+              length,
+              column,
+              false,
+              decryptor));
     }
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.spark.verify.deep.ParquetFooter.Column;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Part;
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
 import org.apache.iceberg.io.IOUtil;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.AesCipher;
@@ -26,15 +27,17 @@ public final class ParquetModules {
   private static final int TAIL = 8;
   private static final int MAX_HEADER = 16 << 20;
 
+  private static final int STEP = 64 << 10;
+
   private final StoredFile file;
-  private final ModuleDecryptor modules;
   private final byte[] fileAad;
+  private final boolean gaps;
   private final long end;
 
-  private ParquetModules(StoredFile file, ModuleDecryptor modules, byte[] fileAad, long end) {
+  private ParquetModules(StoredFile file, byte[] fileAad, boolean gaps, long end) {
     this.file = file;
-    this.modules = modules;
     this.fileAad = fileAad;
+    this.gaps = gaps;
     this.end = end;
   }
 
@@ -43,10 +46,12 @@ public final class ParquetModules {
    *
    * @param file the file as stored; it starts and ends with PARE
    * @param footerLength the length in bytes of its footer, as its tail gives it
+   * @return the columns whose keys may not be used, which were not checked, and with which the
+   *     file's bytes are not all accounted for
    * @throws TamperedException when it is not what was written; names the module. Row groups,
    *     columns and pages count from 0
    */
-  public static void check(StoredFile file, FileKey key, int footerLength) {
+  public static Set<String> check(StoredFile file, FileKey key, int footerLength) {
     if (footerLength > StoredFile.MAX_END - TAIL) {
       throw NotAsWritten.because(
           String.format(
@@ -54,9 +59,10 @@ public final class ParquetModules {
     }
 
     long footerStart = file.getLength() - TAIL - footerLength;
-    ModuleDecryptor modules = new ModuleDecryptor(key.key());
-    ParquetFooter footer = ParquetFooter.read(bytes(file, footerStart, footerLength), key, modules);
-    new ParquetModules(file, modules, footer.fileAad(), footerStart).check(footer.parts());
+    ParquetFooter footer = ParquetFooter.read(bytes(file, footerStart, footerLength), key);
+    boolean gaps = !footer.left().isEmpty();
+    new ParquetModules(file, footer.fileAad(), gaps, footerStart).check(footer.parts());
+    return footer.left();
   }
 
   private static byte[] bytes(StoredFile file, long position, int count) {
@@ -77,6 +83,7 @@ public final class ParquetModules {
       Part part = parts.get(i);
       long next = i + 1 < parts.size() ? parts.get(i + 1).start() : end;
       long length = part.length() < 0 ? next - part.start() : part.length();
+      position = skipped(position, part.start());
       checkPlace(part, position, length);
       switch (part.kind()) {
         case COLUMN_CHUNK -> new Pages(part).check(position, position + length);
@@ -88,9 +95,22 @@ public final class ParquetModules {
       position += length;
     }
 
-    if (position != end) {
+    if (skipped(position, end) != end) {
       throw unaccounted(position, end);
     }
+  }
+
+  /** Goes over what may be of columns whose keys may not be used. */
+  private long skipped(long from, long to) {
+    if (!gaps || to > end) {
+      return from;
+    }
+
+    for (long position = from; position < to; position += STEP) {
+      file.require(position, (int) Math.min(STEP, to - position));
+    }
+
+    return Math.max(from, to);
   }
 
   private void checkPlace(Part part, long position, long length) {
@@ -110,17 +130,23 @@ public final class ParquetModules {
   }
 
   private void checkModule(Part part, long position, long length, ModuleType type) {
-    checkModule("the " + part, position, length, aad(type, part.column()));
+    checkModule(part.modules(), "the " + part, position, length, aad(type, part.column()));
   }
 
   private void checkBloomFilter(Part part, long position, long length) {
     String name = "the header of the " + part;
     long headerLength = headerLength(name, position, position + length);
     int content =
-        checkModule(name, position, headerLength, aad(ModuleType.BloomFilterHeader, part.column()));
-    BloomFilterHeader header = modules.parse(name, content, Util::readBloomFilterHeader);
+        checkModule(
+            part.modules(),
+            name,
+            position,
+            headerLength,
+            aad(ModuleType.BloomFilterHeader, part.column()));
+    BloomFilterHeader header = part.modules().parse(name, content, Util::readBloomFilterHeader);
     int bits =
         checkModule(
+            part.modules(),
             "the " + part,
             position + headerLength,
             length - headerLength,
@@ -132,7 +158,8 @@ public final class ParquetModules {
   }
 
   /** Checks a module that has to have this length. */
-  private int checkModule(String name, long position, long length, byte[] aad) {
+  private int checkModule(
+      ModuleDecryptor modules, String name, long position, long length, byte[] aad) {
     if (length < ModuleDecryptor.OVERHEAD || length > Integer.MAX_VALUE - TAIL) {
       throw NotAsWritten.because(
           String.format("%s has %d bytes, which no module has", name, length));
@@ -172,10 +199,12 @@ public final class ParquetModules {
   /** The pages of one column chunk. */
   private final class Pages {
     private final Column column;
+    private final ModuleDecryptor modules;
     private final boolean dictionary;
 
     Pages(Part chunk) {
       this.column = chunk.column();
+      this.modules = chunk.modules();
       this.dictionary = chunk.dictionary();
     }
 
@@ -212,7 +241,7 @@ public final class ParquetModules {
         long position, long end, String name, byte[] headerAad, byte[] pageAad, boolean expected) {
       String headerName = "the header of " + name;
       long headerLength = headerLength(headerName, position, end);
-      int content = checkModule(headerName, position, headerLength, headerAad);
+      int content = checkModule(modules, headerName, position, headerLength, headerAad);
       PageHeader header = modules.parse(headerName, content, Util::readPageHeader);
       long start = position + headerLength;
       int length = header.getCompressed_page_size();

@@ -1,0 +1,200 @@
+package io.icebergcrypto.parquet;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.testing.TestKeystore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.crypto.EncryptionPropertiesFactory;
+import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+import org.apache.parquet.example.data.simple.SimpleGroup;
+import org.apache.parquet.hadoop.ParquetReader;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.example.ExampleParquetWriter;
+import org.apache.parquet.hadoop.example.GroupReadSupport;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.hadoop.util.HadoopOutputFile;
+import org.apache.parquet.io.DelegatingSeekableInputStream;
+import org.apache.parquet.io.InputFile;
+import org.apache.parquet.io.SeekableInputStream;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.MessageTypeParser;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Pages of files that are read: what is the file's fault, what the storage's, what the reader's.
+ */
+class PageCheckTest {
+  private static final MessageType SCHEMA =
+      MessageTypeParser.parseMessageType(
+          "message t { required int64 id; required int64 salary; required int64 bonus; }");
+
+  @TempDir private java.nio.file.Path folder;
+  private Configuration hadoop;
+  private Path file;
+
+  @BeforeEach
+  void write() throws IOException {
+    hadoop = new Configuration();
+    TestKeystore.create(folder, "k1", "k2")
+        .properties()
+        .forEach((name, value) -> hadoop.set("iceberg-crypto." + name, value));
+    hadoop.set(
+        EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME,
+        ParquetCryptoFactory.class.getName());
+    hadoop.set(PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME, "k1");
+    hadoop.set(PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME, "k2:salary,bonus");
+    hadoop.set("parquet.encryption.complete.columns", "true");
+    file = write("people.parquet");
+  }
+
+  private Path write(String name) throws IOException {
+    Path written = new Path(folder.resolve(name).toUri());
+    try (ParquetWriter<org.apache.parquet.example.data.Group> writer =
+        ExampleParquetWriter.builder(HadoopOutputFile.fromPath(written, hadoop))
+            .withConf(hadoop)
+            .withType(SCHEMA)
+            .build()) {
+      for (long i = 0; i < 100; i++) {
+        SimpleGroup row = new SimpleGroup(SCHEMA);
+        row.add("id", i);
+        row.add("salary", i * 10);
+        row.add("bonus", i * 100);
+        writer.write(row);
+      }
+    }
+
+    return written;
+  }
+
+  private Map<String, String> check() {
+    return PageCheck.check(file.toString(), hadoop);
+  }
+
+  @Test
+  void aChangedPageIsOfTheFile() throws IOException {
+    assertThat(check()).isEmpty();
+    java.nio.file.Path path = folder.resolve("people.parquet");
+    byte[] bytes = Files.readAllBytes(path);
+    bytes[60] ^= 1;
+    Files.write(path, bytes);
+    Files.deleteIfExists(folder.resolve(".people.parquet.crc"));
+    assertThatThrownBy(this::check)
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("people.parquet is not what was written");
+  }
+
+  /** Parquet's errors about bytes are IOExceptions, too: those of the storage are kept apart. */
+  @Test
+  void aFailedReadIsOfTheStorage() {
+    assertThatThrownBy(() -> PageCheck.check(file.toString(), file, hadoop, failingFrom(4)))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("people.parquet could not be read: the disk is on fire")
+        .hasMessageContaining("says nothing about the file");
+    assertThatThrownBy(() -> PageCheck.check(file.toString(), file, hadoop, failingFrom(0)))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("the disk is on fire");
+    Path missing = new Path(folder.resolve("none.parquet").toUri());
+    assertThatThrownBy(() -> PageCheck.check(missing.toString(), hadoop))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("none.parquet could not be read");
+  }
+
+  /** Its footer can be read; what is before a position from which it can, cannot. */
+  private InputFile failingFrom(int seeks) throws IOException {
+    HadoopInputFile stored = HadoopInputFile.fromPath(file, hadoop);
+    return new InputFile() {
+      private int left = seeks;
+
+      @Override
+      public long getLength() throws IOException {
+        return stored.getLength();
+      }
+
+      @Override
+      public SeekableInputStream newStream() throws IOException {
+        SeekableInputStream in = stored.newStream();
+        return new DelegatingSeekableInputStream(in) {
+          @Override
+          public long getPos() throws IOException {
+            return in.getPos();
+          }
+
+          @Override
+          public void seek(long position) throws IOException {
+            if (left-- <= 0) {
+              throw new IOException("the disk is on fire");
+            }
+
+            in.seek(position);
+          }
+        };
+      }
+    };
+  }
+
+  @Test
+  void anErrorNamesTheColumnsOfTheKey() throws IOException {
+    hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");
+    assertThat(check()).containsOnlyKeys("salary", "bonus");
+    assertThatThrownBy(this::readAll)
+        .rootCause()
+        .hasMessageContaining("Columns 'salary', 'bonus' of ")
+        .hasMessageContaining("people.parquet: Master key 'k2' is not among those")
+        .hasMessageContaining("select them by name");
+    hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k2");
+    assertThatThrownBy(this::readAll)
+        .rootCause()
+        .hasMessageContaining("Master key 'k1' is not among those")
+        .hasMessageContaining("The key is one of ")
+        .hasMessageContaining("people.parquet");
+  }
+
+  private long readAll() throws IOException {
+    long rows = 0;
+    try (var reader =
+        ParquetReader.builder(new GroupReadSupport(), file).withConf(hadoop).build()) {
+      while (reader.read() != null) {
+        rows++;
+      }
+    }
+
+    return rows;
+  }
+
+  @Test
+  void aPlaintextFileIsRefusedWithItsName() throws IOException {
+    assertThat(readAll()).isEqualTo(100);
+    hadoop.set(ParquetSettings.PLAINTEXT_READS, "refuse");
+    assertThat(readAll()).isEqualTo(100);
+    hadoop.unset(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME);
+    file = write("plain.parquet");
+    hadoop.set(
+        EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME,
+        ParquetCryptoFactory.class.getName());
+    assertThatThrownBy(this::readAll)
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining("plain.parquet has no key: it is plaintext")
+        .hasMessageContaining(ParquetSettings.PLAINTEXT_READS + "=allow");
+    hadoop.set(ParquetSettings.PLAINTEXT_READS, "allow");
+    assertThat(readAll()).isEqualTo(100);
+  }
+
+  /** A plaintext footer has a key, too. */
+  @Test
+  void aSignedFooterIsNotPlaintext() throws IOException {
+    hadoop.set(PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME, "true");
+    file = write("signed.parquet");
+    hadoop.set(ParquetSettings.PLAINTEXT_READS, "refuse");
+    assertThat(readAll()).isEqualTo(100);
+  }
+}

@@ -1,0 +1,132 @@
+package io.icebergcrypto.parquet;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.config.KmsProperties;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.crypto.EncryptionPropertiesFactory;
+import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
+
+/** What is wrong with the settings of a session for keys in Parquet files. */
+public final class ParquetDoctor {
+  private static final String FACTORY =
+      EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
+
+  private ParquetDoctor() {}
+
+  /**
+   * Examines settings, and has each master key that they name wrap and unwrap a trial key.
+   *
+   * @return null when the settings say nothing of keys; else {@code keys}: the master keys that
+   *     were tried, and {@code warnings}: what is weaker than it could be, each a {@code problem}
+   *     with a {@code hint}
+   * @throws InvalidConfigurationException when keys are set that do nothing, or a name or a value
+   *     means nothing
+   * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
+   */
+  public static Map<String, Object> examine(Configuration hadoop) {
+    ParquetSettings settings = new ParquetSettings(hadoop);
+    String factory = hadoop.getTrimmed(FACTORY, "");
+    if (factory.isEmpty()) {
+      if (!settings.namesKeys()) {
+        return null;
+      }
+
+      throw new InvalidConfigurationException(
+          "Keys are named for Parquet files, and " + FACTORY + " is not set: files are plaintext",
+          String.format("Set %s=%s.", FACTORY, ParquetCryptoFactory.class.getName()));
+    }
+
+    Map<String, Object> found = new LinkedHashMap<>();
+    if (!ParquetCryptoFactory.isSet(hadoop)) {
+      found.put("keys", List.of());
+      found.put(
+          "warnings",
+          List.of(
+              warning(
+                  FACTORY + " is " + factory + ", which this project knows nothing of",
+                  "Parquet's own takes a misspelt property or a missing key for no encryption: set"
+                      + " "
+                      + ParquetCryptoFactory.class.getName()
+                      + ".")));
+      return found;
+    }
+
+    Map<String, String> properties = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
+    if (!KmsClients.isConfigured(KmsClients.ofKms(properties))) {
+      throw new InvalidConfigurationException(
+          FACTORY + " is set, and no KMS is: no Parquet file with keys can be written or read",
+          String.format(
+              "Set %s%s and its settings, as configure_spark(parquet_columns=...) does.",
+              KmsProperties.HADOOP_PREFIX, KmsProperties.KMS_TYPE));
+    }
+
+    settings.checkIntegrity();
+    List<String> keys = settings.keyIds();
+    AllowedKeyIds allowed =
+        AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS));
+    CachingKmsClient kms = KmsClients.shared(properties);
+    for (String keyId : keys) {
+      ParquetKmsClient.check(allowed, keyId);
+      kms.check(keyId);
+    }
+
+    found.put("keys", keys);
+    found.put("warnings", warnings(settings));
+    return found;
+  }
+
+  private static List<Map<String, String>> warnings(ParquetSettings settings) {
+    List<Map<String, String>> found = new ArrayList<>();
+    if (settings.isCtr()) {
+      found.add(
+          warning(
+              PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME
+                  + "=AES_GCM_CTR_V1: nobody notices when pages are changed",
+              "Leave it out: AES_GCM_V1 authenticates all of a file."));
+    }
+
+    if (settings.plaintextFooter()) {
+      found.add(
+          warning(
+              PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME
+                  + "=true: schema, row counts and key ids can be read",
+              "Leave it out, unless readers without keys need the schema."));
+    }
+
+    if (settings.namesKeys() && !settings.complete()) {
+      found.add(
+          warning(
+              "columns that are not named are plaintext",
+              "Set parquet.encryption.complete.columns=true: they then have the footer's key."));
+    }
+
+    if (settings.plaintextWrites()) {
+      found.add(
+          warning(
+              ParquetSettings.PLAINTEXT_WRITES + "=allow: a write without keys is plaintext",
+              "Set it as an option of the writes that need it."));
+    }
+
+    if (settings.hudiPlaintext()) {
+      found.add(
+          warning(
+              ParquetSettings.HUDI_PLAINTEXT + "=allow: Hudi's logs and indexes are plaintext",
+              "Set it as an option of the writes that need it."));
+    }
+
+    return found;
+  }
+
+  private static Map<String, String> warning(String problem, String hint) {
+    return Map.of("problem", problem, "hint", hint);
+  }
+}

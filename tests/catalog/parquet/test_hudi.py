@@ -1,0 +1,194 @@
+"""Hudi's tables on Spark 3.5, whose Parquet files have keys; what stays plaintext is refused, or told."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.jars import BUILT, ROOT, build_jars, our_jar
+from harness.programs import run
+
+from pyspark_iceberg_crypto import Keystore
+
+pytestmark = pytest.mark.skipif(
+    BUILT.spark != "3.5", reason="Hudi is tested on Spark 3.5, by `make test-older`"
+)
+
+HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
+PLAINTEXT = "iceberg-crypto.hudi.plaintext=allow"
+
+
+def jars() -> str:
+    iceberg = build_jars("test-jars", "iceberg-spark-*.jar")
+    return ",".join(map(str, [our_jar(), *build_jars("hudi"), *iceberg]))
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("hudi")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEYSTORE_PASSWORD", "only-for-tests")
+        Keystore.create(
+            folder / "keys.p12", keys=["footer", "pii"], password_env="KEYSTORE_PASSWORD"
+        )
+        conf = {
+            "spark.master": "local[2]",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.jars": jars(),
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.sql.extensions": HUDI,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+            "spark.ui.enabled": "false",
+        }
+        settings = json.dumps({"conf": conf, "folder": str(folder)})
+        program = Path(__file__).with_name("hudi_program.py")
+        said = run([sys.executable, program], folder, given=settings)
+    return dict(json.loads(said.rpartition("SEEN ")[2]))
+
+
+def outcome(seen: dict[str, Any], step: str) -> Any:
+    found = seen[step]
+    assert not (isinstance(found, dict) and "error" in found), found["error"]
+    return found
+
+
+def encrypted(files: dict[str, list[Any]], count: int) -> None:
+    assert len(files) == count, files
+    assert all(found == ["PARE", False] for found in files.values()), files
+
+
+def test_copy_on_write(seen: dict[str, Any]) -> None:
+    found = outcome(seen, "copy_on_write")
+    assert found["snapshot"] == found["read_optimized"] == {"1": 3, "2": 10}
+    assert found["incremental"] == 13
+    encrypted(found["files"], 3)
+
+
+def test_who_lacks_a_columns_key(seen: dict[str, Any]) -> None:
+    found = outcome(seen, "denied")
+    assert found["ids"] == sum(range(2, 15))
+    assert found["ssn"].startswith("AccessDeniedError: Column 'ssn' of ")
+    assert "Master key 'pii'" in found["ssn"]
+
+
+def test_verification_tells_what_each_file_is(seen: dict[str, Any]) -> None:
+    for found in outcome(seen, "verified"):
+        assert found["encrypted"] == {"file": 3}
+        assert found["problems"] == [["hudi metadata", "plaintext"], ["hudi timeline", "plaintext"]]
+        names = {path.rpartition("/")[2] for path in found["paths"]}
+        assert {"hoodie.properties", ".hoodie_partition_metadata"} < names
+        assert any(name.endswith(".hfile") for name in names)
+        assert not any(name.endswith(".parquet") for name in names)
+
+
+def test_bulk_insert_and_clustering(seen: dict[str, Any]) -> None:
+    rows, files = outcome(seen, "bulk_insert")
+    assert rows == {"1": 10}
+    encrypted(files, len(files) or 1)
+    replaced, rows, files = outcome(seen, "clustered")
+    assert (replaced, rows) == (1, {"1": 10})
+    encrypted(files, 2)
+
+
+def test_the_archived_timeline_has_the_footers_key(seen: dict[str, Any]) -> None:
+    rows, files = outcome(seen, "archived")
+    assert rows == {"6": 4}
+    encrypted(files, len(files) or 1)
+
+
+def test_merge_on_read(seen: dict[str, Any]) -> None:
+    """Its logs are plaintext, and told so; what is compacted is encrypted again."""
+    found = outcome(seen, "merge_on_read")
+    assert found["snapshot"] == {"1": 5, "2": 5}
+    assert found["read_optimized"] == {"1": 10}
+    encrypted(found["base"], 1)
+    assert list(found["logs"].values()) == [["#HUD", True]]
+    assert ["hudi log", "plaintext"] in found["verified"]["problems"]
+    assert "with rows or keys of records" in found["verified"]["logs"][0]
+    assert found["compacted"] == {"1": 5, "3": 5}
+    encrypted(found["compacted base"], 2)
+
+
+def test_blocks_of_logs_in_parquet_are_encrypted(seen: dict[str, Any]) -> None:
+    rows, logs, verified = outcome(seen, "parquet_in_logs")
+    assert rows == {"1": 5, "2": 5}
+    assert list(logs.values()) == [["#HUD", False]]
+    assert ["hudi log", "plaintext"] in verified["problems"], "keys of records may be in it"
+
+
+def test_column_statistics_are_plaintext(seen: dict[str, Any]) -> None:
+    """Why they have to be turned off."""
+    assert "sesame-4711" in outcome(seen, "statistics")
+
+
+def test_sql(seen: dict[str, Any]) -> None:
+    rows, files, selected = outcome(seen, "sql")
+    assert rows == [[1, "sesame-4711", 2], [2, "sesame-4711", 3]]
+    encrypted(files, len(files) or 1)
+    encrypted(selected, len(selected) or 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    {
+        "merge on read": "PlaintextFoundError: .*rows in log files",
+        "statistics": "PlaintextFoundError: .*column statistics in the metadata table, unless",
+        "changes": "PlaintextFoundError: .*rows in log files of changes",
+        "record index": "PlaintextFoundError: .*hoodie.metadata.record.index.enable=true",
+        "orc": "PlaintextFoundError: .*another format than Parquet",
+        "record key": "ConfigurationError: .*'ssn' has key 'pii', and _hoodie_record_key",
+        "partition": "PlaintextFoundError: .*'ssn', in names of folders",
+        "partitionBy": "PlaintextFoundError: .*'ssn', in names of folders",
+        "column": "ConfigurationError: .*column 'ssn', which is not in the file",
+        "option": "ConfigurationError: .*parquet.encryption.column.keys, which Hudi does not see",
+        "session": "ConfigurationError: .*parquet.encryption.uniform.key, which Hudi does not see",
+        "existing": "PlaintextFoundError: .*rows in log files",
+    }.items(),
+)
+def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
+    explained(outcome(seen, "refused")[what], told)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    {
+        "statistics": "column statistics in the metadata table",
+        "merge on read": "rows in log files",
+        "as select": "rows in log files",
+        "index": "an index in the metadata table",
+    }.items(),
+)
+def test_refused_in_sql(seen: dict[str, Any], what: str, told: str) -> None:
+    explained(outcome(seen, "refused_in_sql")[what], f"PlaintextFoundError: .*{told}")
+
+
+def test_page(tmp_path: Path) -> None:
+    """The Python of docs/hudi.md, as a reader would type it; the jars are here."""
+    text = (ROOT / "docs" / "hudi.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    code, jars_named = re.subn(
+        r'"spark.jars.packages", "[^"]*"', '"spark.ui.enabled", "false"', code
+    )
+    assert jars_named == 1
+    program = tmp_path / "page.py"
+    program.write_text(code + "\nspark.stop()\n")
+    submit = f"--master local[2] --conf spark.driver.host=127.0.0.1 --jars {jars()} pyspark-shell"
+    environment = {"KEYSTORE_PASSWORD": "only-for-tests", "PYSPARK_SUBMIT_ARGS": submit}
+    said = run([sys.executable, program], tmp_path, environment)
+    assert "file PARE encrypted" in said
+    assert "hudi timeline AVRO plaintext" in said
+
+
+def test_a_refusal_leaves_nothing(seen: dict[str, Any]) -> None:
+    assert outcome(seen, "nothing_written") == []
+
+
+def explained(error: str, told: str) -> None:
+    assert re.match(told, error), error
+    assert "\n  hint: " in error
+    assert PLAINTEXT in error or "Plaintext" not in error
