@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-[[ -n ${JAVA_HOME:-} ]] || command -v javac > /dev/null || packages+=(openjdk-17-jdk-headless)
+[[ -n ${JAVA_HOME:-} ]] || command -v javac > /dev/null || packages+=(default-jdk-headless)
 command -v gradle > /dev/null || packages+=(gradle)
 command -v "$python" > /dev/null || packages+=(python3)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
@@ -48,6 +48,6 @@ fi
 version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
 (( ${version:-0} >= 17 )) \
   || fail "the JDK in $JAVA_HOME is version ${version:-unknown}; 17 or newer is needed" \
-    "apt-get install -y openjdk-17-jdk-headless, and set JAVA_HOME to it"
+    "apt-get install -y default-jdk-headless, and set JAVA_HOME to it"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
   || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"
