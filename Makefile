@@ -149,7 +149,7 @@ tested-versions: ## Write the tables of docs/tested-versions.md from what `make 
 .PHONY: nightly
 nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak, bench-check and newcomer; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
-	@rm -rf $(TESTED)
+	@rm -rf $(TESTED); mkdir -p $(TESTED); git rev-parse --short HEAD > $(TESTED)/commit
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
 	@$(MAKE) --no-print-directory test-pythons ARGS=

@@ -1,6 +1,7 @@
 """Writes the tables of docs/tested-versions.md that a run records: which versions were in use, and what passed on them.
 
-Usage: tested_versions.py FOLDER   with the files that tests leave where ICEBERG_CRYPTO_TESTED names a folder
+Usage: tested_versions.py FOLDER   with the files that tests leave where ICEBERG_CRYPTO_TESTED names a folder, and in
+                                   `commit` the commit that they ran at
        tested_versions.py check    says whether the page has tables of this form
 
 A run in which a test failed is no row: the command refuses.
@@ -40,7 +41,7 @@ def runs(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(joined.values())
 
 
-def text(records: list[dict[str, Any]]) -> str:
+def text(records: list[dict[str, Any]], commit: str) -> str:
     """What stands between the marks."""
     passed: Counter[tuple[str, ...]] = Counter()
     for run in runs(records):
@@ -53,11 +54,10 @@ def text(records: list[dict[str, Any]]) -> str:
         passed[(run["tests"], *row)] += run["outcomes"].get("passed", 0)
     rows = sorted(passed.items(), key=lambda item: (item[0][0], *map(numbers, item[0][1:])))
     servers = sorted({pair for record in records for pair in record["servers"].items()})
-    commits = ", ".join(sorted({record["commit"] for record in records}))
     date = max(record["date"] for record in records)
     return "\n\n".join(
         [
-            f"Recorded by the tests themselves, the last time on {date}, at {commits}:",
+            f"Recorded by the tests themselves, the last time on {date}, at {commit}:",
             table(ENVIRONMENTS, [(*row, str(count)) for row, count in rows]),
             table(SERVERS, servers),
         ]
@@ -92,7 +92,7 @@ def has_form(inside: str) -> bool:
     said, *tables = inside.split("\n\n")
     return (
         re.fullmatch(
-            r"Recorded by the tests themselves, the last time on \d{4}-\d\d-\d\d, at [\w, ]+:", said
+            r"Recorded by the tests themselves, the last time on \d{4}-\d\d-\d\d, at \w+:", said
         )
         is not None
         and len(tables) == 2
@@ -117,7 +117,8 @@ def main(what: str) -> None:
     records = [json.loads(path.read_text()) for path in sorted(Path(what).glob("*.json"))]
     if not records:
         fail(f"no test has left anything in {what}", "make nightly")
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text(records)}\n\n{END}{after}")
+    commit = (Path(what) / "commit").read_text().strip()
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text(records, commit)}\n\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import re
-import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Iterable
@@ -65,15 +64,10 @@ def keep() -> None:
     """Leave the file of this process, when it has run a test."""
     if FOLDER is None or not _outcomes:
         return
-    root = Path(__file__).parents[2]
-    told = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True
-    )
     kept = {
         "tests": "Python's",
         "run": os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex,
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "commit": told.stdout.strip() or "unknown",
         "environments": _sessions or [{"Python": platform.python_version()}],
         "servers": _servers,
         "outcomes": dict(_outcomes),

@@ -4,7 +4,6 @@ import com.google.gson.Gson;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDate;
@@ -81,21 +80,11 @@ public final class Tested implements TestExecutionListener {
     kept.put("servers", SERVERS);
     kept.put("outcomes", outcomes);
     try {
-      kept.put("commit", commit());
       Path folder = Files.createDirectories(Path.of(FOLDER));
       Files.writeString(folder.resolve(UUID.randomUUID() + ".json"), new Gson().toJson(kept));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-  }
-
-  private static String commit() throws IOException {
-    Process git =
-        new ProcessBuilder("git", "rev-parse", "--short", "HEAD")
-            .directory(new File(System.getProperty("iceberg.crypto.root")))
-            .start();
-    String told = new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-    return told.isEmpty() ? "unknown" : told;
   }
 
   private static String find(String pattern, String text) {
