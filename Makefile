@@ -17,7 +17,7 @@ OLDER_TEST := $(OLDER:%=.venv-%/.test)
 # Others than those in use. Tests on them run where they are found (dev/find.sh).
 PYTHONS = $(filter-out $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'),3.10 3.11 3.12 3.13)
 PYTHONS_FOUND = $(foreach python,$(PYTHONS),$(if $(shell dev/find.sh python $(python)),$(python)))
-JAVAS := 21 25
+JAVAS := 21
 OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
@@ -120,7 +120,7 @@ test-pythons: setup-test ## Run all unit tests, and some with Spark, on the othe
 JAVA_TESTS := tests/catalog/tables tests/catalog/refusals tests/catalog/interop tests/kms
 
 .PHONY: test-javas
-test-javas: setup-test ## Run the Java tests, SQL and KMSs on newer JDKs that are here (JAVAS=21 chooses one; JDKS=/folder has more)
+test-javas: setup-test ## Run the Java tests, SQL and KMSs on another JDK that Spark supports, if it is here (JDKS=/folder has more)
 	@for java in $(JAVAS); do \
 	    if ! home=$$(dev/find.sh java $$java); then echo "Java $$java was left out: there is no JDK $$java here"; continue; fi; \
 	    if ($(on_java); [[ $$home -ef $$JAVA_HOME ]]); then echo "Java $$java is the one in use"; continue; fi; \

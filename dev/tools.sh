@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what `make` cannot bring itself is there: a JDK of at least 17, Gradle, Python >= 3.10 with venv.
+# Makes sure that what `make` cannot bring itself is there: a JDK from 17 to 23, Gradle, Python >= 3.10 with venv.
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
 # With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
 # compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
@@ -49,5 +49,8 @@ version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
 (( ${version:-0} >= 17 )) \
   || fail "the JDK in $JAVA_HOME is version ${version:-unknown}; 17 or newer is needed" \
     "apt-get install -y default-jdk-headless, and set JAVA_HOME to it"
+(( version < 24 )) \
+  || fail "the JDK in $JAVA_HOME is version $version, on which Spark 4.1 does not start" \
+    "apt-get install -y openjdk-21-jdk-headless, and set JAVA_HOME to it"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
   || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"

@@ -75,13 +75,23 @@ def test_a_wrong_java_home(bare: Path, tmp_path: Path, script: str) -> None:
     )
 
 
-def test_an_old_jdk(bare: Path, tmp_path: Path) -> None:
-    write_program(tmp_path / "jdk" / "bin" / "javac", "echo javac 11.0.2")
+@pytest.mark.parametrize(
+    ("version", "said", "package"),
+    [
+        ("11.0.2", "version 11; 17 or newer is needed", "default-jdk-headless"),
+        ("25.0.3", "version 25, on which Spark 4.1 does not start", "openjdk-21-jdk-headless"),
+    ],
+)
+def test_a_jdk_that_is_too_old_or_too_new(
+    bare: Path, tmp_path: Path, version: str, said: str, package: str
+) -> None:
+    write_program(tmp_path / "jdk" / "bin" / "javac", f"echo javac {version}")
     write_program(bare / "gradle")
     (bare / "python3").symlink_to(sys.executable)
     done = run(bare, DEV / "tools.sh", "python3", JAVA_HOME=str(tmp_path / "jdk"))
     assert done.returncode == 1
-    assert f"the JDK in {tmp_path}/jdk is version 11; 17 or newer is needed" in done.stderr
+    assert f"the JDK in {tmp_path}/jdk is {said}" in done.stderr
+    assert f"hint: apt-get install -y {package}, and set JAVA_HOME" in done.stderr
 
 
 @pytest.mark.parametrize("chosen", ["JAVA_HOME", "PATH"])
