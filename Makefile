@@ -14,6 +14,10 @@ JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
 OLDER := 4.0 3.5
 OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12
 OLDER_TEST := $(OLDER:%=.venv-%/.test)
+# Others than those in use. Tests on them run where they are found (dev/find.sh).
+PYTHONS = $(filter-out $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'),3.10 3.11 3.12 3.13)
+PYTHONS_FOUND = $(foreach python,$(PYTHONS),$(if $(shell dev/find.sh python $(python)),$(python)))
+JAVAS := 21
 OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
@@ -102,25 +106,58 @@ test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses o
 	@for spark in $(OLDER); do echo "Spark $$spark"; \
 	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals tests/catalog/parquet/test_hudi.py $(POOL) $(ARGS)); done
 
+# All tests without Spark, and with it a table's life, the command line, and spark-submit.
+PYTHON_TESTS := tests/unit tests/catalog/tables/test_lifecycle.py tests/catalog/proof/test_command.py tests/test_spark_submit.py
+
+.PHONY: test-pythons
+test-pythons: setup-test ## Run all unit tests, and some with Spark, on the other Pythons that are here (PYTHONS=3.12 chooses one)
+	$(call ready,$(PYTHONS_FOUND:%=.venv-python%/.test))
+	@for python in $(PYTHONS); do \
+	    if [[ " $(PYTHONS_FOUND) " != *" $$python "* ]]; then echo "Python $$python was left out: there is none here"; continue; fi; \
+	    echo "Python $$python"; ($(on_java); .venv-python$$python/bin/pytest $(PYTHON_TESTS) $(POOL) $(ARGS)); done
+
+# The jar is the one that the JDK in use has built.
+JAVA_TESTS := tests/catalog/tables tests/catalog/refusals tests/catalog/interop tests/kms
+
+.PHONY: test-javas
+test-javas: setup-test ## Run the Java tests, SQL and KMSs on another JDK that Spark supports, if it is here (JDKS=/folder has more)
+	@for java in $(JAVAS); do \
+	    if ! home=$$(dev/find.sh java $$java); then echo "Java $$java was left out: there is no JDK $$java here"; continue; fi; \
+	    if ($(on_java); [[ $$home -ef $$JAVA_HOME ]]); then echo "Java $$java is the one in use"; continue; fi; \
+	    echo "Java $$java"; \
+	    ($(gradle) junit -PsparkJars="$(spark_jars)" -PrunsOn=$$home $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*")); \
+	    (export JAVA_HOME=$$home; $(pytest) $(JAVA_TESTS) $(POOL) $(ARGS)); done
+
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, PostgreSQL, zsh, fish
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
-	$(call ready,$(NIGHTLY_JARS))
+	$(call ready,$(NIGHTLY_JARS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST))
+
+# Where its tests leave what they ran on.
+TESTED := $(CURDIR)/build/tested
+nightly: export ICEBERG_CRYPTO_TESTED := $(TESTED)
+
+.PHONY: tested-versions
+tested-versions: ## Write the tables of docs/tested-versions.md from what `make nightly` recorded
+	@"$(PYTHON)" dev/tested_versions.py $(TESTED)
 
 .PHONY: nightly
 nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak, bench-check and newcomer; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
+	@rm -rf $(TESTED); mkdir -p $(TESTED); git rev-parse --short HEAD > $(TESTED)/commit
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
 	@$(MAKE) --no-print-directory test-older
+	@$(MAKE) --no-print-directory test-pythons ARGS=
+	@$(MAKE) --no-print-directory test-javas ARGS=
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check ARGS=
-	@if [[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null; then $(MAKE) --no-print-directory newcomer; \
-	    else echo "make newcomer was left out: it needs root and debootstrap"; fi
+	@if [[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null; then $(MAKE) --no-print-directory newcomer test-debian; \
+	    else echo "make newcomer and test-debian were left out: they need root and debootstrap"; fi
 
 .PHONY: soak
 soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
@@ -211,16 +248,20 @@ lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Pytho
 	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
-check-install: ## Run the demo and some tests in a new Debian, as root and as a user (root only; some GB, half an hour)
+check-install: ## Run the demo and some tests in new Debians 12 and 13, as root and as a user (root only; some GB, an hour)
 	dev/check-install.sh
 
+.PHONY: test-debian
+test-debian: ## Run the demo and all tests in a new Debian 13, with its Java 21 and Python 3.13 (root only)
+	SUITES=trixie FULL=1 dev/check-install.sh root
+
 .PHONY: newcomer
-newcomer: ## Paste README and the tutorial into a new Debian, block by block, and compare what comes (root only; a quarter of an hour)
+newcomer: ## Paste README and the tutorial into new Debians 12 and 13, block by block, and compare what comes (root only; half an hour)
 	dev/newcomer.sh
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) $(OLDER:%=.venv-%) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER:%=.venv-%) .venv-python* .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -263,6 +304,12 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@grep -v -e '^pyspark==' -e '^py4j==' -e '^numpy==' -e '^pandas==' $(LOCK) > .venv-$*/constraints.txt
 	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
 	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
+	@touch $@
+
+.venv-python%/.test: pyproject.toml $(LOCK) | $(JAR)
+	@echo "installing Python packages into .venv-python$*"
+	@"$$(dev/find.sh python $*)" -m venv .venv-python$*
+	@$(on_java); .venv-python$*/bin/pip install -q pip -e '.[test]'
 	@touch $@
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)

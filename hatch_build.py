@@ -22,7 +22,7 @@ ARTIFACTS = (
     "iceberg-crypto-spark-4.0_2.13",
     "iceberg-crypto-spark-3.5_2.12",
 )
-INSTALL = "apt-get install -y gradle openjdk-17-jdk-headless"
+INSTALL = "apt-get install -y gradle default-jdk-headless"
 
 
 class JarBuildHook(BuildHookInterface[Any]):

@@ -5,7 +5,7 @@ if [[ -z ${JAVA_HOME:-} ]]; then
   JAVA_HOME=$(javac -J-XshowSettings:properties -version 2>&1 | sed -n 's/^ *java\.home = //p')
 fi
 [[ -x $JAVA_HOME/bin/javac ]] || {
-  printf 'error: %s\n  hint: %s\n' "JAVA_HOME=$JAVA_HOME has no bin/javac" "unset JAVA_HOME, or point it at a JDK 17" >&2
+  printf 'error: %s\n  hint: %s\n' "JAVA_HOME=$JAVA_HOME has no bin/javac" "unset JAVA_HOME, or point it at a JDK of 17 or later" >&2
   exit 1
 }
 export JAVA_HOME PATH="$JAVA_HOME/bin:$PATH"

@@ -1,8 +1,8 @@
 # Sourced: new Debian systems in a folder, to try in what a new user does. Needs root, debootstrap and the network.
-# SUITE and MIRROR choose another Debian; KEEP=FOLDER keeps the systems there, and takes the base from there again.
-# SKELETON=FOLDER is copied over each new system: what this network needs, such as a pip.conf or an apt.conf.d.
+# SUITES chooses the releases, MIRROR another server; KEEP=FOLDER keeps the systems there, and takes the bases from there
+# again. SKELETON=FOLDER is copied over each new system: what this network needs, such as a pip.conf or an apt.conf.d.
 
-SUITE=${SUITE:-bookworm}
+SUITES=${SUITES:-bookworm trixie}
 
 fail() {
   printf 'error: %s\n  hint: %s\n' "$1" "$2" >&2
@@ -39,33 +39,39 @@ step() {
   time inside "$1" "$2"
 }
 
-# make_system NAME [USER]: a new one from the base, with what git has at HEAD in the user's home folder.
+# make_system SUITE NAME [USER]: a new one of that release, with what git has at HEAD in the user's home folder.
 make_system() {
-  name=$1
-  system=$place/$name
+  local base=$place/base-$1
+  name="$1, $2"
+  system=$place/$1-$2
+  make_base "$1" "$base"
   rm -rf --one-file-system "$system"
-  cp -a "$place/base" "$system"
+  cp -a "$base" "$system"
   [[ -z ${SKELETON:-} ]] || cp -a "$SKELETON/." "$system"
   local home=$system/root
-  if [[ ${2:-root} != root ]]; then
-    chroot "$system" useradd --create-home "$2"
-    home=$system/home/$2
+  if [[ ${3:-root} != root ]]; then
+    chroot "$system" useradd --create-home "$3"
+    home=$system/home/$3
   fi
   mkdir "$home/iceberg-crypto"
   git archive HEAD | tar -x -C "$home/iceberg-crypto"
   chown -R --reference="$home" "$home/iceberg-crypto"
 }
 
-if [[ ! -e $place/base/usr/bin/make ]]; then
-  echo "== making a Debian $SUITE"
-  debootstrap --variant=minbase --include=make,python3 "$SUITE" "$place/base" ${MIRROR:+"$MIRROR"} > /dev/null
-fi
-printf '127.0.0.1 localhost %s\n' "$(hostname)" > "$place/base/etc/hosts"
+# make_base SUITE FOLDER
+make_base() {
+  if [[ ! -e $2/usr/bin/make ]]; then
+    echo "== making a Debian $1"
+    debootstrap --variant=minbase --include=make,python3 "$1" "$2" ${MIRROR:+"$MIRROR"} > /dev/null
+  fi
+  printf '127.0.0.1 localhost %s\n' "$(hostname)" > "$2/etc/hosts"
+  if [[ -e ${own[0]} ]]; then
+    mkdir -p "$2/usr/local/share/ca-certificates"
+    cp "${own[@]}" "$2/usr/local/share/ca-certificates"
+  fi
+}
+
 # The authorities that this machine trusts beside Debian's, such as a company's proxy.
 environment=()
 own=(/usr/local/share/ca-certificates/*.crt)
-if [[ -e ${own[0]} ]]; then
-  mkdir -p "$place/base/usr/local/share/ca-certificates"
-  cp "${own[@]}" "$place/base/usr/local/share/ca-certificates"
-  environment+=(PIP_CERT=/etc/ssl/certs/ca-certificates.crt)
-fi
+[[ ! -e ${own[0]} ]] || environment+=(PIP_CERT=/etc/ssl/certs/ca-certificates.crt)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what `make` cannot bring itself is there: a JDK of at least 17, Gradle, Python >= 3.10 with venv.
+# Makes sure that what `make` cannot bring itself is there: a JDK from 17 to 23, Gradle, Python >= 3.10 with venv.
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
 # With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
 # compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-[[ -n ${JAVA_HOME:-} ]] || command -v javac > /dev/null || packages+=(openjdk-17-jdk-headless)
+[[ -n ${JAVA_HOME:-} ]] || command -v javac > /dev/null || packages+=(default-jdk-headless)
 command -v gradle > /dev/null || packages+=(gradle)
 command -v "$python" > /dev/null || packages+=(python3)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
@@ -48,6 +48,9 @@ fi
 version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
 (( ${version:-0} >= 17 )) \
   || fail "the JDK in $JAVA_HOME is version ${version:-unknown}; 17 or newer is needed" \
-    "apt-get install -y openjdk-17-jdk-headless, and set JAVA_HOME to it"
+    "apt-get install -y default-jdk-headless, and set JAVA_HOME to it"
+(( version < 24 )) \
+  || fail "the JDK in $JAVA_HOME is version $version, on which Spark 4.1 does not start" \
+    "apt-get install -y openjdk-21-jdk-headless, and set JAVA_HOME to it"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
   || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubl
 if java_home := os.environ.get("JAVA_HOME"):
     os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 
+from harness import used
 from harness.jars import BUILT
 from harness.lake import Lake
 from harness.world import KINDS, World, create_lock_tables, make_world
@@ -59,6 +60,15 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
             except pytest.skip.Exception:
                 call.excinfo = pytest.ExceptionInfo.from_current()
     yield
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if not hasattr(report, "node"):  # it has one where a worker sends it on
+        used.count(report)
+
+
+def pytest_sessionfinish() -> None:
+    used.keep()
 
 
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
@@ -115,6 +125,7 @@ def spark(world: World) -> Iterator[SparkSession]:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     create_lock_tables(session)
+    used.used_spark(session)
     yield session
     session.stop()
 

@@ -18,6 +18,7 @@ from harness.classes import (
 )
 from harness.jars import BUILT, build_jars, compile_file_system, our_jar
 from harness.keystore import TestKeystore, make_keystore
+from harness.used import used_jar
 
 KINDS = ("hive", "rest", "jdbc", "hadoop")
 
@@ -154,6 +155,7 @@ def make_world(root: Path) -> World:
     keystore = make_keystore(root)
     rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
     classes = root / "classes"
+    used_jar("JDBC: SQLite's driver", build_jars("test-jars"), "sqlite-jdbc")
     return World(root, keystore, rest, jar, classes, compile_file_system(classes))
 
 

@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import boto3
 from harness.jvm import ENVIRONMENT
 from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.used import used
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
@@ -53,6 +55,7 @@ def start_moto(log: Path) -> AwsServer:
     """Starts moto; returns once it listens."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    used("moto", version("moto"))
     return _start(command, {}, port, log)
 
 
@@ -66,6 +69,7 @@ def start_ministack(log: Path) -> AwsServer:
         "IOT_MTLS_ENABLED": "0",  # it would listen on every address
         "TMPDIR": str(log.parent),
     }
+    used("ministack", version("ministack"))
     return _start([sys.executable, "-m", "ministack"], environment, port, log)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.jars import ROOT, SPARK_JARS, build_jars
 from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.used import used, used_jar
 
 VERSIONS = ("2.1.3", "1.20.5")
 """Those with which the tests run; `make nightly` fetches them."""
@@ -89,6 +90,9 @@ class Flink:
         wait_until_it_listens(self._processes[-1], self.rest, log)
         self._launch(TASK_MANAGER)
         self._wait(lambda: self.get("/overview")["taskmanagers"] == 1, "a task manager")
+        used("Flink", self.get("/overview")["flink-version"])
+        runtime = f"iceberg-flink-runtime-{self._minor()}"
+        used_jar(f"Iceberg in Flink {self._minor()}", jars(self.version), runtime)
         return self
 
     def kill(self) -> None:

@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 
 from harness.jars import build_jars
 from harness.programs import wait_for_end
+from harness.used import used_jar
 
 from servers.rest import port_of
 
@@ -118,6 +119,7 @@ def start_hadoop_kms(
         *java,
     ]
     process, port = _start("HadoopKmsServer", folder, given, options)
+    used_jar("Hadoop KMS", build_jars("hadoop-kms-server"), "hadoop-kms")
     return HadoopKmsServer(process, port, folder)
 
 

@@ -8,6 +8,7 @@ from queue import Empty, Queue
 
 from harness.jars import SPARK_JARS, build_jars, spark_jar
 from harness.programs import wait_for_end
+from harness.used import used_jar
 
 START_SECONDS = 60
 
@@ -30,6 +31,7 @@ def start_rest_server(database: Path, warehouse: Path, log: Path) -> RestServer:
     jars = [*build_jars("rest-server"), spark_jar("hadoop-client-api-*.jar")]
     jars.append(spark_jar("hadoop-client-runtime-*.jar"))
     jars += SPARK_JARS.glob("commons-logging-*.jar")  # Hadoop 3.3, of Spark 3.5, needs it
+    used_jar("REST: Iceberg's reference server", jars, "iceberg-core")
     url = f"jdbc:sqlite:{database}?busy_timeout=30000"
     with log.open("w") as errors:
         process = subprocess.Popen(

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.used import used
+
 PIN = "577215"  # ICEBERG_CRYPTO_TEST_PIN of every test JVM
 SO_PIN = "66490153"
 _FOLDERS = (
@@ -57,6 +59,8 @@ class SoftHsm:
     slots: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        told = subprocess.run(["softhsm2-util", "--version"], capture_output=True, text=True)
+        used("SoftHSM", told.stdout.strip())
         self.tokens.mkdir(parents=True)
         self.configuration.write_text(
             f"directories.tokendir = {self.tokens}\nobjectstore.backend = file\nlog.level = ERROR\n"

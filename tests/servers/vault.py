@@ -27,6 +27,7 @@ from doubles.service_accounts import (
 )
 from harness.programs import wait_for_end
 from harness.tls import ClientCertificate, TestAuthority
+from harness.used import used
 
 from pyspark_iceberg_crypto.kms import Vault
 
@@ -316,6 +317,7 @@ def start_vault(
         server.initialize()
         server.unseal()
         server.enable()
+        used("Vault", server.call("GET", "sys/health")["version"])
     return server
 
 

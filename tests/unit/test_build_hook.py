@@ -55,7 +55,7 @@ def test_the_jar_is_not_made_of_tests(hook: ModuleType, tmp_path: Path) -> None:
 
 def test_no_gradle(hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="apt-get install -y gradle openjdk-17-jdk-headless"):
+    with pytest.raises(RuntimeError, match="apt-get install -y gradle default-jdk-headless"):
         hook.build([tmp_path / "a-0.1.0.jar"], "0.1.0", tmp_path)
 
 

@@ -23,7 +23,18 @@ def bare(tmp_path: Path) -> Path:
     """A folder of programs with nothing in it but what every Debian has; nothing can be installed with these."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("bash", "cat", "cut", "flock", "id", "mkdir", "readlink", "sed", "sha256sum"):
+    for name in [
+        "bash",
+        "cat",
+        "cut",
+        "flock",
+        "grep",
+        "id",
+        "mkdir",
+        "readlink",
+        "sed",
+        "sha256sum",
+    ]:
         program = shutil.which(name)
         assert program, name
         (folder / name).symlink_to(program)
@@ -46,7 +57,7 @@ def run(path: Path, *command: str | Path, **environment: str) -> "subprocess.Com
 def test_what_is_missing_is_named(bare: Path) -> None:
     done = run(bare, DEV / "tools.sh", "python3", "tests")
     packages = (
-        "openjdk-17-jdk-headless gradle python3 python3-venv "
+        "default-jdk-headless gradle python3 python3-venv "
         "softhsm2 opensc chromium chromium-driver gcc libc6-dev"
     )
     assert done.returncode == 1
@@ -60,17 +71,27 @@ def test_a_wrong_java_home(bare: Path, tmp_path: Path, script: str) -> None:
     assert done.returncode == 1
     assert done.stderr == (
         f"error: JAVA_HOME={tmp_path} has no bin/javac\n"
-        "  hint: unset JAVA_HOME, or point it at a JDK 17\n"
+        "  hint: unset JAVA_HOME, or point it at a JDK of 17 or later\n"
     )
 
 
-def test_an_old_jdk(bare: Path, tmp_path: Path) -> None:
-    write_program(tmp_path / "jdk" / "bin" / "javac", "echo javac 11.0.2")
+@pytest.mark.parametrize(
+    ("version", "said", "package"),
+    [
+        ("11.0.2", "version 11; 17 or newer is needed", "default-jdk-headless"),
+        ("25.0.3", "version 25, on which Spark 4.1 does not start", "openjdk-21-jdk-headless"),
+    ],
+)
+def test_a_jdk_that_is_too_old_or_too_new(
+    bare: Path, tmp_path: Path, version: str, said: str, package: str
+) -> None:
+    write_program(tmp_path / "jdk" / "bin" / "javac", f"echo javac {version}")
     write_program(bare / "gradle")
     (bare / "python3").symlink_to(sys.executable)
     done = run(bare, DEV / "tools.sh", "python3", JAVA_HOME=str(tmp_path / "jdk"))
     assert done.returncode == 1
-    assert f"the JDK in {tmp_path}/jdk is version 11; 17 or newer is needed" in done.stderr
+    assert f"the JDK in {tmp_path}/jdk is {said}" in done.stderr
+    assert f"hint: apt-get install -y {package}, and set JAVA_HOME" in done.stderr
 
 
 @pytest.mark.parametrize("chosen", ["JAVA_HOME", "PATH"])
@@ -88,6 +109,30 @@ def test_java_and_java_home_are_one_jdk(bare: Path, tmp_path: Path, chosen: str)
     script = f'set -euo pipefail; . {DEV}/jdk.sh; echo "$JAVA_HOME $(command -v java)"'
     done = run(bare, "bash", "-c", script, **environment)
     assert (done.stdout, done.stderr) == (f"{home} {java}\n", "")
+
+
+def test_another_jdk_is_found_by_its_version(bare: Path, tmp_path: Path) -> None:
+    for name, version in (("a", "17.0.15"), ("b", "21.0.8"), ("c", "2.1.0")):
+        write_program(tmp_path / "jdks" / name / "bin" / "javac")
+        (tmp_path / "jdks" / name / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    write_program(tmp_path / "jdks" / "jre" / "bin" / "java")
+    (tmp_path / "jdks" / "jre" / "release").write_text('JAVA_VERSION="99.0.1"\n')
+    jdks = {"HOME": str(tmp_path), "JDKS": str(tmp_path / "jdks")}
+    found = run(bare, DEV / "find.sh", "java", "21", **jdks)
+    assert (found.returncode, found.stdout) == (0, f"{tmp_path}/jdks/b\n")
+    one = run(bare, DEV / "find.sh", "java", "21", **{**jdks, "JDKS": str(tmp_path / "jdks" / "b")})
+    assert one.stdout == found.stdout
+    without = run(bare, DEV / "find.sh", "java", "99", **jdks)
+    assert (without.returncode, without.stdout) == (1, ""), "a JRE compiles nothing"
+
+
+def test_another_python_is_found_by_what_it_says_of_itself(bare: Path, tmp_path: Path) -> None:
+    write_program(bare / "python3.90", "echo pyenv: no such version >&2", "exit 127")
+    pyenv = tmp_path / ".pyenv" / "versions" / "3.90.1" / "bin" / "python3.90"
+    write_program(pyenv, "echo 3.90")
+    for version, told in (("3.90", f"{pyenv}\n"), ("3.91", "")):
+        found = run(bare, DEV / "find.sh", "python", version, HOME=str(tmp_path))
+        assert (found.returncode, found.stdout) == (0 if told else 1, told)
 
 
 def test_without_a_new_go_vault_says_where_one_comes_from(bare: Path, tmp_path: Path) -> None:

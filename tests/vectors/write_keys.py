@@ -4,10 +4,12 @@ ICEBERG_CRYPTO_TEST_CLASSES names its jar, and BUILD the build, the short id of 
 master-keys.json and keys.p12, and are made when they are not there. README.md says what is in the files.
 """
 
+import base64
 import json
 import secrets
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +28,7 @@ from doubles.azure_keys import Key, Version
 from doubles.azure_world import start_azure
 from doubles.gcp import GcpKmsDouble
 from harness.jvm import Jvm, start_jvm
+from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, start_hadoop_kms
 from servers.softhsm import SoftHsm, client_properties
 from servers.vault import VaultServer, start_vault
 from vectors.write_tables import copy_keys
@@ -52,13 +55,19 @@ WAYS: dict[str, tuple[str, dict[str, str]]] = {
         {"encryption.kms.azure.store-key-version": "true"},
     ),
     "azure, AES": ("azure-hsm", {}),
+    "hadoop": ("hadoop", {}),
 }
 """How keys are wrapped: by which client of `kms_clients`, with which further properties."""
 
 
 @contextmanager
-def kms_clients(folder: Path) -> Iterator[tuple[Jvm, dict[str, tuple[dict[str, str], str]]]]:
-    """A JVM, and for each KMS a client's properties and the id of the golden master key in it."""
+def kms_clients(
+    folder: Path, *, hadoop: bool = True
+) -> Iterator[tuple[Jvm, dict[str, tuple[dict[str, str], str]]]]:
+    """A JVM, and for each KMS a client's properties and the id of the golden master key in it.
+
+    Hadoop KMS takes seconds to start, and may be left out.
+    """
     masters = json.loads(MASTER_KEYS.read_text())
     copy_keys(folder)
     with ExitStack() as stack:
@@ -82,9 +91,16 @@ def kms_clients(folder: Path) -> Iterator[tuple[Jvm, dict[str, tuple[dict[str, s
             azure.java_options,
         )
         stack.callback(jvm.stop)
+        clients = {}
+        if hadoop:
+            server = start_hadoop_kms(folder / "hadoop")
+            stack.callback(server.stop)
+            put_hadoop_key(server, masters)
+            clients["hadoop"] = (hadoop_properties(server), NAME)
         yield (
             jvm,
-            {
+            clients
+            | {
                 "keystore": (keystore_properties(folder), "k1"),
                 "vault": (vault.token_login(folder / "token", vault.driver_policy(NAME)), NAME),
                 "pkcs11": (client_properties(library=hsm.library, token_label=NAME), NAME),
@@ -137,6 +153,26 @@ def put_azure_keys(azure: AzureDouble, masters: dict[str, Any]) -> None:
     azure.keys[HSM, NAME] = Key(NAME, [Version(given["id"], "oct-HSM", aes, OPS)])
 
 
+def hadoop_properties(server: HadoopKmsServer) -> dict[str, str]:
+    return {
+        "encryption.kms-type": "hadoop",
+        "encryption.kms.hadoop.uri": f"kms://http@127.0.0.1:{server.port}/kms",
+        "encryption.kms.hadoop.user": USER,
+    }
+
+
+def put_hadoop_key(server: HadoopKmsServer, masters: dict[str, Any]) -> None:
+    """Made of bytes from outside, which nobody may do until its lists say so."""
+    material = base64.b64encode(bytes.fromhex(masters["hadoop"])).decode()
+    given = {"name": NAME, "cipher": "AES/CTR/NoPadding", "length": 256, "material": material}
+    server.allow({"hadoop.kms.acl.SET_KEY_MATERIAL": ADMIN})
+    end = time.monotonic() + 10
+    while (answer := server.ask("POST", "keys", given))[0] == 403:
+        assert time.monotonic() < end, answer
+        time.sleep(0.1)
+    assert answer[0] == 201, answer
+
+
 def make_master_keys(folder: Path) -> None:
     vault = start_vault(folder / "vault.log")
     try:
@@ -158,6 +194,7 @@ def make_master_keys(folder: Path) -> None:
             .decode(),
             "aes": secrets.token_hex(32),
         },
+        "hadoop": secrets.token_hex(32),
     }
     MASTER_KEYS.write_text(json.dumps(made, indent=1) + "\n")
 

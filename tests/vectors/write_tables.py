@@ -44,6 +44,25 @@ LIFE = """
 """
 
 
+VALUES = """
+    CALL {catalog}.system.create_value_key(name => 'golden', key_id => 'k1')
+    CREATE TABLE {catalog}.db.v (id BIGINT, r STRING, d STRING) USING iceberg
+    CREATE OR REPLACE TEMPORARY VIEW plain AS SELECT * FROM VALUES (1, 'one'), (2, NULL), (3, 'three') AS t (id, v)
+    INSERT INTO {catalog}.db.v SELECT id, {f}.encrypt_value(v, 'golden'), NULL FROM plain
+    UPDATE {catalog}.db.v SET d = {f}.encrypt_value_deterministic({f}.decrypt_value(r, 'golden'), 'golden', 'v.d')
+"""
+"""A plaintext table with encrypted values, db.v, which the first golden tables were without."""
+
+
+def values(catalog: str) -> str:
+    """What decrypts it."""
+    f = f"{catalog}.system"
+    return (
+        f"(SELECT id, {f}.decrypt_value(r, 'golden') AS r,"
+        f" {f}.decrypt_value(d, 'golden', 'v.d') AS d FROM {catalog}.db.v)"
+    )
+
+
 def catalog_conf(kind: str, build: str, folder: Path) -> dict[str, str]:
     """A catalog on the golden tables of a build, of its name: a JDBC catalog keeps that in every row.
 
@@ -131,11 +150,14 @@ def write(spark: SparkSession, catalog: str, properties: dict[str, str]) -> dict
     )
     for statement in LIFE.strip().splitlines():
         spark.sql(statement.strip().format(table=table, catalog=catalog)).collect()
+    for statement in VALUES.strip().splitlines():
+        spark.sql(statement.strip().format(catalog=catalog, f=f"{catalog}.system")).collect()
     snapshots = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at"
     return {
         "rows": rows(spark, table),
         "first": rows(spark, f"{table} VERSION AS OF 'first'"),
         "work": rows(spark, f"{table} VERSION AS OF 'work'"),
+        "values": rows(spark, values(catalog)),
         "snapshots": {
             str(row[0]): rows(spark, f"{table} VERSION AS OF {row[0]}")
             for row in spark.sql(snapshots).collect()

@@ -145,6 +145,6 @@ def _find() -> str:
     if found is None:
         raise ConfigurationError(
             "there is no keytool, under JAVA_HOME or on the PATH",
-            "install Java: apt-get install -y openjdk-17-jdk-headless",
+            "install Java: apt-get install -y default-jdk-headless",
         )
     return found

@@ -2,19 +2,30 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from harness.lake import Lake
 from pyspark.errors import AnalysisException
+from servers.hadoop_kms import ADMIN, USER, start_hadoop_kms
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
+    HadoopKms,
     KeyNotFoundError,
     Keystore,
     kms_metrics,
     typed_errors,
 )
-from pyspark_iceberg_crypto.doctor import CATALOG, KEY, LOGIN, Diagnosis, diagnose
+from pyspark_iceberg_crypto.doctor import (
+    CATALOG,
+    KEY,
+    LOGIN,
+    NETWORK,
+    PERMISSION,
+    Diagnosis,
+    diagnose,
+)
 
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
 
@@ -87,6 +98,11 @@ def failed(found: Diagnosis) -> list[str]:
     return [step.name for step in found.steps if step.status.value == "failed"]
 
 
+def hint(found: Diagnosis) -> str:
+    (step,) = [step for step in found.steps if step.status.value == "failed"]
+    return " ".join([step.detail, step.hint])
+
+
 def test_a_key_that_is_not_there(hadoop: Lake) -> None:
     store = Keystore(hadoop.world.keystore.path, password_file=hadoop.world.keystore.password_file)
     with pytest.raises(KeyNotFoundError, match="no-such-key"):
@@ -125,6 +141,31 @@ def test_wrong_settings(hadoop: Lake, options: dict[str, str], says: str) -> Non
     (step,) = [step for step in found.steps if step.name == CATALOG]
     assert says in step.detail
     assert step.hint
+
+
+@pytest.mark.nightly
+def test_a_hadoop_kms(hadoop: Lake, tmp_path: Path) -> None:
+    """A real one: all is well, then no key, no right to use it, and nobody there."""
+    server = start_hadoop_kms(tmp_path / "kms")
+    try:
+        kms = HadoopKms(f"kms://http@127.0.0.1:{server.port}/kms", user=ADMIN)
+        kms.create_key("sales")
+        keystore = [name for name in hadoop.world.ours("hadoop") if "keystore." in name]
+        own = {**replace(kms, user=USER).properties(), "encryption.kms.retry.max-attempts": "1"}
+        lake = hadoop.with_options(own, without=keystore)
+        found = diagnose(lake.spark, lake.catalog, ["sales"])
+        assert found.ok, str(found)
+        replace(kms, user=USER).check(lake.spark, lake.catalog, "sales")
+        missing = diagnose(lake.spark, lake.catalog, ["nobody"])
+        assert failed(missing) == [KEY]
+        assert "hadoop key create nobody" in hint(missing)
+        server.deny(True)
+        denied = diagnose(lake.spark, lake.catalog, ["sales"])
+        assert failed(denied) == [PERMISSION]
+        assert "GENERATE_EEK" in hint(denied)
+    finally:
+        server.stop()
+    assert failed(diagnose(lake.spark, lake.catalog, ["sales"])) == [NETWORK]
 
 
 @pytest.mark.parametrize("name", ["spark_catalog", "no_such_catalog"])

@@ -81,6 +81,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     this(tableName, keys, tableKeyId, dataKeyLength, kms, new TableKmsClient(tableName, kms));
   }
 
+  @SuppressWarnings("this-escape") // nobody asks the client for a KEK before there is a manager
   private TableEncryptionManager(
       String tableName,
       List<EncryptedKey> keys,

@@ -39,6 +39,8 @@ public enum PointerServer {
         jar = jars.findFirst().orElseThrow();
       }
 
+      Tested.server("Nessie", jar.getParent(), "nessie-quarkus");
+
       Process process =
           run(
               folder,

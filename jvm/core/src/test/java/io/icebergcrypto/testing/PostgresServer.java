@@ -4,6 +4,9 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -38,6 +41,15 @@ public final class PostgresServer implements AutoCloseable {
             .redirectOutput(folder.resolve("server.log").toFile())
             .start();
     ServerProcess.awaitPort(port);
+    Tested.server("PostgreSQL", version());
+  }
+
+  private String version() throws IOException {
+    try (Connection connection = DriverManager.getConnection(uri())) {
+      return connection.getMetaData().getDatabaseProductVersion();
+    } catch (SQLException e) {
+      throw new IOException(e);
+    }
   }
 
   /** Where Debian's package has the programs, of the newest version that is installed. */

@@ -1,0 +1,309 @@
+"""Tables that each engine, each Iceberg and each earlier build wrote are read and written on by all others.
+
+Spark 3.5, 4.0 and 4.1 and Flink, at the same time; stock Iceberg in these Sparks, where it encrypts, which is on Hive.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from harness.classes import CATALOG, IMPLEMENTATIONS, SPARK_CATALOG
+from harness.jars import ROOT
+from harness.keystore import TestKeystore, make_keystore
+from harness.other_spark import OtherSpark
+from harness.world import STOCK, catalog_conf
+from servers.flink import VERSIONS, Flink
+from servers.metastore import start_metastore
+from servers.rest import start_rest_server
+from vectors.write_tables import HERE, TABLES, catalog_name, copy_keys
+from vectors.write_tables import catalog_conf as golden_conf
+
+pytestmark = [pytest.mark.nightly, pytest.mark.slow]
+
+BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
+OLDER = ("4.0", "3.5")
+MERGE_ON_READ = "'format-version'='3', 'write.delete.mode'='merge-on-read'"
+
+
+@dataclass
+class Table:
+    """A table of the matrix.
+
+    Attributes:
+        names: by which name each catalog that has it knows it.
+        more: what an inserted row has behind id and note.
+        ids: those that must be in it.
+    """
+
+    names: list[str]
+    more: str = ""
+    ids: set[int] = field(default_factory=set)
+
+    def row(self, number: int) -> str:
+        return f"({number}, 'row {number}'{self.more})"
+
+
+class Engine(Protocol):
+    """What reads and writes tables."""
+
+    name: str
+
+    def has(self, name: str) -> bool: ...
+
+    def ids(self, names: Iterable[str]) -> dict[str, set[int]]: ...
+
+    def insert(self, rows: dict[str, str]) -> None: ...
+
+
+@dataclass
+class OnSpark:
+    """A Spark, with all catalogs."""
+
+    name: str
+    session: OtherSpark
+
+    def has(self, name: str) -> bool:
+        return True
+
+    def ids(self, names: Iterable[str]) -> dict[str, set[int]]:
+        return {
+            name: {row[0] for row in self.session.sql(f"SELECT id FROM {name}")} for name in names
+        }
+
+    def insert(self, rows: dict[str, str]) -> None:
+        for name, row in rows.items():
+            self.session.sql(f"INSERT INTO {name} VALUES {row}")
+
+    def create(self, name: str) -> Table:
+        """A table with a deletion vector, where its Iceberg can write one into an encrypted table."""
+        self.session.sql(
+            f"CREATE TABLE {name} (id BIGINT, note STRING) USING iceberg"
+            f" TBLPROPERTIES ('encryption.key-id'='k1', {MERGE_ON_READ})"
+        )
+        made = Table([name], ids={1, 3})
+        rows = [made.row(1), made.row(3)]
+        if self.session.versions["iceberg"].startswith("1.11."):
+            self.insert({name: ", ".join(rows)})
+        else:
+            self.insert({name: ", ".join([*rows, made.row(2)])})
+            self.session.sql(f"DELETE FROM {name} WHERE id = 2")
+            assert self.session.sql(f"SELECT count(*) FROM {name}.delete_files") == [[1]]
+        return made
+
+
+@dataclass
+class OnFlink:
+    """Flink, with the catalogs that it has without Hive's jars and SQLite's locks."""
+
+    flink: Flink
+    catalogs: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"Flink {self.flink.version}"
+
+    def has(self, name: str) -> bool:
+        return name.split(".")[0] in self.catalogs
+
+    def ids(self, names: Iterable[str]) -> dict[str, set[int]]:
+        """In one statement: each takes the client some seconds."""
+        found: dict[str, set[int]] = {name: set() for name in names}
+        every = " UNION ALL ".join(f"SELECT '{name}', id FROM {name}" for name in found)
+        batch = "SET 'execution.runtime-mode' = 'batch'"
+        for name, number in self.flink.query(batch, *self.catalogs.values(), every):
+            found[name].add(int(number))
+        return found
+
+    def insert(self, rows: dict[str, str]) -> None:
+        null = "CAST(NULL AS ROW<a INT, b STRING>)"
+        inserts = [
+            f"INSERT INTO {name} VALUES {row.replace('NULL', null)}" for name, row in rows.items()
+        ]
+        self.flink.sql("SET 'table.dml-sync' = 'true'", *self.catalogs.values(), *inserts)
+
+    def create(self, name: str) -> Table:
+        made = Table([name], ids={1, 3})
+        columns = "(id BIGINT, note STRING) WITH ('encryption.key-id' = 'k1')"
+        self.flink.sql(*self.catalogs.values(), f"CREATE TABLE {name} {columns}")
+        self.insert({name: f"{made.row(1)}, {made.row(3)}"})
+        return made
+
+
+@dataclass
+class Matrix:
+    """Servers, keys and engines."""
+
+    folder: Path
+    keystore: TestKeystore
+    sparks: list[OnSpark]
+    flink: OnFlink
+
+    @property
+    def engines(self) -> list[Engine]:
+        return [*self.sparks, self.flink]
+
+
+def pythons() -> list[Path]:
+    """Those of the virtual environments with each Spark, the newest's first.
+
+    Skips where `make test-older` has not made them.
+    """
+    every = [Path(sys.executable), *(ROOT / f".venv-{spark}" / "bin" / "python" for spark in OLDER)]
+    for python in every:
+        if not python.exists():
+            pytest.skip(f"{python} is not there: `make test-older` makes it")
+    return every
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
+    folder = tmp_path_factory.mktemp("upgrades")
+    found = pythons()
+    keystore = make_keystore(folder, {"k1": 256})
+    for build in BUILDS:
+        shutil.unpack_archive(HERE / f"tables-{build}.zip", folder / build)
+        copy_keys(folder / build)
+    with ExitStack() as stack:
+        rest = start_rest_server(folder / "rest.db", folder / "rest", folder / "rest.log")
+        stack.callback(rest.stop)
+        hive = start_metastore(folder / "metastore", folder / "hive")
+        stack.callback(hive.stop)
+        kms = {
+            "encryption.kms.keystore.path": str(keystore.path),
+            "encryption.kms.keystore.password-file": str(keystore.password_file),
+        }
+        rest_options = {"type": "rest", "uri": rest.uri, "encryption.kms-type": "keystore", **kms}
+        conf = catalogs(folder, rest_options, hive.uri, kms)
+        sparks = []
+        for i, python in enumerate(found):
+            spark = stack.enter_context(OtherSpark(python, conf, folder / f"spark-{i}.log"))
+            versions = f"Spark {spark.versions['spark']}, Iceberg {spark.versions['iceberg']}"
+            sparks.append(OnSpark(versions, spark))
+        flink = Flink(VERSIONS[0], folder / "flink", environment=hadoop_conf(folder)).start()
+        stack.callback(flink.stop)
+        yield Matrix(folder, keystore, sparks, OnFlink(flink, flink_catalogs(folder, rest_options)))
+
+
+def catalogs(
+    folder: Path, rest: dict[str, str], metastore: str, kms: dict[str, str]
+) -> dict[str, str]:
+    """Spark's: lake on REST, hive and stock on one metastore, and those of the golden tables."""
+    hive = {"type": "hive", "uri": metastore, "warehouse": str(folder / "hive"), **kms}
+    uncached = {"cache-enabled": "false"}
+    conf = {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "700m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        **catalog_conf("lake", SPARK_CATALOG, {**rest, **uncached}),
+        **catalog_conf(
+            "hive", SPARK_CATALOG, {**hive, **uncached, "encryption.kms-type": "keystore"}
+        ),
+        **catalog_conf(
+            "stock", STOCK, {**hive, **uncached, "encryption.kms-impl": IMPLEMENTATIONS["keystore"]}
+        ),
+    }
+    for build in BUILDS:
+        for kind in TABLES:
+            conf |= golden_conf(kind, build, folder / build)
+    return conf
+
+
+def hadoop_conf(folder: Path) -> dict[str, str]:
+    """Flink finds the golden tables' file systems in Hadoop's configuration."""
+    (folder / "hadoop").mkdir()
+    mounts = {
+        f"fs.viewfs.mounttable.golden-{build}.link./tables": (folder / build / "tables").as_uri()
+        for build in BUILDS
+    }
+    written = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>"
+        for name, value in mounts.items()
+    )
+    (folder / "hadoop" / "core-site.xml").write_text(f"<configuration>{written}</configuration>")
+    return {"HADOOP_CONF_DIR": str(folder / "hadoop")}
+
+
+def flink_catalogs(folder: Path, rest: dict[str, str]) -> dict[str, str]:
+    """The statements that make Flink's, by name: lake, and the golden tables on a Hadoop catalog."""
+    options = {"lake": rest}
+    for build in BUILDS:
+        name = f"spark.sql.catalog.{catalog_name('hadoop', build)}."
+        conf = golden_conf("hadoop", build, folder / build).items()
+        given = {key.removeprefix(name): value for key, value in conf if key.startswith(name)}
+        given = {key: value for key, value in given.items() if not key.startswith("hadoop.")}
+        options[catalog_name("hadoop", build)] = given
+    return {name: create_catalog(name, given) for name, given in options.items()}
+
+
+def create_catalog(name: str, options: dict[str, str]) -> str:
+    every = {**options, "encryption.catalog-type": options["type"], "type": "iceberg"}
+    every["catalog-impl"] = CATALOG
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in every.items())
+    return f"CREATE CATALOG {name} WITH ({listed})"
+
+
+def test_each_reads_and_writes_what_the_others_wrote(matrix: Matrix) -> None:
+    newest, *_ = matrix.sparks
+    for catalog in ("lake", "hive"):
+        newest.session.sql(f"CREATE NAMESPACE {catalog}.db")
+    tables = [*written_by_each(matrix), *golden_tables(matrix)]
+    assert len(tables) == 3 * len(matrix.sparks) + 1 + len(BUILDS) * len(TABLES)
+
+    for i, engine in enumerate(matrix.engines):
+        rows = {}
+        for table in tables:
+            for j, name in enumerate(filter(engine.has, table.names)):
+                new = 100 * (i + 1) + j
+                rows[name] = table.row(new)
+                table.ids.add(new)
+        engine.insert(rows)
+    for engine in matrix.engines:
+        expected = {name: t.ids for t in tables for name in t.names if engine.has(name)}
+        assert engine.ids(expected) == expected, engine.name
+    for spark in matrix.sparks:
+        for table in tables:
+            report = spark.session.verify(table.names[0])
+            assert report["ok"], (spark.name, report)
+        for name, states in golden_states(matrix):
+            for state, ids in states.items():
+                found = spark.session.sql(f"SELECT id FROM {name} VERSION AS OF {state}")
+                assert {row[0] for row in found} == ids, (spark.name, name, state)
+
+
+def written_by_each(matrix: Matrix) -> Iterator[Table]:
+    for i, spark in enumerate(matrix.sparks):
+        yield spark.create(f"lake.db.spark_{i}")
+        for catalog in ("hive", "stock"):
+            made = spark.create(f"{catalog}.db.{catalog}_{i}")
+            made.names = [f"hive.db.{catalog}_{i}", f"stock.db.{catalog}_{i}"]
+            yield made
+    yield matrix.flink.create("lake.db.flink")
+
+
+def golden_tables(matrix: Matrix) -> Iterator[Table]:
+    for name, answers in answers_of_golden(matrix):
+        yield Table([name], ", 'r', NULL", {row["id"] for row in answers["rows"]})
+
+
+def golden_states(matrix: Matrix) -> Iterator[tuple[str, dict[str, set[int]]]]:
+    """What the tables' tag and branch had, and must have still."""
+    for name, answers in answers_of_golden(matrix):
+        states = {state: {row["id"] for row in answers[state]} for state in ("first", "work")}
+        yield name, {f"'{state}'": ids for state, ids in states.items()}
+
+
+def answers_of_golden(matrix: Matrix) -> Iterator[tuple[str, dict[str, Any]]]:
+    for build in BUILDS:
+        answers = json.loads((matrix.folder / build / "answers.json").read_text())
+        for kind in TABLES:
+            yield f"{catalog_name(kind, build)}.db.t", answers[kind]
