@@ -28,6 +28,7 @@ public record WrappedValueKey(
   /** The length of a value key in bytes. */
   public static final int LENGTH = 32;
 
+  private static final long YEAR_9999 = 253_402_300_799_999L; // what SQL's timestamps have
   private static final String MASTER_KEY_ID = "master-key-id";
   private static final String WRAPPED_KEY = "wrapped-key";
   private static final String CREATED_AT_MS = "created-at-ms";
@@ -93,7 +94,8 @@ public record WrappedValueKey(
               json.get(CREATED_AT_MS).getAsLong());
       ValueKeyProperties.checkName(key.name);
       key.bytes();
-      if ((key.id & 1) == 0 && key.property().equals(property)) {
+      boolean hasTime = key.createdAtMs >= 0 && key.createdAtMs <= YEAR_9999;
+      if (hasTime && (key.id & 1) == 0 && key.property().equals(property)) {
         return key;
       }
     } catch (RuntimeException e) { // Gson's, and of numbers and base64
