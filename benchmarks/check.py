@@ -3,8 +3,8 @@
     python benchmarks/check.py RESULTS.json [--baseline FILE] [--accept]
 
 RESULTS.json is what benchmarks/run.py wrote. Only ratios of one run to another are compared, and numbers of calls to
-the KMS. Exit code 0: nothing got worse; 1: something did; 2: they cannot be compared. --accept makes RESULTS.json the
-baseline.
+the KMS and of waits for it. Exit code 0: nothing got worse; 1: something did; 2: they cannot be compared. --accept
+makes RESULTS.json the baseline.
 """
 
 import argparse

@@ -70,7 +70,15 @@ from .rotation_many import (
 )
 from .session import configure_spark
 from .settings import jar_path, spark_conf
-from .values import decrypt_value, encrypt_value
+from .values import (
+    ValueKey,
+    create_value_key,
+    decrypt_value,
+    drop_value_key,
+    encrypt_value,
+    rotate_value_key,
+    value_keys,
+)
 from .verify import (
     FileCount,
     Problem,
@@ -128,6 +136,7 @@ __all__ = [
     "TableReencryption",
     "TablesReport",
     "TamperedError",
+    "ValueKey",
     "Vault",
     "VerificationFailedError",
     "VerificationIncompleteError",
@@ -135,8 +144,10 @@ __all__ = [
     "__version__",
     "check_report",
     "configure_spark",
+    "create_value_key",
     "decrypt_table",
     "decrypt_value",
+    "drop_value_key",
     "encrypt_table",
     "encrypt_value",
     "encryption_keys",
@@ -153,8 +164,10 @@ __all__ = [
     "rotate_kek",
     "rotate_master_key",
     "rotate_parquet_keys",
+    "rotate_value_key",
     "spark_conf",
     "typed_errors",
+    "value_keys",
     "verify_catalog",
     "verify_folder",
     "verify_table",

@@ -24,21 +24,21 @@ class EncryptionKey:
 
     Attributes:
         key_id: its id.
-        kind: what it encrypts: master (KEKs), kek (key metadata), manifest list, statistics; other (an entry
-            of another program), or dead (nothing: the next commit removes it).
+        kind: what it encrypts: master (KEKs), kek (key metadata), value (values of columns), manifest list,
+            statistics; other (an entry of another program), or dead (nothing: the next commit removes it).
         encrypted_by: the id of the key that wraps it; None for a master key.
-        created_at: when it was made, in ISO 8601 and UTC; only a KEK tells.
+        created_at: when it was made, in ISO 8601 and UTC; only a KEK and a value key tell.
         age_days: its age in whole days.
         snapshots: how many snapshots cannot be read without it.
         overdue: whether it is a KEK older than encryption.kek.max-age-days.
-        kms_answers: whether the KMS used the key just now (a master key) or unwrapped it (a KEK). None: the
-            KMS was not asked, as the key is another's matter.
+        kms_answers: whether the KMS used the key just now (a master key) or unwrapped it (a KEK or a value key).
+            None: the KMS was not asked, as the key is another's matter.
         authenticated_wrapping: whether only who may use the master key can wrap with it, as is not so with RSA.
         problem: what is wrong with it; None when nothing is.
         used_for: the snapshot of a manifest list, or the statistics file.
         key_length: its length in bytes; None when that cannot be told.
-        key_version: the version of its master key that wrapped a KEK; None for other keys, and where the wrapped
-            key does not tell (AWS, Google, Azure).
+        key_version: the version of its master key that wrapped a KEK or a value key; None for other keys, and where
+            the wrapped key does not tell (AWS, Google, Azure).
     """
 
     key_id: str
@@ -109,8 +109,8 @@ def _(found: KeysReport) -> RenderableType:
 def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
     """List the keys of an encrypted table, and ask its KMS for each.
 
-    It reads the table's metadata, and no manifest. The KMS gets one call for each KEK that something needs,
-    past the cache; and one for the master key, when it unwraps none of them.
+    It reads the table's metadata, and no manifest. The KMS gets one call for each KEK that something needs, and for
+    each value key that the table keeps, past the cache; and one for a master key, when it unwraps none of them.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.

@@ -30,6 +30,9 @@ class MasterKeyRotation(Changed):
             wrapped keys do not tell (AWS, Google, Azure).
         new_versions: the version that wraps them now; None when they do not tell.
         kms_calls: how many calls of the KMS it took.
+        value_keys: how many versions of value keys were wrapped anew, in the table that keeps these.
+        value_keys_left: those that other master keys wrap, and that stayed as they were, such as "hr (k3)"; None:
+            there are none.
     """
 
     old_key_id: str
@@ -38,6 +41,8 @@ class MasterKeyRotation(Changed):
     old_versions: str | None
     new_versions: str | None
     kms_calls: int
+    value_keys: int = 0
+    value_keys_left: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,14 @@ def rotate_master_key(
     One commit of metadata; no file is rewritten, and all snapshots stay readable. The KMS gets three calls for
     each KEK, most often for one: unwrap, wrap, and unwrap what it wrapped.
 
+    Value keys that the table keeps are wrapped anew with its KEKs, for three calls each. Those that other master keys
+    wrap keep these, as who may use a master key decides who may decrypt: with `new_key_id` they are left as they are,
+    and else their own master keys' newest versions wrap them.
+
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t", or its path.
-        new_key_id: another master key of the same KMS. None: the same.
+        new_key_id: another master key of the same KMS. None: the same, and all value keys by their own.
         from_catalog: a catalog of this session that is set up with the KMS that the table has, when its own
             catalog is set up with another one: the table then moves to a key of that.
         dry_run: do everything but the commit, calls of the KMS included.

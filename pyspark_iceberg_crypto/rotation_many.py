@@ -51,7 +51,8 @@ class RotationsReport(_terminal.Shown):
     Attributes:
         target: what was asked for, such as "lake.db".
         done: a rotation for each table that was rotated.
-        left: the tables and namespaces that were not, each with table, problem and hint.
+        left: the tables and namespaces that were not, each with table, problem and hint; and tables with value keys
+            that another master key than the new one wraps.
         skipped: views, and tables that are not encrypted.
         current: the tables that had the wanted key, in its newest version, already.
     """
@@ -154,7 +155,18 @@ def rotate_catalog(
             report.current.append(table)
         else:
             report.done.append(result)
+            if isinstance(result, MasterKeyRotation) and result.value_keys_left:
+                report.left.append(_value_keys_left(result))
     return report
+
+
+def _value_keys_left(done: MasterKeyRotation) -> dict[str, str]:
+    return _left(
+        done.table,
+        f"value keys that other master keys than '{done.new_key_id}' wrap are as they were: {done.value_keys_left}",
+        f"who may use these decides who may decrypt; if that is to be '{done.new_key_id}', "
+        "CALL rotate_value_key(name => ..., new_key_id => ...) for each",
+    )
 
 
 def _rotated(
@@ -200,16 +212,24 @@ class _Newest:
 
 
 def _has_newest(use: dict[str, Any], *, newest: _Newest, key_id: str | None) -> bool:
-    """Tell whether all KEKs are wrapped by the wanted key. Where they tell no version, it was asked for by name."""
+    """Tell whether all KEKs are wrapped by the wanted key. Where they tell no version, it was asked for by name.
+
+    Value keys are to be wrapped by the wanted key, too, or by their own if none was asked for.
+    """
     wanted = use["key_id"] if key_id is None else key_id
     if wanted is None or use["key_id"] != wanted or not use["keks"]:
         return False
-    if any(kek["masterKeyId"] != wanted for kek in use["keks"]):
+    keys = use["keks"] + use["value_keys"]
+    of_the_wanted = use["keks"] if key_id is None else keys
+    if any(key["masterKeyId"] != wanted for key in of_the_wanted):
         return False
-    version = newest.of(wanted)
-    if version is None:
-        return key_id is not None
-    return all(kek.get("version") == version for kek in use["keks"])
+    for key in keys:
+        version = newest.of(key["masterKeyId"])
+        if key_id is None and version is None:
+            return False
+        if version is not None and key.get("version") != version:
+            return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -219,8 +239,8 @@ class MasterKeyVersions:
     Attributes:
         key_id: the master key.
         wraps_now: the version that wraps new KEKs; None: the KMS does not tell, or did not answer.
-        in_use: how many tables need a version, by version.
-        untold: how many tables have KEKs that do not tell the version (AWS, Google Cloud, Azure).
+        in_use: how many tables need a version, by version; for a value key that is the table that keeps it.
+        untold: how many tables have KEKs or value keys that do not tell the version (AWS, Google Cloud, Azure).
         problem: why the KMS did not answer; None: it did.
     """
 
@@ -332,7 +352,8 @@ def key_versions_in_use(
     in_use: dict[str, dict[int | None, int]] = {}
     for _, use in _each(spark, name, partial(_use, spark), left, skipped, threads, progress):
         tables += 1
-        needed = {(kek["masterKeyId"], kek.get("version")) for kek in use["keks"]}
+        keys = use["keks"] + use["value_keys"]
+        needed = {(key["masterKeyId"], key.get("version")) for key in keys}
         if use["key_id"]:
             in_use.setdefault(use["key_id"], {})
         for key_id, version in needed:

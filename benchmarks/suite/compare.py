@@ -1,4 +1,4 @@
-"""What got worse since a baseline: ratios, never absolute times."""
+"""What got worse since a baseline: ratios and counts, never absolute times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,12 +26,13 @@ class NotComparableError(Exception):
 
 
 def baseline_of(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a result file, what is kept: ratios and calls, and what they were measured on."""
+    """Of a result file, what is kept: ratios, calls and waits, and what they were measured on."""
     return {
         "settings": content["settings"],
         "environment": content["environment"],
         "ratios": _ratios(content),
         "kms": _calls(content),
+        "waits": _waits(content),
     }
 
 
@@ -39,7 +40,8 @@ def compare(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[Wor
     """What is worse in a result file than in a baseline.
 
     A ratio is worse if its interval and the baseline's do not overlap, and its median is larger by the tolerance. A
-    number of calls to the KMS is worse if it is larger. What one of them lacks is not compared; see `missing`.
+    number of calls to the KMS, or of waits for it, is worse if it is larger. What one of them lacks is not compared;
+    see `missing`.
 
     Raises:
         NotComparableError: the settings differ.
@@ -57,16 +59,21 @@ def compare(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[Wor
             and now["median"] > before["median"] * (1 + TOLERANCE)
         ):
             found.append(Worse(key, _text(before), _text(now)))
-    calls = baseline["kms"]
-    for key, number in _calls(content).items():
-        if key in calls and number > calls[key]:
-            found.append(Worse(f"calls to the KMS, {key}", str(calls[key]), str(number)))
+    for what, counted, accepted in (
+        ("calls to the KMS", _calls(content), baseline["kms"]),
+        ("waits for the KMS", _waits(content), baseline["waits"]),
+    ):
+        for key, number in counted.items():
+            if key in accepted and number > accepted[key]:
+                found.append(Worse(f"{what}, {key}", str(accepted[key]), str(number)))
     return found
 
 
 def missing(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
     """What the baseline has and this result lacks: it was not compared."""
-    return sorted({*baseline["ratios"], *baseline["kms"]} - {*_ratios(content), *_calls(content)})
+    lacking = {*baseline["ratios"], *baseline["kms"]} - {*_ratios(content), *_calls(content)}
+    waits = {*baseline["waits"]} - {*_waits(content)}
+    return sorted({*lacking, *(f"{key}, waits" for key in waits)})
 
 
 def _ratios(content: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -85,6 +92,16 @@ def _calls(content: Mapping[str, Any]) -> dict[str, int]:
             key = f"{cost['step']}, {cost['peer']}, {call}"
             found[key] = max(found.get(key, 0), cost[call])
     return found
+
+
+def _waits(content: Mapping[str, Any]) -> dict[str, int]:
+    """Of the slowest KMS alone: calls that go out together overlap there for sure."""
+    slowest = max((cost["latency"] for cost in content["kms"]), default=0)
+    return {
+        f"{cost['step']}, {cost['peer']}": cost["waits"]
+        for cost in content["kms"]
+        if cost["latency"] == slowest
+    }
 
 
 def _text(ratio: Mapping[str, float]) -> str:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from pyspark_iceberg_crypto.evidence import _charts
 from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import Problem, TableReport
+from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, Problem, TableReport
 from pyspark_iceberg_crypto.reports._text import size, visible
 
 SHOWN_ON_A_PAGE = 200
@@ -179,11 +179,10 @@ class View:
 
     @property
     def keys(self) -> list[dict[str, str]]:
-        """The table's keys, the master keys and KEKs first."""
-        order = ("master", "kek")
+        """The table's keys, the master keys, KEKs and value keys first."""
         keys = sorted(
             self.report.encryption_keys,
-            key=lambda key: (key.get("kind") not in order, str(key.get("kind"))),
+            key=lambda key: (key.get("kind") not in NOT_OF_FILES, str(key.get("kind"))),
         )
         return [_key(key) for key in keys[: self.most]]
 

@@ -13,6 +13,7 @@ Report = TypeVar("Report", bound="TableReport")
 Part = TypeVar("Part")
 # Exit codes: all is encrypted, something is not, it could not be checked.
 OK, PROBLEM, UNCHECKED = 0, 1, 2
+NOT_OF_FILES = ("master", "kek", "value")  # kinds of keys, of which reports tell each
 
 
 @dataclass(frozen=True)
@@ -198,13 +199,13 @@ class TableReport:
         return [problem for problem in self.problems if problem.unchecked]
 
     def with_keys(self: Report, keys: Iterable[Any]) -> Report:
-        """Return this report with the table's master keys and KEKs; keys of single files are left out.
+        """Return this report with the table's master keys, KEKs and value keys; keys of single files are left out.
 
         Args:
             keys: the rows of ``encryption_keys(spark, table)``.
         """
         rows = [_plain(key) for key in keys]
-        kept = [row for row in rows if row["kind"] in ("master", "kek")]
+        kept = [row for row in rows if row["kind"] in NOT_OF_FILES]
         return replace(self, encryption_keys=kept)
 
     def raise_for_problems(self) -> None:

@@ -1,4 +1,4 @@
-"""How the keys of a table look: one line a master key and KEK, and one for all others of a kind."""
+"""How the keys of a table look: one line a master key, KEK and value key, and one for all others of a kind."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport
 
 COLUMNS = ("", "kind", "key", "age", "snapshots", "bits", "KMS", "notes")
-SINGLE = ("master", "kek")  # each has a line of its own
 SHOWN_PROBLEMS = 20
 NOT_READ = "the keys of manifests and data files are in the manifests, which were not read"
 
@@ -113,7 +113,7 @@ def _scope(found: KeysReport) -> str:
 def _lines(found: KeysReport) -> Iterator[Line]:
     for kind, group in groupby(found.rows, key=lambda row: row.kind):
         rows = list(group)
-        if kind in SINGLE:
+        if kind in NOT_OF_FILES:  # each has a line of its own
             yield from (_single(found, row) for row in rows)
         else:
             yield _together(kind, rows)

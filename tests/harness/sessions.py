@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import verify_folder, verify_table
+from pyspark_iceberg_crypto import kms_metrics, verify_folder, verify_table
 
 SECONDS = 300  # for one call
 _session: list[Any] = []  # in that process
@@ -90,6 +90,29 @@ def _report(spark: SparkSession, table: str, **options: Any) -> dict[str, Any]:
 def _report_of_folder(spark: SparkSession, uri: str) -> dict[str, Any]:
     with verify_folder(spark, uri, progress=False) as report:
         return report.to_dict()
+
+
+def joined(spark: SparkSession, catalog: str, tables: Sequence[str]) -> dict[str, Any]:
+    """Join tables by their ids, on storage where their metadata files wait for each other, up to 20 seconds.
+
+    Returns:
+        The ids; how many metadata files were open at once; how often the KMS was asked to unwrap a key.
+    """
+    jvm: Any = spark._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    first, *others = (f"{catalog}.{table}" for table in tables)
+    before = kms_metrics(spark, catalog).unwrap_calls
+    storage.meet(".metadata.json", len(tables))
+    try:
+        query = " ".join([f"SELECT id FROM {first}", *(f"JOIN {one} USING (id)" for one in others)])
+        ids = sorted(row.id for row in spark.sql(query).collect())
+        return {
+            "ids": ids,
+            "met": storage.met(),
+            "unwraps": kms_metrics(spark, catalog).unwrap_calls - before,
+        }
+    finally:
+        storage.meet("/", 0)
 
 
 def process_id(spark: SparkSession) -> int:

@@ -30,13 +30,22 @@ SETTINGS = {"mode": "quick", "scale": 0.1, "rounds": 9, "cores": 2, "seed": 1}
 AGAINST = {"plaintext": None, "stock": "plaintext", "hive": "plaintext"}
 
 
-def results(hive: list[float], stock: list[float] | None = None, unwraps: int = 0) -> Results:
-    """Of one measure in which plaintext takes a second."""
+def results(
+    hive: list[float],
+    stock: list[float] | None = None,
+    unwraps: int = 0,
+    waits: tuple[int, int] = (0, 0),
+) -> Results:
+    """Of one measure in which plaintext takes a second; waits of a KMS that takes 1 and 100 ms."""
     values = {"plaintext": [1.0] * len(hive), "stock": stock or hive, "hive": hive}
     kms = {"peer": "hive", "step": "SELECT", "latency": 1, "wraps": 0, "unwraps": unwraps}
     environment = {"date": "2026-01-01"}
     scan = Measured("scan", "scan", "s", target=1.03, values=values)
-    return Results(SETTINGS, environment, AGAINST, {}, [scan], [kms | {"waits": 0, "seconds": [1]}])
+    lines = [
+        kms | {"latency": latency, "waits": number, "seconds": [latency]}
+        for latency, number in zip((1, 100), waits, strict=True)
+    ]
+    return Results(SETTINGS, environment, AGAINST, {}, [scan], lines)
 
 
 def content(made: Results) -> dict[str, Any]:
@@ -135,6 +144,20 @@ def test_more_calls_to_the_kms_are_worse() -> None:
     assert compare(content(results(around(1.0), unwraps=1)), baseline) == []
     (worse,) = compare(content(results(around(1.0), unwraps=2)), baseline)
     assert str(worse) == "calls to the KMS, SELECT, hive, unwraps: 1 -> 2"
+
+
+def test_more_waits_for_the_kms_are_worse() -> None:
+    """Five unwraps one after the other are as many calls as five at once, and five waits."""
+    baseline = baseline_of(content(results(around(1.0), unwraps=5, waits=(3, 1))))
+    short = content(results(around(1.0), unwraps=5, waits=(5, 1)))
+    assert compare(short, baseline) == [], "calls of 1 ms may be over before the next begins"
+    (worse,) = compare(content(results(around(1.0), unwraps=5, waits=(5, 5))), baseline)
+    assert str(worse) == "waits for the KMS, SELECT, hive: 1 -> 5"
+    assert missing(short | {"kms": []}, baseline) == [
+        "SELECT, hive, unwraps",
+        "SELECT, hive, waits",
+        "SELECT, hive, wraps",
+    ]
 
 
 def test_what_cannot_be_compared() -> None:

@@ -48,7 +48,7 @@ PRUNED = {**DONE, "keys_before": 3, "removed": 1, "kept": 2, "bytes_before": 9, 
 ROTATED = {
     **DONE,
     **{"old_key_id": "k", "new_key_id": "k", "keks": 1, "old_versions": None},
-    **{"new_versions": "2", "kms_calls": 2},
+    **{"new_versions": "2", "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
 }
 FINDING = {"finding": "key id removed", "detail": "d", "consequence": "c", "remedy": "r"}
 KEY = {

@@ -12,8 +12,11 @@ from pyspark_iceberg_crypto import (
     EncryptedTable,
     KeyNotFoundError,
     SparkConnectError,
+    ValueKey,
     configure_spark,
+    create_value_key,
     decrypt_table,
+    drop_value_key,
     encrypt_table,
     encryption_keys,
     prune_encryption_keys,
@@ -23,7 +26,9 @@ from pyspark_iceberg_crypto import (
     rotate_catalog,
     rotate_kek,
     rotate_master_key,
+    rotate_value_key,
     typed_errors,
+    value_keys,
     verify_catalog,
     verify_table,
 )
@@ -81,7 +86,7 @@ def test_arguments_are_parameters_never_text() -> None:
         (
             lambda spark: rotate_master_key(spark, "`a.b`.db.t", new_key_id="k2"),
             {"old_key_id": "k", "new_key_id": "k2", "keks": 1, "old_versions": None}
-            | {"new_versions": None, "kms_calls": 2},
+            | {"new_versions": None, "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
             "CALL `a.b`.system.rotate_master_key(table => :table, new_key_id => :new_key_id, "
             "dry_run => :dry_run)",
         ),
@@ -109,6 +114,36 @@ def test_what_changes_a_table(call: Any, more: dict[str, Any], statement: str) -
     found = call(spark)
     assert {**found.to_dict()} == {**DONE, **more}
     assert [one for one, _ in spark.asked] == [statement]
+
+
+def test_value_keys_are_procedures() -> None:
+    """Wherever the session is: they have no other way."""
+    made = {"name": "hr", "version": "0a", "master_key_id": "k", "created_at": None}
+    spark: Any = Remote(made)
+    key = ValueKey("hr", "0a", "k", None)  # type: ignore[arg-type]
+    assert create_value_key(spark, "a`b", "hr", "k'1") == key
+    assert value_keys(spark, "lake") == [key]
+    assert rotate_value_key(spark, "lake", "hr", new_version=True) == [key]
+    assert drop_value_key(spark, "lake", "hr", "0a") == [key]
+    assert spark.asked == [
+        (
+            "CALL `a``b`.system.create_value_key(name => :name, key_id => :key_id)",
+            {"name": "hr", "key_id": "k'1"},
+        ),
+        ("CALL `lake`.system.value_keys()", {}),
+        (
+            "CALL `lake`.system.rotate_value_key(name => :name, new_version => :new_version)",
+            {"name": "hr", "new_version": True},
+        ),
+        (
+            "CALL `lake`.system.drop_value_key(name => :name, version => :version, allow_loss => :allow_loss)",
+            {"name": "hr", "version": "0a", "allow_loss": False},
+        ),
+    ]
+    for wrong in ("", None, 5):
+        with pytest.raises(ConfigurationError, match="version="):
+            drop_value_key(spark, "lake", "hr", wrong, allow_loss=True)  # type: ignore[arg-type]
+    assert len(spark.asked) == 4
 
 
 def test_rows_of_files_and_of_findings() -> None:

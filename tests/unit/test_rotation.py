@@ -32,6 +32,8 @@ MASTER = {
     "kms_calls": 6,
     "committed": True,
     "message": "2 KEKs wrapped by 'k2' instead of 'k1'; no file was rewritten",
+    "value_keys": 0,
+    "value_keys_left": None,
 }
 KEK = {
     "table": "lake.db.t\x1b[31m",
@@ -137,7 +139,38 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
 def use(table: str, *versions: int | None, key_id: str = "k1", made: float = 0) -> dict[str, Any]:
     """What masterKeyUse tells."""
     keks = [{"masterKeyId": key_id, "version": one, "madeAt": made} for one in versions]
-    return {"table": table, "key_id": key_id, "keks": keks}
+    return {"table": table, "key_id": key_id, "keks": keks, "value_keys": []}
+
+
+def test_value_keys_of_other_master_keys(run: Command) -> None:
+    """They are looked at, and told when they stay under another master key than the one asked for."""
+    rotated: list[tuple[str, Any]] = []
+
+    def answer(method: str, name: str, *more: Any) -> Any:
+        if method == "listTables":
+            return [listed("same"), listed("hr")]
+        if method == "wrappingVersion":
+            return 3
+        if method == "masterKeyUse":
+            own = {"masterKeyId": "k1", "version": 3, "madeAt": 0}
+            other = {"masterKeyId": "k3", "version": versions_of_k3, "madeAt": 0}
+            return use(name, 3) | {"value_keys": [own] if name == "same" else [own, other]}
+        rotated.append((name, more[0]))
+        left = None if more[0] is None else "hr (k3)"
+        return {**MASTER, "table": name, "value_keys": 2, "value_keys_left": left}
+
+    versions_of_k3 = 3
+    result, _ = run("lake", answer=answer)
+    assert (result.exit_code, rotated) == (0, [])
+    versions_of_k3 = 2
+    result, _ = run("lake", answer=answer)
+    assert (result.exit_code, rotated) == (0, [("hr", None)])
+    versions_of_k3 = 3
+    result, _ = run("lake", "--new-key-id", "k1", "--output", "json", answer=answer)
+    assert (result.exit_code, rotated) == (1, [("hr", None), ("hr", "k1")])
+    (left,) = json.loads(result.stdout)["left"]
+    assert left["table"] == "hr"
+    assert "hr (k3)" in left["problem"] and "rotate_value_key" in left["hint"]
 
 
 def test_tables_that_have_the_key_already(run: Command) -> None:

@@ -119,3 +119,9 @@ def test_a_kms_that_fails_is_no_finding(seen: dict[str, Any]) -> None:
     for problem in failed["problems"]:
         assert (problem["kind"], problem["unchecked"]) == ("manifest list", True)
         assert "keystore" in problem["problem"].lower()
+    for word in (
+        "Table lake.db.t: Spark's executors cannot read manifest list",
+        "which the driver can",
+        "Nothing was dropped",
+    ):
+        assert word in failed["purge"]

@@ -52,8 +52,40 @@ def main(url: str) -> None:
         "encryption_keys": error_of(lambda: ours.encryption_keys(spark, "shop.db.later")),
         "stock's catalog": error_of(lambda: ours.verify_table(spark, "stock_hadoop.db.t")),
     }
+    told |= values(spark)
     spark.sql("DROP TABLE shop.db.later")
     sys.stdout.write(json.dumps(told) + "\n")
+
+
+def values(spark: SparkSession) -> dict[str, Any]:
+    """Columns whose values are encrypted, and their keys."""
+    first = ours.create_value_key(spark, "shop", "people", "k1")
+    (second,) = ours.rotate_value_key(spark, "shop", "people", new_version=True)
+    people = spark.sql("SELECT id, CAST(id AS STRING) AS ssn FROM range(3)")
+
+    def encrypted(key: str, deterministic: bool = False) -> Any:
+        return people.withColumn(
+            "ssn",
+            ours.encrypt_value(
+                "ssn", key, catalog="shop", context="c", deterministic=deterministic
+            ),
+        )
+
+    plain = ours.decrypt_value("ssn", "people", catalog="shop", context="c").alias("ssn")
+    nothing = ours.decrypt_value("ssn", "people", catalog="shop", errors=False).alias("ssn")
+    both = encrypted("people").union(encrypted("people", deterministic=True))
+    dropped = ours.drop_value_key(spark, "shop", "people", first.version, allow_loss=True)
+
+    def misspelt() -> None:
+        with ours.typed_errors():
+            print(encrypted("poeple").schema)
+
+    return {
+        "values": sorted(row.ssn for row in both.select(plain).collect()),
+        "of another context": [row.ssn for row in both.select(nothing).distinct().collect()],
+        "a misspelt key": error_of(misspelt),
+        "value keys": dropped == [second] == ours.value_keys(spark, "shop"),
+    }
 
 
 if __name__ == "__main__":

@@ -203,4 +203,8 @@ def test_pyspark_client_alone(client: Client, tmp_path: Path) -> None:
         "an unknown key": "KeyNotFoundError",
         "encryption_keys": "SparkConnectError",
         "stock's catalog": "SparkConnectError",
+        "values": ["0", "0", "1", "1", "2", "2"],
+        "of another context": [None],
+        "a misspelt key": "KeyNotFoundError",
+        "value keys": True,
     }

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.classes import SPARK_CATALOG
+from harness.jars import build_jars
+from harness.jvm import ENVIRONMENT
 from harness.lake import Lake
+from harness.sessions import OtherSession, joined
+from harness.world import World, catalog_conf
+from servers.aws import REGION, AwsServer, start_moto
+from servers.nessie import NessieServer, java_21, start_nessie
 
 from pyspark_iceberg_crypto import kms_metrics
 
@@ -79,6 +86,49 @@ def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         fresh.sql(f"SELECT * FROM {good} JOIN {fresh.table('none')} USING (id)")
     assert fresh.ids(good) == []
+
+
+@pytest.fixture(params=["glue", "nessie"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A catalog's server, and the catalog's properties; Glue's is moto's."""
+    started: AwsServer | NessieServer
+    if request.param == "glue":
+        started = start_moto(tmp_path / "moto.log")
+        options = {"glue.endpoint": started.url, "client.region": REGION}
+    elif (java := java_21()) is None:
+        pytest.skip("Nessie's server needs Java 21 or later")
+    else:
+        started = start_nessie(java, tmp_path / "nessie.log")
+        options = {"uri": started.uri, "ref": "main"}
+    yield {"type": request.param, **options}
+    started.stop()
+
+
+@pytest.mark.nightly
+def test_on_catalogs_that_keep_a_pointer(
+    world: World, server: dict[str, str], tmp_path: Path
+) -> None:
+    options = {
+        **server,
+        "warehouse": str(tmp_path / "warehouse"),
+        "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        "encryption.kms-type": "keystore",
+        **world.keystore_options(),
+    }
+    conf = world.session_conf(metastore=tmp_path / "metastore")
+    for name in ("lake", "fresh"):  # with nothing in its caches
+        conf |= catalog_conf(name, SPARK_CATALOG, options)
+    conf["spark.jars"] += f",{build_jars('kms-jars', 'iceberg-aws-bundle-*.jar')[0]}"
+    tables = ("db.a", "db.b", "db.c")
+    with OtherSession(conf, ENVIRONMENT) as session:
+        session.sql("CREATE NAMESPACE lake.db")
+        for number, name in enumerate(tables):
+            session.sql(
+                f"CREATE TABLE lake.{name} (id INT) TBLPROPERTIES ('encryption.key-id'='k1')"
+            )
+            session.sql(f"INSERT INTO lake.{name} VALUES (5), ({number})")
+        found = session.do(joined, "fresh", tables)
+    assert found == {"ids": [5], "met": 3, "unwraps": 3}
 
 
 def metadata_files(lake: Lake, name: str) -> list[Path]:

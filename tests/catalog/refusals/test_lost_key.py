@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness.files import MARKER, everything_below, untouched
 from harness.keystore import make_keystore
-from harness.lake import Lake
+from harness.lake import FILES_ON_DRIVER, Lake
 from harness.world import World
 from pyspark.sql import SparkSession
 
@@ -74,6 +74,36 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     assert not everything_below(lake.folder / "t")
     assert everything_below(lake.folder / "neighbour") == kept
     assert lake.ids(neighbour) == [3]
+
+
+def test_many_manifest_lists_are_read_by_a_job(lake: Lake) -> None:
+    """A purge is refused if one of them cannot be read; few are read on the driver."""
+    table = lake.create()
+    lake.insert(table, [1])
+    lake.insert(table, [2])
+    jobs = lake.spark.sparkContext.statusTracker()
+    lists = [path for path in lake.files() if path.name.startswith("snap-")]
+    away = lists[0].with_name("away")
+    lists[0].rename(away)
+    for few, count in (("50", 0), ("0", 1)):
+        group = f"{lake.namespace}-{few}"
+        lake.spark.sparkContext.setJobGroup(group, "a purge")
+        try:
+            with lake.configured(FILES_ON_DRIVER, few):
+                lake.refused(
+                    f"DROP TABLE {table} PURGE",
+                    f"{lake.namespace}.t: manifest list",
+                    lists[0].name,
+                    "Nothing was dropped",
+                )
+        finally:
+            lake.spark.sparkContext._jsc.clearJobGroup()
+        assert len(jobs.getJobIdsForGroup(group)) == count
+    away.rename(lists[0])
+    assert lake.ids(table) == [1, 2]
+    with lake.configured(FILES_ON_DRIVER, "0"):
+        lake.sql(f"DROP TABLE {table} PURGE")
+    assert not everything_below(lake.folder / "t")
 
 
 def test_drop_takes_no_key(lake: Lake, tmp_path: Path) -> None:

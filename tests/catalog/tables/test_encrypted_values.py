@@ -18,12 +18,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from pyspark_iceberg_crypto import (
+    ConfigurationError,
     KeyNotFoundError,
+    MasterKeyRotation,
+    NotSupportedError,
     TamperedError,
+    create_value_key,
     decrypt_value,
+    drop_value_key,
     encrypt_value,
+    encryption_keys,
+    key_versions_in_use,
     kms_metrics,
+    rotate_catalog,
+    rotate_value_key,
     typed_errors,
+    value_keys,
+    verify_table,
 )
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "encrypted-values.md"
@@ -120,7 +131,7 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
         pytest.raises(KeyNotFoundError, match=f"(?s)no value key 'nope'.*{key}") as no_key,
         typed_errors(),
     ):
-        hadoop.sql(f"UPDATE {table} SET ssn = {f}.encrypt_value(ssn, 'nope')")
+        hadoop.sql(f"UPDATE {table} SET ssn = {f}.encrypt_value(ssn, concat('no', 'pe'))")
     with pytest.raises(TamperedError, match=f"value key '{key}'") as plaintext, typed_errors():
         hadoop.sql(f"SELECT {f}.decrypt_value(ssn, '{key}') FROM {table}")
     with pytest.raises(TamperedError, match="another context") as context, typed_errors():
@@ -135,6 +146,108 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
             hadoop.sql(f"SELECT {f}.{call} FROM {table}")
     with pytest.raises(Exception, match="it keeps value keys"):
         hadoop.sql(f"DROP TABLE {hadoop.catalog}.encryption.value_keys")
+
+
+def test_a_misspelt_key_is_found_before_a_statement_runs(hadoop: Lake) -> None:
+    """By the analyzer: of a table without rows, of a view, and of what is not even run."""
+    key, f = make_key(hadoop), f"{hadoop.catalog}.system"
+    table = hadoop.create(columns="id INT, ssn STRING", key=None)
+    kept = hadoop.sql(f"DESCRIBE TABLE EXTENDED {table}")
+    wrong = f"{f}.decrypt_value(ssn, 'nope')"
+    for statement in (
+        f"SELECT * FROM {table} WHERE id IN (SELECT max(id) FROM {table} WHERE {wrong} = 'x')",
+        f"WITH t AS (SELECT upper({wrong}) AS v FROM {table}) SELECT v FROM t GROUP BY v",
+        f"INSERT INTO {table} SELECT id, {f}.encrypt_value(ssn, 'nope', 'c') FROM {table}",
+        f"DELETE FROM {table} WHERE {wrong} = 'x'",
+        f"CREATE TABLE {hadoop.table('new')} USING iceberg AS SELECT {wrong} AS v FROM {table}",
+        f"CREATE TEMPORARY VIEW v AS SELECT {wrong} AS v FROM {table}",
+    ):
+        with (
+            pytest.raises(KeyNotFoundError, match=f"(?s)no value key 'nope'.*{key}"),
+            typed_errors(),
+        ):
+            hadoop.spark.sql(statement)
+    with pytest.raises(KeyNotFoundError, match="'nope'"), typed_errors():
+        hadoop.spark.table(table).select(encrypt_value("ssn", "nope", catalog=hadoop.catalog))
+    assert hadoop.sql(f"DESCRIBE TABLE EXTENDED {table}") == kept
+    named = f"SELECT {f}.decrypt_value(ssn, concat('no', 'pe')) FROM {table}"
+    assert hadoop.sql(named) == [], "a name that is no literal is looked up with the first row"
+    assert hadoop.sql(f"SELECT {f}.hash_value(ssn, '{key}') FROM {table}") == []
+
+
+@pytest.mark.catalogs("rest")
+def test_a_version_is_dropped(lake: Lake) -> None:
+    """With Python's functions; the error tells how to look for what still needs it."""
+    lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
+    spark, catalog, f = lake.spark, lake.catalog, f"{lake.catalog}.system"
+    first = create_value_key(spark, catalog, "k", "k1")
+    table = lake.create(columns="id INT, ssn STRING", key=None)
+    encrypted = f"{f}.encrypt_value('x', 'k'), {f}.encrypt_value_deterministic('x', 'k')"
+    values = "SELECT stack(3, 1, r, 2, d, 3, 'plaintext') FROM (SELECT %s) AS e (r, d)"
+    lake.sql(f"INSERT INTO {table} {values % encrypted}")
+    with pytest.raises(NotSupportedError, match="is its newest"):
+        drop_value_key(spark, catalog, "k", first.version, allow_loss=True)
+    (second,) = rotate_value_key(spark, catalog, "k", new_version=True)
+    assert [key.version for key in value_keys(spark, catalog)] == [first.version, second.version]
+    with pytest.raises(ConfigurationError, match="nothing was dropped") as refused:
+        drop_value_key(spark, catalog, "k", first.version)
+    (search,) = re.findall(r"SELECT count.*?\('\w+', '\w+'\)", refused.value.hint)
+    search = search.replace("<table>", table).replace("<column>", "ssn")
+    assert lake.value(search) == 2
+    anew = f"{f}.encrypt_value(coalesce({f}.try_decrypt_value(ssn, 'k'), ssn), 'k')"
+    rows = lake.sql(f"SELECT id, {anew} AS ssn FROM {table}")
+    spark.createDataFrame(rows).writeTo(table).overwritePartitions()
+    assert lake.value(search) == 0
+    old = lake.value(
+        f"SELECT ssn FROM {table} VERSION AS OF {first_snapshot(lake, table)} WHERE id = 1"
+    )
+
+    left = drop_value_key(spark, catalog, "k", first.version, allow_loss=True)
+    assert left == [second] == value_keys(spark, catalog)
+    ssn = f"{f}.decrypt_value(ssn, 'k')"
+    assert lake.rows(f"SELECT id, {ssn} FROM {table}") == [(1, "x"), (2, "x"), (3, "plaintext")]
+    for call in (f"decrypt_value('{old}', 'k')", "hash_value('x', 'k')"):
+        with pytest.raises(KeyNotFoundError, match="was dropped"), typed_errors():
+            lake.sql(f"SELECT {f}.{call}")
+    assert lake.value(f"SELECT {f}.try_decrypt_value('{old}', 'k')") is None
+
+
+def first_snapshot(lake: Lake, table: str) -> int:
+    snapshots = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1"
+    return int(lake.value(snapshots))
+
+
+@pytest.mark.catalogs("rest")
+def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
+    lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
+    spark, catalog, table = lake.spark, lake.catalog, lake.table("value_keys")
+    create_value_key(spark, catalog, "own", "k1")
+    create_value_key(spark, catalog, "hr", "k2")
+    report = encryption_keys(spark, table)
+    found = {row.key_id.partition(".")[0]: row for row in report.rows if row.kind == "value"}
+    assert report.ok and report.kms_calls == 3
+    assert [(name, row.encrypted_by) for name, row in found.items()] == [
+        ("hr", "k2"),
+        ("own", "k1"),
+    ]
+    assert "hr." in str(report)
+    evidence = verify_table(spark, table, progress=False).with_keys(report.rows)
+    kinds = [key["kind"] for key in evidence.encryption_keys]
+    assert kinds == ["master", "master", "kek", "value", "value"]
+    in_use = key_versions_in_use(spark, f"{catalog}.{lake.namespace}", progress=False)
+    assert [(key.key_id, key.in_use) for key in in_use.keys] == [("k1", {1: 1}), ("k2", {1: 1})]
+
+    rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", "k1", progress=False)
+    assert not rotated.ok and "hr (k2)" in rotated.left[0]["problem"]
+    rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", again=True, progress=False)
+    assert rotated.ok
+    (done,) = rotated.done
+    assert isinstance(done, MasterKeyRotation)
+    assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 9)
+    assert {key.name: key.master_key_id for key in value_keys(spark, catalog)} == {
+        "hr": "k2",
+        "own": "k1",
+    }
 
 
 def test_other_programs_read_the_values(hadoop: Lake) -> None:

@@ -85,6 +85,8 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         "kms_calls": 3,
         "committed": True,
         "message": "1 KEK wrapped by version 2 of 'k1'; no file was rewritten",
+        "value_keys": 0,
+        "value_keys_left": None,
     }
     dry = rotate_master_key(lake.spark, table, "k2", dry_run=True)
     assert (dry.committed, dry.old_key_id, dry.new_key_id) == (False, "k1", "k2")

@@ -17,8 +17,9 @@ import org.apache.iceberg.catalog.TableIdentifier;
 
 /**
  * The keys of one table, as far as its metadata and its KMS tell: no manifest is read, and the KMS
- * is asked once for each KEK, and for a master key only when no KEK of it could be unwrapped. The
- * keys of data files, delete files and manifests are in the manifests, and so are not here.
+ * is asked once for each KEK and value key, and for a master key only when none of these that it
+ * wraps could be unwrapped. The keys of data files, delete files and manifests are in the
+ * manifests, and so are not here.
  *
  * @param table the table's full name
  * @param keyId its master key; null when somebody removed that from its properties
@@ -27,7 +28,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
  * @param kms which KMS was asked
  * @param kmsCalls how many keys it was asked for
  * @param kmsProblem why it did not answer; null: it did
- * @param keys master keys, KEKs and the entries of the metadata, in this order
+ * @param keys master keys, KEKs, value keys and the entries of the metadata, in this order
  */
 public record EncryptionKeys(
     String table,
@@ -56,7 +57,7 @@ public record EncryptionKeys(
 
     AuditedKms kms = new AuditedKms(catalog::kms, table.name(), metadata.uuid());
     try {
-      KeyAudit audit = new KeyAudit(table, kms, catalog.kekMaxAgeDays());
+      KeyAudit audit = new KeyAudit(table, kms, catalog.kekMaxAgeDays(), catalog.allowedKeyIds());
       List<KeyEntry> keys = audit.keys(metadataProblem(catalog, table, kms));
       return new EncryptionKeys(
           table.name(),

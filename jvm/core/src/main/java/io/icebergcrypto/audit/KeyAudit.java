@@ -4,7 +4,10 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.KeyEntry.Kind;
 import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
@@ -28,7 +31,10 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 
-/** Looks at each key of one table's metadata, which may be hostile, and has the KMS unwrap KEKs. */
+/**
+ * Looks at each key of one table's metadata, which may be hostile, and has the KMS unwrap KEKs and
+ * value keys.
+ */
 final class KeyAudit {
   private final BaseTable table;
   private final TableMetadata metadata;
@@ -40,13 +46,23 @@ final class KeyAudit {
   private final Map<String, Long> snapshotOf = new HashMap<>();
   private final Set<String> masters = new LinkedHashSet<>();
   private final Set<String> dead;
+  private final List<WrappedValueKey> valueKeys;
+  private final List<String> unreadable; // properties that should be value keys
+  private final AllowedKeyIds allowed;
   private int snapshotsWithoutKey;
 
-  KeyAudit(BaseTable table, AuditedKms kms, int maxAgeDays) {
+  /**
+   * Looks at the metadata.
+   *
+   * @param allowed the master keys that the catalog allows; for value keys of others the KMS is not
+   *     asked
+   */
+  KeyAudit(BaseTable table, AuditedKms kms, int maxAgeDays, AllowedKeyIds allowed) {
     this.table = table;
     this.metadata = table.operations().current();
     this.kms = kms;
     this.maxAgeDays = maxAgeDays;
+    this.allowed = allowed;
     metadata.encryptionKeys().forEach(key -> entries.put(key.keyId(), key));
     this.dead = CommittedKeys.unneeded(metadata, now.toEpochMilli());
     for (Snapshot snapshot : metadata.snapshots()) {
@@ -55,6 +71,14 @@ final class KeyAudit {
 
     masters.add(EncryptionProperties.keyId(metadata.properties()));
     entries.values().stream().filter(this::isKek).forEach(k -> masters.add(k.encryptedById()));
+    this.unreadable = WrappedValueKey.unreadable(metadata.properties());
+    Map<String, String> readable = new HashMap<>(metadata.properties());
+    unreadable.forEach(readable::remove);
+    this.valueKeys = WrappedValueKey.all(readable);
+    valueKeys.stream()
+        .map(WrappedValueKey::masterKeyId)
+        .filter(allowed::allows)
+        .forEach(masters::add);
     masters.remove(null);
   }
 
@@ -109,12 +133,17 @@ final class KeyAudit {
             .map(key -> fileKey(key, byId.get(key.encryptedById()), manager))
             .toList();
 
+    List<KeyEntry> wrapped = new ArrayList<>(keks);
+    valueKeys.stream()
+        .sorted(Comparator.comparing(WrappedValueKey::name))
+        .forEach(key -> wrapped.add(value(key)));
+    unreadable.forEach(property -> wrapped.add(unreadable(property)));
     List<KeyEntry> all = new ArrayList<>();
     for (String master : masters) {
-      all.add(master(master, keks, all.isEmpty() ? metadataProblem : null));
+      all.add(master(master, wrapped, all.isEmpty() ? metadataProblem : null));
     }
 
-    all.addAll(keks);
+    all.addAll(wrapped);
     all.addAll(missing());
     all.addAll(others);
     all.sort(Comparator.comparing(KeyEntry::kind));
@@ -135,12 +164,12 @@ final class KeyAudit {
             table.name(), metadata.encryptionKeys(), masters.iterator().next(), 16, kms);
   }
 
-  private KeyEntry master(String id, List<KeyEntry> keks, String metadataProblem) {
+  private KeyEntry master(String id, List<KeyEntry> wrapped, String metadataProblem) {
     List<KeyEntry> own =
-        keks.stream().filter(k -> k.kmsAnswers() != null && id.equals(k.encryptedBy())).toList();
+        wrapped.stream().filter(k -> k.kmsAnswers() != null && id.equals(k.encryptedBy())).toList();
     String refusal = null;
     boolean answers = own.stream().anyMatch(KeyEntry::kmsAnswers);
-    if (!answers) { // it is gone, or its KEKs are not its own, or there are none
+    if (!answers) { // it is gone, or what it wrapped is not its own, or there is nothing
       refusal = refusal(() -> kms.tryWrap(id));
       answers = refusal == null;
     }
@@ -197,24 +226,13 @@ final class KeyAudit {
   private KeyEntry kek(EncryptedKey key) {
     String masterId = key.encryptedById();
     boolean isDead = dead.contains(key.keyId());
-    int[] length = {0};
-    String refusal = null;
-    if (masterId == null || key.encryptedKeyMetadata() == null) {
-      refusal = "it names no master key, or has no bytes: somebody edited the metadata";
-    } else if (!isDead) {
-      refusal =
-          refusal(
-              () -> {
-                ByteBuffer bytes = kms.unwrapKey(key.encryptedKeyMetadata(), masterId);
-                length[0] = bytes.remaining();
-              });
-    }
-
-    boolean unwrapped = length[0] > 0;
-    if (unwrapped && length[0] != 16 && length[0] != 24 && length[0] != 32) {
-      refusal = String.format("it has %d bytes, which is no AES key", length[0]);
-    }
-
+    Unwrapped unwrapped =
+        masterId == null || key.encryptedKeyMetadata() == null
+            ? new Unwrapped(
+                null, "it names no master key, or has no bytes: somebody edited the metadata")
+            : isDead
+                ? new Unwrapped(null, null)
+                : unwrap(key.encryptedKeyMetadata(), masterId, Set.of(16, 24, 32));
     long made = Kek.madeAt(key);
     Instant createdAt = made <= 0 ? null : Instant.ofEpochMilli(made);
     Duration age = createdAt == null ? null : Duration.between(createdAt, now);
@@ -224,23 +242,89 @@ final class KeyAudit {
         masterId,
         null,
         uses.getOrDefault(key.keyId(), 0),
-        unwrapped ? length[0] : null,
+        unwrapped.length(),
         createdAt,
         age,
         !isDead && age != null && age.compareTo(Duration.ofDays(maxAgeDays)) > 0,
-        isDead ? null : unwrapped,
+        isDead ? null : unwrapped.length() != null,
         masterId == null ? null : authenticated(masterId),
-        joined(refusal, isDead ? null : timeProblem(age)),
-        masterId == null ? null : version(key));
+        joined(unwrapped.problem(), isDead ? null : timeProblem(age)),
+        masterId == null ? null : version(key.encryptedKeyMetadata(), masterId));
   }
 
-  /** The version of its master key, as far as the wrapped KEK, which may be hostile, tells. */
-  private static Integer version(EncryptedKey kek) {
+  /** One that encrypts values of columns. */
+  private KeyEntry value(WrappedValueKey key) {
+    String masterId = key.masterKeyId();
+    boolean asked = allowed.allows(masterId);
+    Unwrapped unwrapped =
+        asked
+            ? unwrap(key.bytes(), masterId, Set.of(WrappedValueKey.LENGTH))
+            : new Unwrapped(
+                null,
+                String.format(
+                    "the catalog does not allow its master key (%s)",
+                    EncryptionProperties.ALLOWED_KEY_IDS));
+    Instant createdAt = Instant.ofEpochMilli(key.createdAtMs());
+    Duration age = Duration.between(createdAt, now);
+    return new KeyEntry(
+        key.name() + "." + key.version(),
+        Kind.VALUE,
+        masterId,
+        null,
+        0,
+        unwrapped.length(),
+        createdAt,
+        age,
+        false,
+        asked ? unwrapped.length() != null : null,
+        authenticated(masterId),
+        joined(unwrapped.problem(), timeProblem(age)),
+        version(key.bytes(), masterId));
+  }
+
+  private static KeyEntry unreadable(String property) {
+    return new KeyEntry(
+        property.substring(ValueKeyProperties.PREFIX.length()),
+        Kind.VALUE,
+        null,
+        null,
+        0,
+        null,
+        null,
+        null,
+        false,
+        null,
+        null,
+        "its property is no value key: somebody edited the table's properties",
+        null);
+  }
+
+  /**
+   * What the KMS made of a wrapped key.
+   *
+   * @param length in bytes; null: it was not unwrapped
+   * @param problem what is wrong; null: nothing
+   */
+  private record Unwrapped(Integer length, String problem) {}
+
+  private Unwrapped unwrap(ByteBuffer wrapped, String masterId, Set<Integer> lengths) {
+    try {
+      int length = kms.unwrapKey(wrapped, masterId).remaining();
+      return new Unwrapped(
+          length,
+          lengths.contains(length)
+              ? null
+              : String.format("it has %d bytes, which is no AES key", length));
+    } catch (IcebergCryptoException e) {
+      return new Unwrapped(null, e.problem());
+    }
+  }
+
+  /** The version of its master key, as far as the wrapped key, which may be hostile, tells. */
+  private static Integer version(ByteBuffer wrapped, String masterId) {
     try {
       OptionalInt version =
-          kek.encryptedKeyMetadata() == null
-              ? OptionalInt.empty()
-              : WrappedKey.versionOf(kek.encryptedKeyMetadata(), kek.encryptedById());
+          wrapped == null ? OptionalInt.empty() : WrappedKey.versionOf(wrapped, masterId);
       return version.isPresent() ? (Integer) version.getAsInt() : null;
     } catch (IcebergCryptoException e) { // the KMS, which was asked, refuses it
       return null;

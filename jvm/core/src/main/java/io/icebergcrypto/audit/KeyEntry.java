@@ -15,16 +15,16 @@ import java.util.Map;
  * @param usedFor the statistics file, or the snapshot if there is one; else null
  * @param snapshots how many snapshots cannot be read without it
  * @param length its length in bytes; null when that cannot be told without its bytes
- * @param createdAt when it was made, which only a KEK tells; else null
+ * @param createdAt when it was made, which only a KEK and a value key tell; else null
  * @param age the time since then; else null
  * @param overdue whether it is a KEK that is older than the catalog allows
- * @param kmsAnswers whether the KMS just used the key (a master key) or unwrapped it (a KEK); null:
- *     it was not asked
+ * @param kmsAnswers whether the KMS just used the key (a master key) or unwrapped it (a KEK, a
+ *     value key); null: it was not asked
  * @param authenticatedWrapping whether only who may use the master key can wrap with it; null: it
  *     is no matter of the KMS
  * @param problem what is wrong; null: nothing
- * @param keyVersion the version of its master key that wrapped a KEK; null for other keys, and
- *     where the wrapped key does not tell
+ * @param keyVersion the version of its master key that wrapped a KEK or a value key; null for other
+ *     keys, and where the wrapped key does not tell
  */
 public record KeyEntry(
     String keyId,
@@ -45,6 +45,8 @@ public record KeyEntry(
   public enum Kind {
     MASTER,
     KEK,
+    /** Values of columns: a version of a value key, in the table that keeps these. */
+    VALUE,
     MANIFEST_LIST,
     STATISTICS,
     /** An entry of a kind that neither Iceberg nor this project makes. */

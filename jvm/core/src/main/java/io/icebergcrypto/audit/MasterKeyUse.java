@@ -7,8 +7,10 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
+import java.nio.ByteBuffer;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,23 +22,25 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
- * Which master keys, in which versions, wrapped the KEKs that one table needs. The KMS is not
- * asked, and metadata is not authenticated: it may be anybody's.
+ * Which master keys, in which versions, wrapped the KEKs that one table needs, and the value keys
+ * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anybody's.
  *
  * @param table the table's full name
  * @param keyId its master key; null when somebody removed that from its properties
  * @param keks the KEKs that something needs
+ * @param valueKeys all versions of value keys
  */
-public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
+public record MasterKeyUse(
+    String table, String keyId, List<WrappedBy> keks, List<WrappedBy> valueKeys) {
   /**
-   * Who wrapped a KEK.
+   * Who wrapped a KEK or a value key.
    *
    * @param masterKeyId the master key
    * @param version its version; null when the wrapped key does not tell
-   * @param madeAt when the KEK was made, in milliseconds since the epoch; 0 when it does not tell
+   * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not tell
    */
-  public record WrappedKek(String masterKeyId, Integer version, long madeAt) {
-    private static WrappedKek of(EncryptedKey kek) {
+  public record WrappedBy(String masterKeyId, Integer version, long madeAt) {
+    private static WrappedBy of(EncryptedKey kek) {
       String masterKeyId = kek.encryptedById();
       if (masterKeyId == null || kek.encryptedKeyMetadata() == null) {
         throw new TamperedException(
@@ -46,9 +50,16 @@ public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
             "encryption_keys lists the table's keys, and what is wrong.");
       }
 
-      OptionalInt version = WrappedKey.versionOf(kek.encryptedKeyMetadata(), masterKeyId);
-      return new WrappedKek(
-          masterKeyId, version.isPresent() ? version.getAsInt() : null, Kek.madeAt(kek));
+      return of(masterKeyId, kek.encryptedKeyMetadata(), Kek.madeAt(kek));
+    }
+
+    private static WrappedBy of(WrappedValueKey key) {
+      return of(key.masterKeyId(), key.bytes(), key.createdAtMs());
+    }
+
+    private static WrappedBy of(String masterKeyId, ByteBuffer wrapped, long madeAt) {
+      OptionalInt version = WrappedKey.versionOf(wrapped, masterKeyId);
+      return new WrappedBy(masterKeyId, version.isPresent() ? version.getAsInt() : null, madeAt);
     }
   }
 
@@ -58,7 +69,8 @@ public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
    * @throws NotEncryptedException when the table has no keys
    * @throws NotSupportedException when it has no metadata of its own, or a later version of this
    *     project wrapped a KEK
-   * @throws TamperedException when the metadata is refused, or what it lists as a KEK is none
+   * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value
+   *     key is none
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {
@@ -76,8 +88,9 @@ public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
           EncryptionProperties.keyId(metadata.properties()),
           Kek.all(metadata).stream()
               .filter(kek -> !unneeded.contains(kek.keyId()))
-              .map(WrappedKek::of)
-              .toList());
+              .map(WrappedBy::of)
+              .toList(),
+          WrappedValueKey.all(metadata.properties()).stream().map(WrappedBy::of).toList());
     } catch (TamperedException | NotSupportedException e) {
       throw e.inTable(table.name());
     }
@@ -89,6 +102,7 @@ public record MasterKeyUse(String table, String keyId, List<WrappedKek> keks) {
     values.put("table", table);
     values.put("key_id", keyId);
     values.put("keks", keks);
+    values.put("value_keys", valueKeys);
     return values;
   }
 }

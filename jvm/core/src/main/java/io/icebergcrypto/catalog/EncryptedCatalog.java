@@ -9,6 +9,7 @@ import io.icebergcrypto.catalog.behind.LoadingCatalog;
 import io.icebergcrypto.catalog.behind.PathCatalog;
 import io.icebergcrypto.catalog.behind.SharedKmsClient;
 import io.icebergcrypto.catalog.behind.SharedMetricsReporter;
+import io.icebergcrypto.cleanup.ManifestListCheck;
 import io.icebergcrypto.cleanup.Purge;
 import io.icebergcrypto.cleanup.PurgedFiles;
 import io.icebergcrypto.config.AllowedKeyIds;
@@ -437,6 +438,15 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   }
 
   /**
+   * The same, by somebody else if the table has many lists.
+   *
+   * @param elsewhere who reads them
+   */
+  public void checkPurge(TableIdentifier identifier, ManifestListCheck elsewhere) {
+    purge(identifier).check(elsewhere);
+  }
+
+  /**
    * Drops an encrypted table whose key cannot be had, and deletes all files in its location. That
    * is for a key that is lost for good; {@link #dropTable(TableIdentifier, boolean)} deletes what
    * the manifests name.
@@ -446,12 +456,14 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
    *
    * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
    *     or when its location holds another table; nothing was dropped then
-   * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed, or it keeps value keys, which
+   *     other master keys may wrap; nothing was dropped then
    * @throws IcebergCryptoException when a login, a grant or a mended setting could give the key, or
    *     the files were tampered with, which is another matter than a lost key; or when the table
    *     was dropped and files remain
    */
   public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
+    checkValueKeys(identifier, ValueKeyProperties::checkDrop);
     return purge(identifier).runWithoutKey(context.behind()::newFileIO);
   }
 

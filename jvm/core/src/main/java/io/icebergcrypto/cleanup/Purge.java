@@ -4,12 +4,14 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.cleanup.ManifestListCheck.Unreadable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -72,11 +74,12 @@ public final class Purge {
    *     dropped then
    */
   public boolean run() {
-    TableOperations ops = operations();
-    if (ops == null) {
+    BaseTable table = encryptedOrNull();
+    if (table == null) {
       return delegate.dropTable(identifier, true);
     }
 
+    TableOperations ops = table.operations();
     TableMetadata metadata = ops.current();
     FileIO io = ops.io();
     if (delegate instanceof HadoopCatalog) {
@@ -105,11 +108,43 @@ public final class Purge {
    * @throws IcebergCryptoException when one cannot be read
    */
   public void check() {
-    TableOperations ops = operations();
-    if (ops != null) {
-      List<Snapshot> snapshots = ops.current().snapshots();
-      read(ops, reachable -> reachable.forEachList(snapshots, (snapshot, manifests) -> {}));
+    check(null);
+  }
+
+  /**
+   * The same elsewhere.
+   *
+   * @param elsewhere who reads many lists; null: they are read here
+   */
+  public void check(ManifestListCheck elsewhere) {
+    BaseTable table = encryptedOrNull();
+    if (table == null) {
+      return;
     }
+
+    List<Snapshot> snapshots = table.operations().current().snapshots();
+    read(
+        table.operations(),
+        reachable -> {
+          if (elsewhere == null || !elsewhere.takes(snapshots.size())) {
+            read(reachable, snapshots);
+            return;
+          }
+
+          Optional<Unreadable> found = elsewhere.unreadable(table, snapshots);
+          if (found.isPresent()) {
+            read(reachable, List.of(found.get().snapshot())); // most often its error is known here
+            throw new IcebergCryptoException(
+                String.format(
+                    "Spark's executors cannot read manifest list %s, which the driver can: %s",
+                    found.get().snapshot().manifestListLocation(), found.get().why()),
+                "Let executors use the KMS and the storage, too: they delete the files.");
+          }
+        });
+  }
+
+  private static void read(ReachableFiles reachable, List<Snapshot> snapshots) {
+    reachable.forEachList(snapshots, (snapshot, manifests) -> {});
   }
 
   /**
@@ -177,10 +212,10 @@ public final class Purge {
   }
 
   /**
-   * The operations of an encrypted table, or null when there is no such table or it has no key.
-   * Where metadata is authenticated, that takes the key.
+   * The table if it is encrypted, or null when there is no such table or it has no key. Where
+   * metadata is authenticated, that takes the key.
    */
-  private TableOperations operations() {
+  private BaseTable encryptedOrNull() {
     try {
       if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
         return null;
@@ -188,7 +223,7 @@ public final class Purge {
 
       TableOperations ops = table.operations();
       ops.encryption(); // a table that lost its key id is refused by it
-      return EncryptionProperties.keyId(ops.current().properties()) == null ? null : ops;
+      return EncryptionProperties.keyId(ops.current().properties()) == null ? null : table;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
     } catch (IcebergCryptoException e) {

@@ -46,7 +46,30 @@ public final class ValueKeyProperties {
 
   /** The property of one version of a key. */
   public static String property(String name, int id) {
-    return String.format("%s%s.%08x", PREFIX, name, id);
+    return PREFIX + name + "." + version(id);
+  }
+
+  /** A version's id in hexadecimal digits. */
+  public static String version(int id) {
+    return String.format("%08x", id);
+  }
+
+  /**
+   * The name of the key in a version's property.
+   *
+   * @throws IndexOutOfBoundsException when there is none in it
+   */
+  public static String name(String property) {
+    return property.substring(PREFIX.length(), property.lastIndexOf('.'));
+  }
+
+  /**
+   * The id in a version's property.
+   *
+   * @throws NumberFormatException when there is none in it
+   */
+  public static int id(String property) {
+    return Integer.parseUnsignedInt(property.substring(property.lastIndexOf('.') + 1), 16);
   }
 
   /**
@@ -63,19 +86,37 @@ public final class ValueKeyProperties {
   }
 
   /**
-   * Refuses a commit that takes a value key from its table: what it encrypted would be lost.
+   * Refuses a commit that takes a value key from its table, as what it encrypted would be lost, and
+   * one that writes something else in its place. What nobody can read may go.
    *
    * @throws NotSupportedException when a version of a key is gone
+   * @throws InvalidConfigurationException when a property should be a value key and is none
    */
   public static void checkKept(
       String tableName, Map<String, String> before, Map<String, String> after) {
-    List<String> lost = of(before).stream().filter(name -> !after.containsKey(name)).toList();
+    List<String> unreadable = WrappedValueKey.unreadable(before);
+    List<String> lost =
+        of(before).stream()
+            .filter(name -> !after.containsKey(name) && !unreadable.contains(name))
+            .toList();
     if (!lost.isEmpty()) {
       throw new NotSupportedException(
               "the commit would remove value keys: " + String.join(", ", lost),
               "What they encrypted could not be decrypted by anybody. Nothing was committed.")
           .inTable(tableName);
     }
+
+    WrappedValueKey.unreadable(after).stream()
+        .filter(name -> !after.get(name).equals(before.get(name)))
+        .findFirst()
+        .ifPresent(
+            name -> {
+              throw new InvalidConfigurationException(
+                      "property " + name + " would be no value key as create_value_key writes it",
+                      "create_value_key, rotate_value_key and drop_value_key change value keys."
+                          + " Nothing was committed.")
+                  .inTable(tableName);
+            });
   }
 
   /**
@@ -89,8 +130,10 @@ public final class ValueKeyProperties {
       throw new NotSupportedException(
               "it keeps value keys: " + String.join(", ", keys),
               "What they encrypted could not be decrypted by anybody. If nothing needs them, have"
-                  + " their master key disabled in the KMS, and then destroyed. Nothing was"
-                  + " dropped.")
+                  + " their master keys disabled in the KMS, and then destroyed; with another table"
+                  + " in "
+                  + TABLE
+                  + ", this one can be dropped. Nothing was dropped.")
           .inTable(tableName);
     }
   }

@@ -3,10 +3,13 @@ package io.icebergcrypto.lifecycle;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -71,8 +74,35 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   }
 
   /** Has the KMS unwrap what it wrapped itself. */
-  ByteBuffer unwrapNew(ByteBuffer wrappedKey, String wrappingKeyId) {
+  private ByteBuffer unwrapNew(ByteBuffer wrappedKey, String wrappingKeyId) {
     return ask(() -> kms.unwrapPastCache(wrappedKey, wrappingKeyId));
+  }
+
+  /**
+   * Has a key wrapped anew, and looks at what that unwraps to: three calls.
+   *
+   * @param newWrappingKeyId the master key that is to wrap it, in its newest version
+   * @throws TamperedException when the KMS unwraps other bytes than it wrapped
+   */
+  ByteBuffer wrapAnew(ByteBuffer wrappedKey, String wrappingKeyId, String newWrappingKeyId) {
+    byte[] bytes = KeyCache.copyOf(unwrapKey(wrappedKey, wrappingKeyId));
+    byte[] again = {};
+    try {
+      ByteBuffer wrapped = wrapKey(ByteBuffer.wrap(bytes), newWrappingKeyId);
+      again = KeyCache.copyOf(unwrapNew(wrapped, newWrappingKeyId));
+      if (!Arrays.equals(bytes, again)) {
+        throw new TamperedException(
+                String.format(
+                    "the KMS unwraps other bytes than it wrapped with key '%s'", newWrappingKeyId),
+                "Nothing was changed. Do not use this KMS client.")
+            .inTable(tableName);
+      }
+
+      return wrapped;
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+      Arrays.fill(again, (byte) 0);
+    }
   }
 
   /** Whether that is so of each KMS that may be asked to unwrap. */

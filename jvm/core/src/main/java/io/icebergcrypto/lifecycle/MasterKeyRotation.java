@@ -8,7 +8,6 @@ import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.values.ValueKeyTable;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +18,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * What it took to have a table's KEKs wrapped by another master key, or by the newest version of
- * the same. The KEKs themselves stay, and so does all that they encrypt.
+ * the same. The KEKs themselves stay, and so does all that they encrypt. Value keys that the table
+ * keeps are wrapped anew with them ({@link ValueKeysAnew}).
  *
  * @param table the table's full name
  * @param oldKeyId the table's key id before
@@ -30,6 +30,9 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * @param newVersions the one that wraps them now; null when they do not tell
  * @param kmsCalls how many calls of the KMS it took
  * @param committed whether the table was changed: not by a dry run
+ * @param valueKeys how many versions of value keys were wrapped anew
+ * @param valueKeysLeft those that other master keys wrap and that stayed as they were, such as "hr
+ *     (k3)"; null: none
  */
 public record MasterKeyRotation(
     String table,
@@ -39,7 +42,9 @@ public record MasterKeyRotation(
     String oldVersions,
     String newVersions,
     int kmsCalls,
-    boolean committed) {
+    boolean committed,
+    int valueKeys,
+    String valueKeysLeft) {
   /** Commits of clients that began before on a REST catalog may bring a KEK of the old key. */
   private static final int ROUNDS = 5;
 
@@ -47,7 +52,7 @@ public record MasterKeyRotation(
    * Has all KEKs of a table wrapped anew, in one commit.
    *
    * @param newKeyId the id of another master key of the same KMS; null: the same key, whose newest
-   *     version wraps
+   *     version wraps, as that of each value key's own does
    * @param dryRun true: everything but the commit, the calls of the KMS included
    * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when the new key id is empty, or cannot vouch for
@@ -56,7 +61,7 @@ public record MasterKeyRotation(
    */
   public static MasterKeyRotation run(
       EncryptedCatalog catalog, TableIdentifier identifier, String newKeyId, boolean dryRun) {
-    return run(RotatedTable.load(catalog, identifier), catalog, newKeyId, dryRun);
+    return run(RotatedTable.load(catalog, identifier), catalog, newKeyId, newKeyId == null, dryRun);
   }
 
   /**
@@ -83,11 +88,15 @@ public record MasterKeyRotation(
     RotatedTable table = RotatedTable.load(catalog, identifier, former);
     String keyId = EncryptionProperties.keyId(table.current().properties());
     checkNew(catalog, table.name(), newKeyId == null ? keyId : newKeyId);
-    return run(table, catalog, newKeyId, dryRun);
+    return run(table, catalog, newKeyId, true, dryRun);
   }
 
   private static MasterKeyRotation run(
-      RotatedTable table, EncryptedCatalog catalog, String newKeyId, boolean dryRun) {
+      RotatedTable table,
+      EncryptedCatalog catalog,
+      String newKeyId,
+      boolean allValueKeys,
+      boolean dryRun) {
     String oldKeyId = EncryptionProperties.keyId(table.current().properties());
     if (newKeyId != null && !newKeyId.equals(oldKeyId)) {
       checkNew(catalog, table.name(), newKeyId);
@@ -95,11 +104,13 @@ public record MasterKeyRotation(
 
     String wanted = newKeyId == null ? oldKeyId : newKeyId;
     WrappedAnew keks = new WrappedAnew(table, wanted);
+    ValueKeysAnew valueKeys =
+        new ValueKeysAnew(table, catalog.allowedKeyIds(), wanted, allValueKeys);
     if (dryRun) {
       wrapped(table.current(), keks);
-      valueKeys(table, table.current(), wanted);
+      valueKeys.properties(table.current());
     } else {
-      commit(table, keks, wanted, newKeyId == null);
+      commit(table, keks, valueKeys, wanted, newKeyId == null);
     }
 
     return new MasterKeyRotation(
@@ -110,7 +121,9 @@ public record MasterKeyRotation(
         keks.versionsBefore(),
         keks.versions(),
         table.kms().calls(),
-        !dryRun);
+        !dryRun,
+        valueKeys.keys(),
+        valueKeys.left());
   }
 
   private static void checkNew(EncryptedCatalog catalog, String table, String newKeyId) {
@@ -124,22 +137,26 @@ public record MasterKeyRotation(
   }
 
   private static void commit(
-      RotatedTable table, WrappedAnew keks, String keyId, boolean keepsKeyId) {
+      RotatedTable table,
+      WrappedAnew keks,
+      ValueKeysAnew valueKeys,
+      String keyId,
+      boolean keepsKeyId) {
     for (int round = 0; round < ROUNDS; round++) {
       table.commit(
           metadata -> {
             requireKeyId(table.name(), metadata, keyId, keepsKeyId);
-            return rotated(table, metadata, keks, keyId);
+            return rotated(table, metadata, keks, valueKeys, keyId);
           });
-      if (isDone(table.current(), keks, keyId)) {
+      if (isDone(table.current(), keks, valueKeys, keyId)) {
         return;
       }
     }
 
     throw new IcebergCryptoException(
             String.format(
-                "its key id is '%s' now, but other commits have brought KEKs of another master key"
-                    + " or version since",
+                "its key id is '%s' now, but other commits have brought KEKs or value keys of"
+                    + " another master key or version since",
                 keyId),
             "The table can be read and written. Call rotate_master_key again, before the old key"
                 + " goes.")
@@ -159,20 +176,26 @@ public record MasterKeyRotation(
   }
 
   /** Nothing is left to do, or another rotation came after this one. */
-  private static boolean isDone(TableMetadata metadata, WrappedAnew keks, String keyId) {
+  private static boolean isDone(
+      TableMetadata metadata, WrappedAnew keks, ValueKeysAnew valueKeys, String keyId) {
     return !keyId.equals(EncryptionProperties.keyId(metadata.properties()))
         || Kek.all(metadata).stream()
-            .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()));
+                .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()))
+            && valueKeys.isDone(metadata);
   }
 
   private static TableMetadata rotated(
-      RotatedTable table, TableMetadata metadata, WrappedAnew keks, String keyId) {
+      RotatedTable table,
+      TableMetadata metadata,
+      WrappedAnew keks,
+      ValueKeysAnew valueKeys,
+      String keyId) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     List<EncryptedKey> wrapped = wrapped(metadata, keks);
     // first all out, then in: they keep their order
     Kek.all(metadata).forEach(kek -> builder.removeEncryptionKey(kek.keyId()));
     wrapped.forEach(builder::addEncryptionKey);
-    builder.setProperties(valueKeys(table, metadata, keyId));
+    builder.setProperties(valueKeys.properties(metadata));
     if (!keyId.equals(EncryptionProperties.keyId(metadata.properties()))) {
       if (wrapped.isEmpty()) { // an empty table that another client made
         builder.addEncryptionKey(Kek.make(table.name(), metadata, keyId, table.kms()));
@@ -182,13 +205,6 @@ public record MasterKeyRotation(
     }
 
     return builder.build();
-  }
-
-  /** Those that the table keeps, if its master key wraps them: it is to be needed for nothing. */
-  private static Map<String, String> valueKeys(
-      RotatedTable table, TableMetadata metadata, String keyId) {
-    String before = EncryptionProperties.keyId(metadata.properties());
-    return ValueKeyTable.wrappedAnew(metadata.properties(), before, keyId, table.kms());
   }
 
   /** The KEKs that something needs: the others go, and their master key may be gone. */
@@ -202,7 +218,7 @@ public record MasterKeyRotation(
 
   /** One sentence for people. */
   public String message() {
-    String number = keks == 1 ? "1 KEK" : keks + " KEKs";
+    String number = number(keks, "KEK");
     String by =
         !oldKeyId.equals(newKeyId)
             ? "'" + newKeyId + "' instead of '" + oldKeyId + "'"
@@ -211,9 +227,21 @@ public record MasterKeyRotation(
                 : String.format(
                     "version %s of '%s'%s",
                     newVersions, newKeyId, newVersions.equals(oldVersions) ? ", as before" : "");
+    if (valueKeys > 0) {
+      by += ", and " + number(valueKeys, "value key") + " anew";
+    }
+
+    String left =
+        valueKeysLeft == null
+            ? ""
+            : "; value keys of other master keys stay as they are: " + valueKeysLeft;
     return committed
-        ? String.format("%s wrapped by %s; no file was rewritten", number, by)
-        : String.format("%s would be wrapped by %s; nothing was changed", number, by);
+        ? String.format("%s wrapped by %s; no file was rewritten%s", number, by, left)
+        : String.format("%s would be wrapped by %s; nothing was changed%s", number, by, left);
+  }
+
+  private static String number(int count, String what) {
+    return count == 1 ? "1 " + what : count + " " + what + "s";
   }
 
   /** The names and values for JSON and rows. */
@@ -228,6 +256,8 @@ public record MasterKeyRotation(
     values.put("kms_calls", kmsCalls);
     values.put("committed", committed);
     values.put("message", message());
+    values.put("value_keys", valueKeys);
+    values.put("value_keys_left", valueKeysLeft);
     return values;
   }
 }

@@ -4,7 +4,6 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
 import java.nio.ByteBuffer;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -53,28 +52,9 @@ final class WrappedAnew {
   }
 
   private EncryptedKey wrapped(EncryptedKey kek) {
-    byte[] bytes = unwrapped(kek.encryptedKeyMetadata(), kek.encryptedById());
-    byte[] again = {};
-    try {
-      ByteBuffer wrapped = table.kms().wrapKey(ByteBuffer.wrap(bytes), masterKeyId);
-      again = KeyCache.copyOf(table.kms().unwrapNew(wrapped, masterKeyId));
-      if (!Arrays.equals(bytes, again)) {
-        throw new TamperedException(
-                String.format(
-                    "the KMS unwraps other bytes than it wrapped with key '%s'", masterKeyId),
-                "Nothing was changed. Do not use this KMS client.")
-            .inTable(table.name());
-      }
-
-      return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
-    } finally {
-      Arrays.fill(bytes, (byte) 0);
-      Arrays.fill(again, (byte) 0);
-    }
-  }
-
-  private byte[] unwrapped(ByteBuffer wrapped, String keyId) {
-    return KeyCache.copyOf(table.kms().unwrapKey(wrapped, keyId));
+    ByteBuffer wrapped =
+        table.kms().wrapAnew(kek.encryptedKeyMetadata(), kek.encryptedById(), masterKeyId);
+    return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
   }
 
   /** Whether this KEK was wrapped here. */

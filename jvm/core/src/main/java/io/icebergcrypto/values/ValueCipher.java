@@ -28,13 +28,11 @@ import javax.crypto.spec.SecretKeySpec;
  * ciphertext (RFC 5297).
  */
 final class ValueCipher {
-  /** The length of a value key in bytes. */
-  static final int KEY_LENGTH = 32;
-
   /** The lowest bit of the id in a ciphertext. */
   static final int DETERMINISTIC = 1;
 
   private static final int SALT_LENGTH = 12; // with GCM's IV of 12 bytes a nonce of 24
+  private static final int KEY_LENGTH = 32; // of AES-256 and of the HMAC
   private static final int SIV_KEY_LENGTH = 64; // AES-256 twice
   private static final String HMAC = "HmacSHA256";
 

@@ -5,12 +5,17 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.DroppedValueKey;
+import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.config.WrappedValueKey;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Encrypts and decrypts single values with the value keys of a catalog. It travels to executors
@@ -34,10 +39,13 @@ public final class ValueEncryption implements Serializable {
   private static final class Named {
     private final List<WrappedValueKey> versions;
     private final Map<Integer, ValueCipher> ciphers = new HashMap<>();
-    private IcebergCryptoException refusal;
+    private final Set<Integer> refused = new HashSet<>(); // versions that cannot be had
+    private final boolean firstIsDropped;
 
-    private Named(List<WrappedValueKey> versions) {
+    private Named(List<WrappedValueKey> versions, List<DroppedValueKey> dropped) {
       this.versions = versions;
+      this.firstIsDropped =
+          dropped.stream().anyMatch(old -> old.createdAtMs() < versions.get(0).createdAtMs());
     }
 
     private WrappedValueKey newest() {
@@ -73,35 +81,57 @@ public final class ValueEncryption implements Serializable {
    * Decrypts what one of the two encrypted, with any version of the key.
    *
    * @throws TamperedException when it is no such ciphertext, or one of another key or context
-   * @throws KeyNotFoundException when there is no such value key
+   * @throws KeyNotFoundException when there is no such value key, or its version was dropped
    * @throws IcebergCryptoException the KMS's own typed error
    */
   public synchronized byte[] decrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
-    if (value.length < PREFIX_LENGTH || value[0] != 1) {
+    if (!isCiphertext(value)) {
       throw wrong(name, "A value is not one that encrypt_value encrypted, such as plaintext", null);
     }
 
     int id = ByteBuffer.wrap(value, 1, Integer.BYTES).getInt();
-    WrappedValueKey version =
-        key.versions.stream()
-            .filter(v -> v.id() == (id & ~ValueCipher.DETERMINISTIC))
-            .findFirst()
-            .orElseThrow(() -> wrong(name, "A value was encrypted with another value key", null));
+    int version = version(value);
     try {
-      return cipher(key, version).decrypt(id, value, context);
+      return cipher(
+              key,
+              key.versions.stream()
+                  .filter(own -> own.id() == version)
+                  .findFirst()
+                  .orElseThrow(() -> unknown(name, version)))
+          .decrypt(id, value, context);
     } catch (GeneralSecurityException e) {
       throw wrong(name, "A value was changed, or is used with another context", e);
     }
   }
 
+  private static boolean isCiphertext(byte[] value) {
+    return value.length >= PREFIX_LENGTH && value[0] == 1;
+  }
+
+  /** The id of the version that encrypted a value. */
+  private static int version(byte[] value) {
+    return ByteBuffer.wrap(value, 1, Integer.BYTES).getInt() & ~ValueCipher.DETERMINISTIC;
+  }
+
+  private IcebergCryptoException unknown(String name, int version) {
+    return keys.dropped(name).stream().noneMatch(key -> key.id() == version)
+        ? wrong(name, "A value was encrypted with another value key", null)
+        : new KeyNotFoundException(
+            String.format(
+                "A value was encrypted with version %s of value key '%s' of catalog %s, which was"
+                    + " dropped",
+                ValueKeyProperties.version(version), name, keys.catalog()),
+            "Nobody can decrypt it. try_decrypt_value gives NULL for such values.");
+  }
+
   /**
-   * The same; null when this value cannot be decrypted, or the key not be had for good. A KMS that
+   * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
    * cannot be reached is an error all the same.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
-    if (key.refusal != null) {
+    if (!isCiphertext(value) || key.refused.contains(version(value))) {
       return null;
     }
 
@@ -110,15 +140,37 @@ public final class ValueEncryption implements Serializable {
     } catch (TamperedException e) {
       return null;
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
-      key.refusal = e; // one call of the KMS, not one for each row
+      key.refused.add(version(value)); // one call of the KMS, not one for each row
       return null;
     }
   }
 
-  /** HMAC-SHA256 of a value under the oldest version of a key, so that it stays as it is. */
+  /**
+   * HMAC-SHA256 of a value under the first version of a key, so that it stays as it is.
+   *
+   * @throws KeyNotFoundException when there is no such value key, or that version was dropped
+   */
   public synchronized byte[] hash(String name, byte[] value) {
     Named key = named(name);
+    if (key.firstIsDropped) {
+      throw new KeyNotFoundException(
+          String.format(
+              "hash_value uses the first version of value key '%s' of catalog %s, which was"
+                  + " dropped",
+              name, keys.catalog()),
+          "Nobody can make its hashes again. Use another value key, and hash all values with it.");
+    }
+
     return cipher(key, key.versions.get(0)).hash(value);
+  }
+
+  /**
+   * Checks that there is a key, without asking for it.
+   *
+   * @throws KeyNotFoundException when there is no value key of this name
+   */
+  public void require(String name) {
+    keys.require(name);
   }
 
   private Named named(String name) {
@@ -126,7 +178,7 @@ public final class ValueEncryption implements Serializable {
       this.opened = new HashMap<>();
     }
 
-    return opened.computeIfAbsent(name, n -> new Named(keys.versions(n)));
+    return opened.computeIfAbsent(name, n -> new Named(keys.versions(n), keys.dropped(n)));
   }
 
   private ValueCipher cipher(Named key, WrappedValueKey version) {

@@ -1,5 +1,6 @@
 package io.icebergcrypto.values;
 
+import io.icebergcrypto.config.WrappedValueKey;
 import java.time.Instant;
 import java.util.Comparator;
 
@@ -16,10 +17,7 @@ public record ValueKeyEntry(String name, String version, String masterKeyId, Ins
 
   static ValueKeyEntry of(WrappedValueKey key) {
     return new ValueKeyEntry(
-        key.name(),
-        String.format("%08x", key.id()),
-        key.masterKeyId(),
-        Instant.ofEpochMilli(key.createdAtMs()));
+        key.name(), key.version(), key.masterKeyId(), Instant.ofEpochMilli(key.createdAtMs()));
   }
 
   @Override

@@ -1,22 +1,22 @@
 package io.icebergcrypto.values;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
-import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
-import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
@@ -24,7 +24,6 @@ import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.types.Types;
@@ -61,7 +60,7 @@ public final class ValueKeyTable {
     try {
       return of(catalog.loadTable(identifier));
     } catch (NoSuchTableException e) {
-      return new ValueKeys(catalogName, table, null, List.of(), Set.of(), catalog.kms());
+      return new ValueKeys(catalogName, table, null, List.of(), List.of(), Set.of(), catalog.kms());
     }
   }
 
@@ -77,17 +76,20 @@ public final class ValueKeyTable {
     }
 
     try {
-      List<WrappedValueKey> versions =
-          ValueKeyProperties.of(loaded.properties()).stream()
-              .map(name -> WrappedValueKey.parse(name, loaded.properties().get(name)))
-              .toList();
+      List<WrappedValueKey> versions = WrappedValueKey.all(loaded.properties());
       Set<String> refused =
           versions.stream()
               .map(WrappedValueKey::masterKeyId)
               .filter(id -> !catalog.allowedKeyIds().allows(id))
               .collect(Collectors.toSet());
       return new ValueKeys(
-          catalogName, table, loaded.uuid().toString(), versions, refused, catalog.kms());
+          catalogName,
+          table,
+          loaded.uuid().toString(),
+          versions,
+          DroppedValueKey.all(loaded.properties()),
+          refused,
+          catalog.kms());
     } catch (TamperedException e) {
       throw e.inTable(table);
     }
@@ -111,7 +113,8 @@ public final class ValueKeyTable {
 
     catalog.checkMasterKey(table, masterKeyId);
     Table keeper = loadOrCreate(masterKeyId);
-    if (of(keeper).versions().stream().anyMatch(key -> key.name().equals(name))) {
+    ValueKeys keys = of(keeper);
+    if (keys.versions().stream().anyMatch(key -> key.name().equals(name))) {
       throw new InvalidConfigurationException(
           String.format("Catalog %s has a value key '%s' already", catalogName, name),
           String.format(
@@ -120,7 +123,7 @@ public final class ValueKeyTable {
               catalogName, name));
     }
 
-    return add(keeper, name, masterKeyId);
+    return add(keeper, keys, name, masterKeyId);
   }
 
   /**
@@ -144,7 +147,7 @@ public final class ValueKeyTable {
                 key -> {
                   byte[] bytes = keys.unwrap(key);
                   String by = newMasterKeyId == null ? key.masterKeyId() : newMasterKeyId;
-                  return wrapped(keeper, name, key.id(), by, bytes, key.createdAtMs());
+                  return key.anew(by, wrapped(keeper, by, bytes));
                 })
             .toList();
     wrapped.forEach(key -> update.set(key.property(), key.toJson()));
@@ -160,39 +163,80 @@ public final class ValueKeyTable {
    */
   public ValueKeyEntry addVersion(String name, String masterKeyId) {
     Table keeper = required(name);
-    List<WrappedValueKey> versions = of(keeper).versions(name);
+    ValueKeys keys = of(keeper);
+    List<WrappedValueKey> versions = keys.versions(name);
     String by = masterKeyId != null ? masterKeyId : versions.get(versions.size() - 1).masterKeyId();
     catalog.checkMasterKey(table, by);
-    return add(keeper, name, by);
+    return add(keeper, keys, name, by);
   }
 
   /**
-   * The value keys that a master key wrapped, wrapped anew: for the rotation of the master key of
-   * the table that keeps them.
+   * Drops a version of a value key, so that nobody can decrypt what it encrypted. Older metadata
+   * files have it still, wrapped.
    *
-   * @param tableProperties of any table; only one that keeps value keys has some
-   * @return what their properties are to be
+   * @param version its id, in hexadecimal digits
+   * @param allowLoss whether that is what the caller wants
+   * @return the versions that are left
+   * @throws KeyNotFoundException when there is no such value key, or it has no such version
+   * @throws AccessDeniedException when the catalog does not allow its master key
+   * @throws NotSupportedException when it is the newest version, which encrypts
+   * @throws InvalidConfigurationException when the loss is not allowed
    */
-  public static Map<String, String> wrappedAnew(
-      Map<String, String> tableProperties,
-      String masterKeyId,
-      String newMasterKeyId,
-      KeyManagementClient kms) {
-    Map<String, String> anew = new HashMap<>();
-    for (String property : ValueKeyProperties.of(tableProperties)) {
-      WrappedValueKey key = WrappedValueKey.parse(property, tableProperties.get(property));
-      if (key.masterKeyId().equals(masterKeyId)) {
-        byte[] bytes = KeyCache.copyOf(kms.unwrapKey(key.bytes(), masterKeyId));
-        ByteBuffer wrapped = kms.wrapKey(ByteBuffer.wrap(bytes), newMasterKeyId);
-        Arrays.fill(bytes, (byte) 0);
-        anew.put(
-            property,
-            WrappedValueKey.of(key.name(), key.id(), newMasterKeyId, wrapped, key.createdAtMs())
-                .toJson());
-      }
+  public List<ValueKeyEntry> drop(String name, String version, boolean allowLoss) {
+    Table keeper = required(name);
+    ValueKeys keys = of(keeper);
+    List<WrappedValueKey> versions = keys.versions(name);
+    WrappedValueKey dropped =
+        versions.stream()
+            .filter(key -> key.version().equalsIgnoreCase(version.strip()))
+            .findFirst()
+            .orElseThrow(() -> noVersion(name, version, versions));
+    keys.checkAllowed(dropped);
+    if (dropped == versions.get(versions.size() - 1)) {
+      throw new NotSupportedException(
+          String.format(
+              "nothing was dropped: version %s of value key '%s' of catalog %s is its newest, which"
+                  + " encrypts",
+              dropped.version(), name, catalogName),
+          String.format(
+              "CALL %s.system.rotate_value_key(name => '%s', new_version => true), encrypt all"
+                  + " columns anew, and drop this version then. If nobody is to read the values"
+                  + " again, destroy master key '%s' in the KMS: older metadata files have the"
+                  + " value key, too.",
+              catalogName, name, dropped.masterKeyId()));
     }
 
-    return anew;
+    if (!allowLoss) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "nothing was dropped: nobody could decrypt what version %s of value key '%s' of"
+                  + " catalog %s encrypted%s",
+              dropped.version(),
+              name,
+              catalogName,
+              dropped == versions.get(0) ? ", and hash_value of this key would fail" : ""),
+          String.format(
+              "Look for such values in each column that this key encrypts: SELECT count(*) FROM"
+                  + " <table> WHERE hex(substr(try_to_binary(<column>, 'base64'), 2, 4)) IN"
+                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them anew, expire"
+                  + " the snapshots before, and call this with allow_loss => true.",
+              dropped.id(), dropped.id() | ValueCipher.DETERMINISTIC));
+    }
+
+    DroppedValueKey left = new DroppedValueKey(name, dropped.id(), dropped.createdAtMs());
+    UpdateProperties update = keeper.updateProperties();
+    commit(keeper, update.set(dropped.property(), left.toJson(System.currentTimeMillis())));
+    return entries(versions.stream().filter(key -> key != dropped).toList());
+  }
+
+  private KeyNotFoundException noVersion(
+      String name, String version, List<WrappedValueKey> versions) {
+    return new KeyNotFoundException(
+        String.format(
+            "Value key '%s' of catalog %s has no version '%s'", name, catalogName, version),
+        "It has "
+            + versions.stream().map(WrappedValueKey::version).collect(Collectors.joining(", "))
+            + ", the oldest first.");
   }
 
   /** All versions of all keys, by name and age. */
@@ -241,34 +285,30 @@ public final class ValueKeyTable {
     }
   }
 
-  private ValueKeyEntry add(Table keeper, String name, String masterKeyId) {
+  private ValueKeyEntry add(Table keeper, ValueKeys keys, String name, String masterKeyId) {
     SecureRandom random = new SecureRandom();
-    byte[] key = new byte[ValueCipher.KEY_LENGTH];
+    byte[] key = new byte[WrappedValueKey.LENGTH];
     random.nextBytes(key);
-    Set<Integer> taken =
-        of(keeper).versions().stream().map(WrappedValueKey::id).collect(Collectors.toSet());
     int id;
     do {
       id = random.nextInt() & ~ValueCipher.DETERMINISTIC;
-    } while (id == 0 || taken.contains(id));
+    } while (id == 0 || keys.isTaken(id));
 
-    long newest =
-        of(keeper).versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);
+    long newest = keys.versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);
     long now = Math.max(System.currentTimeMillis(), newest + 1);
-    WrappedValueKey made = wrapped(keeper, name, id, masterKeyId, key, now);
+    WrappedValueKey made =
+        WrappedValueKey.of(name, id, masterKeyId, wrapped(keeper, masterKeyId, key), now);
     commit(keeper, keeper.updateProperties().set(made.property(), made.toJson()));
     return ValueKeyEntry.of(made);
   }
 
   /** Wraps a key, whose bytes are overwritten then. */
-  private WrappedValueKey wrapped(
-      Table keeper, String name, int id, String masterKeyId, byte[] key, long createdAtMs) {
+  private ByteBuffer wrapped(Table keeper, String masterKeyId, byte[] key) {
     try {
-      UnaryOperator<ByteBuffer> wrap = bytes -> catalog.kms().wrapKey(bytes, masterKeyId);
-      ByteBuffer wrapped =
-          KmsCaller.forTable(
-              table, keeper.uuid().toString(), () -> wrap.apply(ByteBuffer.wrap(key)));
-      return WrappedValueKey.of(name, id, masterKeyId, wrapped, createdAtMs);
+      return KmsCaller.forTable(
+          table,
+          keeper.uuid().toString(),
+          () -> catalog.kms().wrapKey(ByteBuffer.wrap(key), masterKeyId));
     } catch (IcebergCryptoException e) {
       throw e.inTable(table);
     } finally {

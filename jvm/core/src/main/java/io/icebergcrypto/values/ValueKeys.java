@@ -4,6 +4,8 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.DroppedValueKey;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
@@ -31,6 +33,7 @@ public final class ValueKeys implements Serializable {
   private final String table;
   private final String tableUuid;
   private final List<WrappedValueKey> versions;
+  private final List<DroppedValueKey> dropped;
   private final Set<String> refusedMasterKeys;
   private final CachingKmsClient kms;
 
@@ -39,6 +42,8 @@ public final class ValueKeys implements Serializable {
    *
    * @param table the full name of the table that keeps them
    * @param tableUuid its UUID; null: there is no such table
+   * @param versions in any order
+   * @param dropped versions that are no longer there
    * @param refusedMasterKeys those that the catalog does not allow
    */
   ValueKeys(
@@ -46,12 +51,14 @@ public final class ValueKeys implements Serializable {
       String table,
       String tableUuid,
       List<WrappedValueKey> versions,
+      List<DroppedValueKey> dropped,
       Set<String> refusedMasterKeys,
       CachingKmsClient kms) {
     this.catalog = catalog;
     this.table = table;
     this.tableUuid = tableUuid;
     this.versions = versions.stream().sorted(BY_AGE).toList();
+    this.dropped = List.copyOf(dropped);
     this.refusedMasterKeys = Set.copyOf(refusedMasterKeys);
     this.kms = kms;
   }
@@ -64,6 +71,26 @@ public final class ValueKeys implements Serializable {
   /** The full name of the table that keeps them. */
   String table() {
     return table;
+  }
+
+  /** The versions of a key that were dropped. */
+  List<DroppedValueKey> dropped(String name) {
+    return dropped.stream().filter(key -> key.name().equals(name)).toList();
+  }
+
+  /** Whether an id is that of a version, dropped or not. */
+  boolean isTaken(int id) {
+    return versions.stream().anyMatch(key -> key.id() == id)
+        || dropped.stream().anyMatch(key -> key.id() == id);
+  }
+
+  /**
+   * Checks that there is a key.
+   *
+   * @throws KeyNotFoundException when there is no key of this name
+   */
+  public void require(String name) {
+    versions(name);
   }
 
   /**
@@ -93,20 +120,12 @@ public final class ValueKeys implements Serializable {
    * @throws IcebergCryptoException the KMS's own typed error
    */
   byte[] unwrap(WrappedValueKey key) {
-    if (refusedMasterKeys.contains(key.masterKeyId())) {
-      throw new AccessDeniedException(
-          String.format(
-              "Value key '%s' of catalog %s is wrapped by master key '%s', and the catalog does not"
-                  + " allow that one (encryption.allowed-key-ids)",
-              key.name(), catalog, key.masterKeyId()),
-          "Have the master key added to the list where the catalog is set up.");
-    }
-
+    checkAllowed(key);
     try {
       ByteBuffer unwrapped =
           KmsCaller.forTable(table, tableUuid, () -> kms.unwrapKey(key.bytes(), key.masterKeyId()));
       byte[] bytes = KeyCache.copyOf(unwrapped);
-      if (bytes.length == ValueCipher.KEY_LENGTH) {
+      if (bytes.length == WrappedValueKey.LENGTH) {
         return bytes;
       }
 
@@ -125,6 +144,22 @@ public final class ValueKeys implements Serializable {
                 + key.property()
                 + " from an older metadata file of the table.")
         .inTable(table);
+  }
+
+  /**
+   * Checks the master key of one version.
+   *
+   * @throws AccessDeniedException when the catalog does not allow it
+   */
+  void checkAllowed(WrappedValueKey key) {
+    if (refusedMasterKeys.contains(key.masterKeyId())) {
+      throw new AccessDeniedException(
+          String.format(
+              "Value key '%s' of catalog %s is wrapped by master key '%s', and the catalog does not"
+                  + " allow that one (encryption.allowed-key-ids)",
+              key.name(), catalog, key.masterKeyId()),
+          "Have the master key added to the list where the catalog is set up.");
+    }
   }
 
   /** The cipher of one version. */

@@ -3,6 +3,8 @@ package io.icebergcrypto.audit;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.audit.KeyEntry.Kind;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.Fuzz;
@@ -14,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.SortOrder;
@@ -62,13 +65,17 @@ class KeyAuditFuzzTest {
           round -> {
             TableMetadata metadata = metadata(round);
             Set<String> ids =
-                metadata.encryptionKeys().stream()
-                    .map(EncryptedKey::keyId)
+                Stream.concat(
+                        metadata.encryptionKeys().stream().map(EncryptedKey::keyId),
+                        metadata.properties().keySet().stream()
+                            .filter(name -> name.startsWith(ValueKeyProperties.PREFIX))
+                            .map(name -> name.substring(ValueKeyProperties.PREFIX.length())))
                     .collect(Collectors.toSet());
             BaseTable table =
                 new BaseTable(new StaticTableOperations(metadata, new InMemoryFileIO()), "lake.t");
             AuditedKms kms = new AuditedKms(() -> client, "lake.t", metadata.uuid());
-            List<KeyEntry> keys = new KeyAudit(table, kms, 730).keys(null);
+            List<KeyEntry> keys =
+                new KeyAudit(table, kms, 730, AllowedKeyIds.parse(null)).keys(null);
             assertThat(
                     keys.stream()
                         .filter(key -> key.kind() != Kind.MASTER)
@@ -90,6 +97,18 @@ class KeyAuditFuzzTest {
 
     if (round.random().nextBoolean()) {
       properties.put("encryption.data-key-length", round.oneOf("16", "17", "x", ""));
+    }
+
+    for (int i = round.random().nextInt(3); i > 0; i--) {
+      properties.put(
+          ValueKeyProperties.PREFIX + round.oneOf("a.0000000", "b", "a.b.zz", "../a.") + i * 2,
+          round.oneOf(
+              "{}",
+              "",
+              "[1",
+              "{\"created-at-ms\":1,\"master-key-id\":\"k1\",\"wrapped-key\":\"AAAA\"}",
+              "{\"created-at-ms\":99999999999999,\"master-key-id\":\"\",\"wrapped-key\":\"\"}",
+              "{\"created-at-ms\":\"then\",\"master-key-id\":[],\"wrapped-key\":\"*\"}"));
     }
 
     TableMetadata.Builder metadata =

@@ -10,7 +10,9 @@ import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.ForbiddenException;
@@ -36,6 +38,10 @@ class DeniedStorageTest extends LakeFixture {
     try (EncryptedCatalog denied = lake.open(Map.of("io-impl", NoLists.class.getName()))) {
       assertRefused(() -> denied.dropTable(T, true), "Nothing was dropped", "without PURGE");
       assertRefused(() -> denied.checkPurge(T), "Nothing was dropped", "without PURGE");
+      assertRefused(
+          () -> denied.checkPurge(T, new Executors(1)), "Nothing was dropped", "without PURGE");
+      assertRefused(
+          () -> denied.checkPurge(T, new Executors(2)), "Nothing was dropped", "without PURGE");
       assertRefused(() -> denied.purgeWithoutKey(T), "Nothing was dropped", "without PURGE");
       Table expiring = denied.loadTable(T);
       long first = expiring.history().get(0).snapshotId();
@@ -49,6 +55,35 @@ class DeniedStorageTest extends LakeFixture {
     assertThat(after.snapshots()).hasSize(2);
     assertThat(after.currentSnapshot().manifestListLocation()).isEqualTo(list);
     assertThat(TestLake.files(table)).hasSameSizeAs(files);
+  }
+
+  /** Executors that can read no list; who asks reads few itself. */
+  private record Executors(int few) implements ManifestListCheck {
+    @Override
+    public boolean takes(int lists) {
+      return lists > few;
+    }
+
+    @Override
+    public Optional<Unreadable> unreadable(Table table, List<Snapshot> snapshots) {
+      assertThat(snapshots).hasSize(2);
+      return Optional.of(new Unreadable(snapshots.get(1), "no key here"));
+    }
+  }
+
+  @Test
+  void whatExecutorsCannotReadIsNotPurged() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    TestLake.append(table, 2);
+    assertThatThrownBy(() -> catalog.checkPurge(T, new Executors(1)))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining(
+            "Table lake.db.t: Spark's executors cannot read manifest list "
+                + table.currentSnapshot().manifestListLocation()
+                + ", which the driver can: no key here")
+        .hasMessageContaining("Nothing was dropped");
+    catalog.checkPurge(T, new Executors(2));
   }
 
   private static void assertRefused(Runnable use, String... words) {

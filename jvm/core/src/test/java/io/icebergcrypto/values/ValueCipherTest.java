@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.testing.Fuzz;
 import java.nio.ByteBuffer;

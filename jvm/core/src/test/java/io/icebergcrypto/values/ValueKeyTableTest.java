@@ -12,21 +12,29 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.KeyEntry;
+import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -98,6 +106,9 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.dropTable(KEYS)).isInstanceOf(NotSupportedException.class);
+    assertThatThrownBy(() -> catalog.purgeWithoutKey(KEYS))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.renameTable(KEYS, T))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
@@ -144,7 +155,7 @@ class ValueKeyTableTest extends LakeFixture {
   }
 
   @Test
-  void keysThatSomebodyChanged() {
+  void keysThatSomebodyChanged() throws IOException {
     keys().create("a", "k1");
     keys().create("b", "k1");
     byte[] value = values().encrypt("a", VALUE, NONE);
@@ -156,10 +167,6 @@ class ValueKeyTableTest extends LakeFixture {
     assertThatThrownBy(() -> values().decrypt("a", value, NONE))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("value key 'a'");
-    table.updateProperties().set(a, "{}").commit();
-    assertThatThrownBy(this::values)
-        .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("Table lake.db.keys: property " + a);
     table.updateProperties().set(a, before.replace("\"k1\"", "\"k2\"")).commit();
     assertThatThrownBy(() -> values().decrypt("a", value, NONE))
         .isInstanceOf(IcebergCryptoException.class)
@@ -169,15 +176,181 @@ class ValueKeyTableTest extends LakeFixture {
   }
 
   @Test
-  void theirTablesMasterKeyIsRotatedWithThem() {
+  void whatIsNoKeyIsRefusedAndTold() throws IOException {
+    keys().create("a", "k1");
+    String a = property("a");
+    String junk = ValueKeyProperties.PREFIX + "junk";
+    for (String name : List.of(a, junk)) {
+      UpdateProperties update = catalog.loadTable(KEYS).updateProperties().set(name, "{}");
+      assertThatThrownBy(update::commit)
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("Table lake.db.keys: property " + name)
+          .hasMessageContaining("drop_value_key");
+    }
+
+    if (backend == Backend.REST) { // no signature
+      Catalog stock = lake.openStock();
+      stock.loadTable(KEYS).updateProperties().set(junk, "{}").commit();
+      ((Closeable) stock).close();
+      assertThatThrownBy(this::values)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContaining("Table lake.db.keys: property " + junk);
+      assertThat(EncryptionKeys.of(catalog, KEYS).keys())
+          .filteredOn(key -> key.problem() != null)
+          .extracting(KeyEntry::kind, KeyEntry::keyId)
+          .containsExactly(tuple(KeyEntry.Kind.VALUE, "junk"));
+      catalog.loadTable(KEYS).updateProperties().remove(junk).commit();
+      assertThat(keys().entries()).hasSize(1);
+    }
+  }
+
+  @Test
+  void theirTablesMasterKeyIsRotatedWithThem() throws IOException {
+    TestKeystore.existing(folder).add("k3");
     keys().create("a", "k1");
     keys().create("b", "k2");
+    keys().create("c", "k3");
     byte[] value = values().encrypt("a", VALUE, NONE);
     assertThat(MasterKeyRotation.run(catalog, KEYS, "k2", true).committed()).isFalse();
-    assertThat(keys().entries()).extracting(ValueKeyEntry::masterKeyId).containsExactly("k1", "k2");
-    MasterKeyRotation.run(catalog, KEYS, "k2", false);
-    assertThat(keys().entries()).extracting(ValueKeyEntry::masterKeyId).containsExactly("k2", "k2");
+    assertThat(masterKeys()).containsExactly("k1", "k2", "k3");
+    MasterKeyRotation done = MasterKeyRotation.run(catalog, KEYS, "k2", false);
+    assertThat(masterKeys()).as("who may use k3 decides").containsExactly("k2", "k2", "k3");
+    assertThat(done.valueKeys()).as("a, and b by the newest version").isEqualTo(2);
+    assertThat(done.valueKeysLeft()).isEqualTo("c (k3)");
+    assertThat(done.message())
+        .contains("'k2' instead of 'k1', and 2 value keys anew", "stay as they are: c (k3)");
+    assertThat(done.kmsCalls()).as("of a KEK and two value keys").isEqualTo(9);
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  private List<String> masterKeys() {
+    return keys().entries().stream().map(ValueKeyEntry::masterKeyId).toList();
+  }
+
+  @Test
+  void reportsListThemAndANewVersionWrapsAll() throws IOException {
+    keys().create("a", "k1");
+    keys().create("b", "k2");
+    byte[] value = values().encrypt("b", VALUE, NONE);
+    EncryptionKeys found = EncryptionKeys.of(catalog, KEYS);
+    assertThat(found.kmsCalls()).as("a KEK, two value keys").isEqualTo(3);
+    assertThat(found.keys())
+        .filteredOn(key -> key.kind() == KeyEntry.Kind.VALUE)
+        .extracting(
+            KeyEntry::encryptedBy, KeyEntry::length, KeyEntry::kmsAnswers, KeyEntry::problem)
+        .containsExactly(tuple("k1", 32, true, null), tuple("k2", 32, true, null));
+    assertThat(MasterKeyUse.of(catalog, KEYS).valueKeys())
+        .extracting(MasterKeyUse.WrappedBy::masterKeyId, MasterKeyUse.WrappedBy::version)
+        .containsExactly(tuple("k1", 1), tuple("k2", 1));
+
+    TestKeystore.existing(folder).add("k2.v2");
+    MasterKeyRotation done = MasterKeyRotation.run(catalog, KEYS, null, false);
+    assertThat(done.valueKeys()).isEqualTo(2);
+    assertThat(done.valueKeysLeft()).isNull();
+    assertThat(MasterKeyUse.of(catalog, KEYS).valueKeys())
+        .extracting(MasterKeyUse.WrappedBy::version)
+        .containsExactly(1, 2);
+    assertThat(values().decrypt("b", value, NONE)).isEqualTo(VALUE);
+
+    TestKeystore.existing(folder).delete("k2");
+    TestKeystore.existing(folder).delete("k2.v2");
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      assertThat(EncryptionKeys.of(fresh, KEYS).keys())
+          .filteredOn(key -> key.problem() != null)
+          .extracting(KeyEntry::kind, key -> key.keyId().replaceFirst("\\..*", ""))
+          .containsExactly(tuple(KeyEntry.Kind.MASTER, "k2"), tuple(KeyEntry.Kind.VALUE, "b"));
+      assertThatThrownBy(() -> MasterKeyRotation.run(fresh, KEYS, null, false))
+          .isInstanceOf(KeyNotFoundException.class)
+          .hasMessageContaining("lake.db.keys")
+          .hasMessageContaining("value key 'b', which master key 'k2' wrapped")
+          .hasMessageContaining("new_key_id => 'k1'");
+      assertThat(MasterKeyRotation.run(fresh, KEYS, "k1", false).valueKeysLeft())
+          .isEqualTo("b (k2)");
+    }
+    try (EncryptedCatalog onlyK1 = lake.open(Map.of("encryption.allowed-key-ids", "k1"))) {
+      assertThat(EncryptionKeys.of(onlyK1, KEYS).keys())
+          .filteredOn(key -> key.problem() != null)
+          .extracting(KeyEntry::kmsAnswers, KeyEntry::problem)
+          .containsExactly(
+              tuple(
+                  null, "the catalog does not allow its master key (encryption.allowed-key-ids)"));
+      assertThatThrownBy(() -> MasterKeyRotation.run(onlyK1, KEYS, null, false))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("value key 'b'");
+    }
+  }
+
+  @Test
+  void aVersionIsDropped() {
+    keys().create("a", "k1");
+    byte[] old = values().encryptDeterministic("a", VALUE, NONE);
+    assertThatThrownBy(() -> keys().drop("a", version(0), true))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("value key 'a' of catalog lake is its newest")
+        .hasMessageContaining("new_version => true");
+    keys().addVersion("a", null);
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    byte[] hash = values().hash("a", VALUE);
+    assertThat(hash).isNotNull();
+
+    String first = version(0);
+    assertThatThrownBy(() -> keys().drop("a", first, false))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("nothing was dropped")
+        .hasMessageContaining("hash_value of this key would fail")
+        .hasMessageContaining("allow_loss => true")
+        .hasMessageContaining("'" + first.toUpperCase(Locale.ROOT) + "'");
+    assertThatThrownBy(() -> keys().drop("a", "12", true))
+        .isInstanceOf(KeyNotFoundException.class)
+        .hasMessageContaining("no version '12'")
+        .hasMessageContaining(first);
+    assertThatThrownBy(() -> keys().drop("b", first, true))
+        .isInstanceOf(KeyNotFoundException.class);
+    assertThat(values().decrypt("a", old, NONE)).isEqualTo(VALUE);
+
+    ValueEncryption before = values();
+    assertThat(keys().drop("a", first.toUpperCase(Locale.ROOT), true)).hasSize(1);
+    assertThat(keys().entries()).hasSize(1);
+    assertThat(before.decrypt("a", old, NONE)).as("a query that began").isEqualTo(VALUE);
+    ValueEncryption after = values();
+    assertThatThrownBy(() -> after.decrypt("a", old, NONE))
+        .isInstanceOf(KeyNotFoundException.class)
+        .hasMessageContaining("version " + first)
+        .hasMessageContaining("was dropped");
+    assertThat(after.tryDecrypt("a", old, NONE)).isNull();
+    assertThat(after.tryDecrypt("a", value, NONE)).isEqualTo(VALUE);
+    assertThatThrownBy(() -> after.hash("a", VALUE))
+        .isInstanceOf(KeyNotFoundException.class)
+        .hasMessageContaining("first version of value key 'a'");
+
+    assertThat(keys().rewrap("a", "k2")).hasSize(1);
+    assertThat(MasterKeyRotation.run(catalog, KEYS, "k2", false).valueKeys()).isEqualTo(1);
+    assertThat(EncryptionKeys.of(catalog, KEYS).keys()).allMatch(key -> key.problem() == null);
+    assertThatThrownBy(() -> catalog.dropTable(KEYS, false))
+        .isInstanceOf(NotSupportedException.class);
+  }
+
+  private String version(int index) {
+    return keys().entries().get(index).version();
+  }
+
+  @Test
+  void whatOneVersionIsDeniedAnotherIsNot() throws IOException {
+    keys().create("first", "k1"); // the table's master key
+    keys().create("a", "k2");
+    byte[] denied = values().encrypt("a", VALUE, NONE);
+    keys().addVersion("a", "k1");
+    byte[] allowed = values().encrypt("a", VALUE, NONE);
+    try (EncryptedCatalog onlyK1 = lake.open(Map.of("encryption.allowed-key-ids", "k1"))) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(onlyK1).load());
+      assertThat(values.tryDecrypt("a", denied, NONE)).isNull();
+      assertThat(values.tryDecrypt("a", allowed, NONE)).isEqualTo(VALUE);
+      assertThat(values.tryDecrypt("a", denied, NONE)).isNull();
+      String first = keys().entries().get(0).version();
+      assertThatThrownBy(() -> new ValueKeyTable(onlyK1).drop("a", first, true))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("'k2'");
+    }
   }
 
   @Test

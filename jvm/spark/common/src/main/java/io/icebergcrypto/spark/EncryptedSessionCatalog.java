@@ -93,16 +93,13 @@ public class EncryptedSessionCatalog<
 
   @Override
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
-    UnboundFunction ours =
-        isFunctionNamespace(ident.namespace())
-            ? ValueFunctions.loadOrNull(ident.name(), iceberg.encryptedCatalog())
-            : null;
-    return ours != null ? ours : super.loadFunction(ident);
+    return ValueFunctions.load(
+        ident, isFunctionNamespace(ident.namespace()), encryptedCatalog(), super::loadFunction);
   }
 
   @Override
   public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
-    Identifier[] others = super.listFunctions(namespace);
-    return isFunctionNamespace(namespace) ? ValueFunctions.with(others, namespace) : others;
+    return ValueFunctions.list(
+        super.listFunctions(namespace), isFunctionNamespace(namespace), namespace);
   }
 }

@@ -9,6 +9,7 @@ import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
 import io.icebergcrypto.spark.procedures.GuardedProcedure;
 import io.icebergcrypto.spark.values.ValueFunctions;
+import io.icebergcrypto.spark.verify.scan.ManifestListJobs;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
@@ -95,17 +96,14 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
 
   @Override
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
-    UnboundFunction ours =
-        isFunctionNamespace(ident.namespace())
-            ? ValueFunctions.loadOrNull(ident.name(), encrypted)
-            : null;
-    return ours != null ? ours : super.loadFunction(ident);
+    return ValueFunctions.load(
+        ident, isFunctionNamespace(ident.namespace()), encrypted, super::loadFunction);
   }
 
   @Override
   public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
-    Identifier[] others = super.listFunctions(namespace);
-    return isFunctionNamespace(namespace) ? ValueFunctions.with(others, namespace) : others;
+    return ValueFunctions.list(
+        super.listFunctions(namespace), isFunctionNamespace(namespace), namespace);
   }
 
   @Override
@@ -156,7 +154,8 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
       return byPath().purgeTable(PathTables.identifier(path));
     }
 
-    encrypted.checkPurge(buildIdentifier(ident)); // Iceberg drops first and reads the lists then
+    // Iceberg drops first and reads the lists then
+    encrypted.checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
     return super.purgeTable(ident);
   }
 

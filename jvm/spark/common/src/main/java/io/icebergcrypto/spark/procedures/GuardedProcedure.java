@@ -78,6 +78,7 @@ public final class GuardedProcedure implements Procedure {
           procedure(RotateKek.NAME, RotateKek::new),
           procedure(RotateMasterKey.NAME, RotateMasterKey::new),
           procedure(ValueKeyProcedure.CREATE, ValueKeyProcedure::create),
+          procedure(ValueKeyProcedure.DROP, ValueKeyProcedure::drop),
           procedure(ValueKeyProcedure.LIST, ValueKeyProcedure::list),
           procedure(ValueKeyProcedure.ROTATE, ValueKeyProcedure::rotate),
           procedure(VerifyEncryption.NAME, VerifyEncryption::new));

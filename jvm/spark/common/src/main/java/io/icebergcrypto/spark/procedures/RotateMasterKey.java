@@ -34,7 +34,9 @@ final class RotateMasterKey extends TableProcedure {
           .add("new_versions", DataTypes.StringType)
           .add("kms_calls", DataTypes.IntegerType, false)
           .add("committed", DataTypes.BooleanType, false)
-          .add("message", DataTypes.StringType, false);
+          .add("message", DataTypes.StringType, false)
+          .add("value_keys", DataTypes.IntegerType, false)
+          .add("value_keys_left", DataTypes.StringType);
 
   RotateMasterKey(TableCatalog catalog, EncryptedCatalog encrypted) {
     super(NAME, catalog, encrypted, OUTPUT);

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.values;
 
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.values.ValueEncryption;
 import io.icebergcrypto.values.ValueKeyTable;
@@ -86,6 +87,15 @@ final class ValueFunction implements UnboundFunction {
       this.values = values;
       this.type = type;
       this.arguments = arguments;
+    }
+
+    /**
+     * Checks a key's name while a statement is analyzed.
+     *
+     * @throws KeyNotFoundException when the catalog has no such value key
+     */
+    void require(String key) {
+      values.require(key);
     }
 
     /** A string without a context. */

@@ -21,8 +21,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The procedures of value keys: {@code CALL system.create_value_key(name => ..., key_id => ...)},
- * {@code value_keys()} and {@code rotate_value_key(name => ... [, new_key_id => ...] [, new_version
- * => true])}. Each gives the versions of keys that it concerns; see {@link ValueKeyTable}.
+ * {@code value_keys()}, {@code rotate_value_key(name => ... [, new_key_id => ...] [, new_version =>
+ * true])} and {@code drop_value_key(name => ..., version => ..., allow_loss => true)}. Each gives
+ * the versions of keys that it concerns; see {@link ValueKeyTable}.
  */
 public final class ValueKeyProcedure implements Procedure {
   /** Makes a key. */
@@ -33,6 +34,9 @@ public final class ValueKeyProcedure implements Procedure {
 
   /** Has a key wrapped anew, or adds a version. */
   public static final String ROTATE = "rotate_value_key";
+
+  /** Drops a version. */
+  public static final String DROP = "drop_value_key";
 
   private static final StructType OUTPUT =
       new StructType()
@@ -80,6 +84,17 @@ public final class ValueKeyProcedure implements Procedure {
         new Parameter("new_version", DataTypes.BooleanType, "false"));
   }
 
+  /** {@code drop_value_key}, which gives the versions that are left. */
+  public static Procedure drop(TableCatalog spark, EncryptedCatalog catalog) {
+    return new ValueKeyProcedure(
+        DROP,
+        "Drops an older version of a value key: nobody can decrypt what it encrypted",
+        catalog,
+        Parameter.required("name", DataTypes.StringType),
+        Parameter.required("version", DataTypes.StringType),
+        new Parameter("allow_loss", DataTypes.BooleanType, "false"));
+  }
+
   @Override
   public String name() {
     return name;
@@ -119,9 +134,16 @@ public final class ValueKeyProcedure implements Procedure {
     }
 
     String key = given(input, 0);
+    if (name.equals(DROP)) {
+      return keys.drop(key, given(input, 1), isSet(input, 2));
+    }
+
     String newKeyId = input.isNullAt(1) ? null : given(input, 1);
-    boolean newVersion = !input.isNullAt(2) && input.getBoolean(2);
-    return newVersion ? List.of(keys.addVersion(key, newKeyId)) : keys.rewrap(key, newKeyId);
+    return isSet(input, 2) ? List.of(keys.addVersion(key, newKeyId)) : keys.rewrap(key, newKeyId);
+  }
+
+  private static boolean isSet(InternalRow input, int index) {
+    return !input.isNullAt(index) && input.getBoolean(index);
   }
 
   private String given(InternalRow input, int index) {

@@ -42,10 +42,12 @@ public final class FileJobs {
   /** Divides among the session's cores. */
   public FileJobs(SparkSession spark) {
     this.cores = spark.sparkContext().defaultParallelism();
-    this.few = few(spark.conf().get(FEW, FEW_DEFAULT));
+    this.few = few(spark);
   }
 
-  private static int few(String value) {
+  /** How many files the driver reads by itself, as a job would take longer. */
+  static int few(SparkSession spark) {
+    String value = spark.conf().get(FEW, FEW_DEFAULT);
     try {
       return Integer.parseUnsignedInt(value);
     } catch (NumberFormatException e) {

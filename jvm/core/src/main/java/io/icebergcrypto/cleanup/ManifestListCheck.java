@@ -1,0 +1,30 @@
+package io.icebergcrypto.cleanup;
+
+import java.util.List;
+import java.util.Optional;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+
+/**
+ * Reads the manifest lists of a table that is to be purged where that is done which grows with a
+ * table: in Spark, on executors.
+ */
+public interface ManifestListCheck {
+  /**
+   * A manifest list that could not be read there.
+   *
+   * @param snapshot whose list it is
+   * @param why the error's text
+   */
+  record Unreadable(Snapshot snapshot, String why) {}
+
+  /** Whether so many are worth it; fewer are read by who asks. */
+  boolean takes(int lists);
+
+  /**
+   * Reads the list of each snapshot, and keeps none.
+   *
+   * @return one that cannot be read; empty: all can
+   */
+  Optional<Unreadable> unreadable(Table table, List<Snapshot> snapshots);
+}

@@ -1,0 +1,79 @@
+package io.icebergcrypto.spark.values;
+
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.spark.call.ScalaLists;
+import java.util.List;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Checks the names of value keys in a statement when Spark has analyzed it: while it binds a
+ * function, Spark tells its arguments' types alone. A name that is no literal is looked up with the
+ * first row.
+ *
+ * <p>Spark finds this class as a service, without a setting.
+ */
+public final class ValueKeyNames implements SparkSessionExtensionsProvider {
+  private static final int KEY = 1; // the place of its name among the arguments
+
+  /** Spark makes one. */
+  public ValueKeyNames() {}
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectCheckRule(session -> new Check());
+    return BoxedUnit.UNIT;
+  }
+
+  private static final class Check extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+    @Override
+    public BoxedUnit apply(LogicalPlan plan) {
+      if (plan.containsPattern(TreePattern.INVOKE())) {
+        check(plan);
+        ScalaLists.toJava(plan.subqueriesAll()).forEach(Check::check);
+      }
+
+      return BoxedUnit.UNIT;
+    }
+
+    private static void check(LogicalPlan plan) {
+      plan.foreach(
+          node -> {
+            ScalaLists.toJava(node.expressions()).forEach(Check::checkAll);
+            return BoxedUnit.UNIT;
+          });
+    }
+
+    private static void checkAll(Expression expression) {
+      expression.foreach(
+          part -> {
+            if (part instanceof Invoke invoke
+                && invoke.targetObject() instanceof Literal target
+                && target.value() instanceof ValueFunction.Bound function) {
+              checkName(function, ScalaLists.toJava(invoke.arguments()));
+            }
+
+            return BoxedUnit.UNIT;
+          });
+    }
+
+    /**
+     * Checks the name of one function's key.
+     *
+     * @throws KeyNotFoundException when its catalog has no such value key
+     */
+    private static void checkName(ValueFunction.Bound function, List<Expression> arguments) {
+      if (arguments.get(KEY) instanceof Literal key && key.value() instanceof UTF8String name) {
+        function.require(name.toString());
+      }
+    }
+  }
+}

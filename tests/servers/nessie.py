@@ -1,0 +1,57 @@
+"""Nessie's server, in memory, in a process of its own, on 127.0.0.1 and a free port. It needs Java 21."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.jars import build_jars
+from harness.programs import free_port, wait_for_end, wait_until_it_listens
+
+
+@dataclass
+class NessieServer:
+    """A running server. `stop` ends this process and no other."""
+
+    process: "subprocess.Popen[Any]"
+    uri: str
+
+    def stop(self) -> None:
+        self.process.terminate()
+        wait_for_end(self.process)
+
+
+def java_21() -> Path | None:
+    """The java of a JDK of 21 or later, beside the one of these tests; None: there is none."""
+    home = os.environ.get("JAVA_HOME") or Path("/usr/bin/java").resolve().parents[1]
+    for release in sorted(Path(home).resolve().parent.glob("*/release")):
+        version = re.search(r'JAVA_VERSION="(\d+)', release.read_text())
+        if version is not None and int(version[1]) >= 21:
+            return release.parent / "bin" / "java"
+    return None
+
+
+def start_nessie(java: Path, log: Path) -> NessieServer:
+    """Starts the server; returns once it listens."""
+    port = free_port()
+    settings = {
+        "quarkus.http.host": "127.0.0.1",
+        "quarkus.http.port": port,
+        "quarkus.management.host": "127.0.0.1",
+        "quarkus.management.port": 0,
+        "nessie.version.store.type": "IN_MEMORY",
+    }
+    options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", *(f"-D{k}={v}" for k, v in settings.items())]
+    command = [java, *options, "-jar", build_jars("nessie-server")[0]]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(map(str, command)),
+            env={k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    wait_until_it_listens(process, port, log)
+    return NessieServer(process, f"http://127.0.0.1:{port}/api/v2")
