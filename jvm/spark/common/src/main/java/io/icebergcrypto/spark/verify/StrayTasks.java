@@ -157,8 +157,7 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
 
     String word = word(kind(file.location()), magic);
     return new FileProblem(
-        ProblemCode.PLAINTEXT,
-        "it is not encrypted: it is " + word + (isStray() ? UNREACHED : ""));
+        ProblemCode.PLAINTEXT, "it is not encrypted: it is " + word + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem problem(FileProtection columns) {
