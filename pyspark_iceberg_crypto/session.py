@@ -71,8 +71,8 @@ def configure_spark(
         catalog_impl: instead of a type, the name of a Catalog class.
         uri: the catalog's address (Iceberg's ``uri``).
         warehouse: where its tables are stored (Iceberg's ``warehouse``).
-        kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault`` or
-            ``Pkcs11``, ``HadoopKms``, or any object with a ``properties`` method that returns catalog properties.
+        kms: where the master keys are: a ``Keystore``, ``Vault``, ``AwsKms``, ``GcpKms``, ``AzureKeyVault``,
+            ``Pkcs11`` or ``HadoopKms``, or any object with a ``properties`` method that returns catalog properties.
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
         path_access: use the same KMS for tables that are read and written by their paths, as in
             ``spark.read.format("iceberg").load("/path")``. Iceberg takes paths to a catalog called

@@ -3,10 +3,12 @@ package io.icebergcrypto.catalog;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.testing.JavaCommand;
 import io.icebergcrypto.testing.PlainJava;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -30,16 +32,9 @@ class PlainJavaTest {
   }
 
   private static String run(Path folder) throws IOException, InterruptedException {
-    Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("iceberg.crypto.plain-java"),
-                PlainJava.class.getName(),
-                folder.toString())
-            .redirectErrorStream(true)
-            .start();
+    List<String> command = JavaCommand.of(System.getProperty("iceberg.crypto.plain-java"));
+    command.addAll(List.of(PlainJava.class.getName(), folder.toString()));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     String printed = new String(process.getInputStream().readAllBytes(), UTF_8);
     assertThat(process.waitFor()).as(printed).isZero();
     return printed;

@@ -17,7 +17,6 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
@@ -175,7 +174,7 @@ class PointerCatalogsTest {
 
   private static Catalog build(Map<String, String> properties) {
     Configuration conf = new Configuration();
-    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    NoChmodFileSystem.setIn(conf);
     return CatalogUtil.buildIcebergCatalog("lake", properties, conf);
   }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.icebergcrypto.testing.AppendProcess;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.HdfsServer;
+import io.icebergcrypto.testing.JavaCommand;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.MetastoreServer;
 import io.icebergcrypto.testing.PointerServer;
@@ -152,16 +153,13 @@ class SeparateWritersTest {
   }
 
   private static Process start(Path properties, long first, Path log) throws IOException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1"));
+    List<String> command = JavaCommand.of(System.getProperty("java.class.path"));
     for (String name : List.of("aws.accessKeyId", "aws.secretAccessKey")) {
       if (System.getProperty(name) != null) {
         command.add("-D" + name + "=" + System.getProperty(name));
       }
     }
 
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
     command.addAll(
         List.of(
             AppendProcess.class.getName(),

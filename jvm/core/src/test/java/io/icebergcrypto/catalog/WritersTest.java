@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.JavaCommand;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
 import java.io.BufferedReader;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -167,16 +167,12 @@ class WritersTest extends LakeFixture {
   }
 
   private Process start(String... what) throws Exception {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1"));
+    List<String> command = JavaCommand.of(System.getProperty("java.class.path"));
     command.add("-D" + Backend.METASTORE + "=" + folder.resolve("metastore"));
     if (backend == Backend.REST) {
       command.add("-D" + Backend.REST_URI + "=" + Backend.restUri());
     }
 
-    command.add("-cp");
-    command.add(System.getProperty("java.class.path"));
     command.addAll(
         List.of(TableProcess.class.getName(), what[0], backend.name(), folder.toString()));
     command.addAll(List.of(what).subList(1, what.length));

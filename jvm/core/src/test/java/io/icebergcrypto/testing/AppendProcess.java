@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
@@ -39,7 +38,7 @@ public final class AppendProcess {
   /** The catalog of these properties, of which those with {@link #CONF} are Hadoop's. */
   public static Catalog open(Map<String, String> properties) {
     Configuration conf = new Configuration();
-    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    NoChmodFileSystem.setIn(conf);
     Map<String, String> catalog = new HashMap<>();
     properties.forEach(
         (key, value) -> {

@@ -10,7 +10,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
@@ -152,7 +151,7 @@ public enum Backend {
   private static final Configuration DEFAULTS = new Configuration();
 
   static {
-    DEFAULTS.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    NoChmodFileSystem.setIn(DEFAULTS);
   }
 
   /** A Hadoop configuration, with an embedded metastore on Derby for Hive. */

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.lang.ProcessBuilder.Redirect;
 import java.nio.file.Path;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 
 /** A Hive metastore 3.1.3 as a service in a process of its own, with locks. */
 public final class MetastoreServer implements AutoCloseable {
@@ -25,7 +24,7 @@ public final class MetastoreServer implements AutoCloseable {
   /** What its clients are configured with; Iceberg's default is to lock. */
   public Configuration conf() {
     Configuration conf = new Configuration();
-    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    NoChmodFileSystem.setIn(conf);
     conf.set("hive.metastore.uris", "thrift://127.0.0.1:" + server.port());
     conf.set("iceberg.hive.lock-check-min-wait-ms", "5");
     conf.set("iceberg.hive.lock-check-max-wait-ms", "50");

@@ -7,7 +7,9 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -27,6 +29,11 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** Made by Hadoop. */
   public NoChmodFileSystem() {
     super(new Raw());
+  }
+
+  /** Makes it the one of local paths. */
+  public static void setIn(Configuration conf) {
+    conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
   }
 
   /** Opens nothing whose name ends so, from now on, until as many are to be opened at a time. */

@@ -10,7 +10,6 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -37,10 +36,9 @@ record ServerProcess(Process process, int port) {
         Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
             .filter(jar -> jar.matches(".*/(" + ours + ")[^/]*"))
             .collect(Collectors.joining(File.pathSeparator));
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp"));
-    command.add(root.resolve("jvm/build").resolve(jars) + "/*" + File.pathSeparator + shared);
+    List<String> command =
+        JavaCommand.of(
+            root.resolve("jvm/build").resolve(jars) + "/*" + File.pathSeparator + shared);
     command.add(root.resolve("tests/servers").resolve(source).toString());
     command.addAll(List.of(arguments));
     Process process = new ProcessBuilder(command).redirectError(errors).start();

@@ -1,9 +1,11 @@
 package io.icebergcrypto.kms.call;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.security.cert.CertPathBuilderException;
 import java.security.cert.CertPathValidatorException;
 import java.security.cert.CertificateException;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLPeerUnverifiedException;
@@ -20,6 +22,14 @@ public final class Causes {
   /** Whether the error or one of its causes is like that. */
   public static boolean any(Throwable error, Predicate<Throwable> like) {
     return of(error).anyMatch(like);
+  }
+
+  /** The outermost error of this project, which says what to do. */
+  public static Optional<IcebergCryptoException> typed(Throwable error) {
+    return of(error)
+        .filter(IcebergCryptoException.class::isInstance)
+        .map(IcebergCryptoException.class::cast)
+        .findFirst();
   }
 
   /** The innermost message; without any, the name of the error's class. */

@@ -69,10 +69,7 @@ public final class KeyMaterialRotation {
   }
 
   private static IcebergCryptoException typed(String folder, Exception error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(IcebergCryptoException.class::cast)
-        .findFirst()
+    return Causes.typed(error)
         .orElseGet(
             () ->
                 new IcebergCryptoException(

@@ -31,10 +31,8 @@ final class KeysOfFile implements DecryptionKeyRetriever {
   }
 
   private IcebergCryptoException named(RuntimeException error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .findFirst()
-        .map(cause -> ((IcebergCryptoException) cause).withHint(others()))
+    return Causes.typed(error)
+        .map(cause -> cause.withHint(others()))
         .orElseGet(() -> ofMaterial(error));
   }
 

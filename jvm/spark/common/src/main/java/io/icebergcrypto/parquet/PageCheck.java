@@ -93,10 +93,7 @@ public final class PageCheck {
   }
 
   private static IcebergCryptoException typed(String location, Exception error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(IcebergCryptoException.class::cast)
-        .findFirst()
+    return Causes.typed(error)
         .orElseGet(
             () ->
                 new TamperedException(

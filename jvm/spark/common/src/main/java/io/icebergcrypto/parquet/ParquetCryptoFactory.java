@@ -103,10 +103,8 @@ public final class ParquetCryptoFactory
   }
 
   private static IcebergCryptoException typed(ParquetCryptoRuntimeException error, Path file) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .findFirst()
-        .map(cause -> ((IcebergCryptoException) cause).withHint(notWritten(file)))
+    return Causes.typed(error)
+        .map(cause -> cause.withHint(notWritten(file)))
         .orElseGet(
             () ->
                 new InvalidConfigurationException(

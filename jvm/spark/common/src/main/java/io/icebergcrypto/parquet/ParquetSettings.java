@@ -75,8 +75,10 @@ final class ParquetSettings {
   private static final long MILLIS = 1000;
 
   private final Configuration hadoop;
-  private final SessionProperties properties;
   private final PropertyReader reader;
+  private final Map<String, String> ours;
+  private final boolean plaintextReads;
+  private final boolean plaintextWrites;
   private final ColumnKeys columns;
 
   /**
@@ -92,11 +94,12 @@ final class ParquetSettings {
       hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> found.put(prefix + name, v));
     }
 
-    this.properties = new SessionProperties(found, NAMES);
-    this.reader = this.properties.reader();
+    SessionProperties properties = new SessionProperties(found, NAMES);
+    this.reader = properties.reader();
+    this.ours = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
     FLAGS.forEach(name -> reader.flag(name, false));
-    properties.choice(PLAINTEXT_WRITES, "refuse", "allow");
-    properties.choice(PLAINTEXT_READS, "allow", "refuse");
+    this.plaintextWrites = properties.choice(PLAINTEXT_WRITES, "refuse", "allow");
+    this.plaintextReads = !properties.choice(PLAINTEXT_READS, "allow", "refuse");
     String token = found.get(TOKEN);
     if (token != null && !token.equals(scope())) {
       throw tokenRefused();
@@ -123,15 +126,15 @@ final class ParquetSettings {
   }
 
   private String scope() {
-    return CacheScope.of(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+    return CacheScope.of(ours);
   }
 
   boolean plaintextReads() {
-    return !properties.choice(PLAINTEXT_READS, "allow", "refuse");
+    return plaintextReads;
   }
 
   boolean plaintextWrites() {
-    return properties.choice(PLAINTEXT_WRITES, "refuse", "allow");
+    return plaintextWrites;
   }
 
   /** Whether any key is named: Parquet takes none for plaintext. */
@@ -204,7 +207,7 @@ final class ParquetSettings {
             KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME, KmsClient.KMS_INSTANCE_URL_DEFAULT));
     if (reader.optional(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME) == null) {
       long millis =
-          new PropertyReader(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX))
+          new PropertyReader(ours)
               .number(
                   KmsProperties.CACHE_TTL_MS,
                   KmsProperties.CACHE_TTL_MS_DEFAULT,

@@ -66,8 +66,8 @@ public final class ProtectionReader {
    * @throws TamperedException when the footer is not what a writer makes
    * @throws IcebergCryptoException when the file or its key cannot be read for another reason
    */
-  public FileProtection read(String location) {
-    InputFile file = io.newInputFile(location);
+  public FileProtection read(InputFile file) {
+    String location = file.location();
     long length = file.getLength();
     try (SeekableInputStream in = file.newStream()) {
       if (length < TAIL + 4) {
@@ -165,11 +165,7 @@ public final class ProtectionReader {
   }
 
   private static String problem(RuntimeException error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(cause -> ((IcebergCryptoException) cause).problem())
-        .findFirst()
-        .orElseGet(error::toString);
+    return Causes.typed(error).map(IcebergCryptoException::problem).orElseGet(error::toString);
   }
 
   private static String name(EncryptionAlgorithm algorithm) {

@@ -8,6 +8,7 @@ import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.ProtectionReader;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 
 /** How files are protected whose columns have keys. */
 public final class Protections {
@@ -23,10 +24,10 @@ public final class Protections {
    * @throws IcebergCryptoException when the file or its key cannot be read for another reason
    */
   public static FileProtection of(
-      FileMagic magic, String location, FileIO io, Configuration hadoop) {
+      FileMagic magic, InputFile file, FileIO io, Configuration hadoop) {
     return switch (magic) {
-      case PARE, PAR1 -> new ProtectionReader(io, hadoop).read(location);
-      case ORC -> OrcProtection.read(location, hadoop);
+      case PARE, PAR1 -> new ProtectionReader(io, hadoop).read(file);
+      case ORC -> OrcProtection.read(file.location(), hadoop);
       default -> null;
     };
   }

@@ -144,10 +144,7 @@ public final class TableCopy {
   }
 
   private static RuntimeException error(String table, Exception e, boolean isDeleted) {
-    return Causes.of(e)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(IcebergCryptoException.class::cast)
-        .findFirst()
+    return Causes.typed(e)
         .<RuntimeException>map(known -> known.inTable(table))
         .orElseGet(
             () ->

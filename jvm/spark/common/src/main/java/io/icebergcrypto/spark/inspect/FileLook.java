@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 
 /** A look at one file: its bytes and, if its columns have keys, its columns and their data. */
 public final class FileLook {
@@ -32,9 +33,10 @@ public final class FileLook {
    */
   public static Map<String, Object> at(
       String location, FileIO io, Configuration hadoop, boolean pages) {
-    FileInspection inspection = FileInspector.inspect(io.newInputFile(location));
+    InputFile file = io.newInputFile(location);
+    FileInspection inspection = FileInspector.inspect(file);
     Map<String, Object> found = new LinkedHashMap<>(inspection.toMap());
-    FileProtection protection = Protections.of(inspection.magic(), location, io, hadoop);
+    FileProtection protection = Protections.of(inspection.magic(), file, io, hadoop);
     if (protection != null) {
       found.putAll(protection.toMap());
       found.put("encrypted", protection.encrypted());

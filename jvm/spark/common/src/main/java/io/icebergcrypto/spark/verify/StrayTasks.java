@@ -79,27 +79,29 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
 
   private CheckedFile checked(String path, long length) {
     try {
-      InputFile stored = shared.value().io().newInputFile(path);
+      InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
-      boolean fine = magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(path, length);
-      FileProtection columns = isStray() ? null : columns(magic, path);
-      FileProblem problem =
-          columns != null
-              ? problem(columns)
-              : fine
-                  ? null
-                  : new FileProblem(
-                      ProblemCode.PLAINTEXT,
-                      "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
+      FileProtection columns = isStray() ? null : columns(magic, stored);
+      FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }
   }
 
-  private FileProtection columns(FileMagic magic, String path) {
+  private FileProtection columns(FileMagic magic, InputFile file) {
     ResolvingFileIO io = (ResolvingFileIO) shared.value().io();
-    return Protections.of(magic, path, io, io.getConf());
+    return Protections.of(magic, file, io, io.getConf());
+  }
+
+  private FileProblem problem(FileMagic magic, InputFile file) {
+    if (magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(file)) {
+      return null;
+    }
+
+    return new FileProblem(
+        ProblemCode.PLAINTEXT,
+        "it is not encrypted: it is " + word(magic) + (isStray() ? UNREACHED : ""));
   }
 
   private static FileProblem problem(FileProtection columns) {
@@ -146,11 +148,11 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Progress.Counter cou
   }
 
   /** Whether it is table metadata, which Iceberg leaves in plaintext, and not only named so. */
-  private boolean isMetadata(String path, long length) {
+  private boolean isMetadata(InputFile file) {
     try {
-      return METADATA.matcher(name(path)).find()
-          && length < LONGEST_METADATA
-          && MetadataFile.read(shared.value().io(), path).metadata() != null;
+      return METADATA.matcher(name(file.location())).find()
+          && file.getLength() < LONGEST_METADATA
+          && MetadataFile.read(shared.value().io(), file.location()).metadata() != null;
     } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
       return false;
     }
