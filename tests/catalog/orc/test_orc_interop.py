@@ -1,15 +1,27 @@
-"""ORC files of ours in other programs: pyarrow, and a session of Spark's that knows nothing of this project."""
+"""ORC files of ours in other programs: pyarrow, Hive; and who may read them, by Vault."""
 
+import shlex
+import sys
 import uuid
 from pathlib import Path
 
 import pyarrow.orc
 import pytest
+from harness.jars import build_jars, our_jar
+from harness.programs import run
 from harness.world import World
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from servers.vault import VaultServer, start_vault
 
-from pyspark_iceberg_crypto import Keystore, OrcKeys, configure_spark
+from pyspark_iceberg_crypto import (
+    Keystore,
+    KmsUnavailableError,
+    OrcKeys,
+    Vault,
+    configure_spark,
+    typed_errors,
+)
 
 KEYS = OrcKeys(columns={"ssn": "k1", "address.street": "k2"}, masks={"ssn": "redact"})
 
@@ -40,3 +52,114 @@ def test_pyarrow_reads_masks(own: SparkSession, tmp_path: Path, compression: str
     assert read.column("id").to_pylist() == list(range(1000))
     assert read.column("ssn").to_pylist()[777] == "Xxxxxx.999"
     assert read.column("address").to_pylist()[0] == {"street": None, "city": "Ulm"}
+
+
+@pytest.mark.nightly
+def test_vault_decides_who_reads_a_column(spark: SparkSession, tmp_path: Path) -> None:
+    """A login that may not use a key sees the mask; when Vault is away, nobody sees masks for values."""
+    vault = start_vault(tmp_path / "log")
+    try:
+        for key in ("pii", "salaries"):
+            vault.make_key(key)
+        chief = vault_session(spark, vault, tmp_path, "pii", "salaries")
+        rows = chief.createDataFrame([(1, "a", 10), (2, "b", 20)], "id long, ssn string, pay int")
+        rows.write.orc(f"{tmp_path}/t")
+        assert chief.read.orc(f"{tmp_path}/t").filter("ssn = 'b'").first().pay == 20
+        clerk = vault_session(spark, vault, tmp_path, "salaries").read.orc(f"{tmp_path}/t")
+        assert {tuple(row) for row in clerk.collect()} == {(1, None, 10), (2, None, 20)}
+        vault.rotate_key("pii")  # old files need its old version, which is there
+        fresh = vault_session(spark, vault, tmp_path, "pii", "salaries").read.orc(f"{tmp_path}/t")
+        assert fresh.filter("ssn = 'a'").count() == 1
+        late = vault_session(spark, vault, tmp_path, "pii", "salaries").read.orc(f"{tmp_path}/t")
+    finally:
+        vault.stop()
+    assert late.select("id").count() == 2
+    with pytest.raises(KmsUnavailableError), typed_errors():
+        late.select("ssn").collect()
+    before = sorted((tmp_path / "t").iterdir())
+    away = vault_session(spark, vault, tmp_path)
+    with pytest.raises(KmsUnavailableError), typed_errors():
+        away.createDataFrame(rows.collect(), rows.schema).write.mode("overwrite").orc(
+            f"{tmp_path}/t"
+        )
+    assert sorted((tmp_path / "t").iterdir()) == before
+
+
+def vault_session(
+    spark: SparkSession, vault: VaultServer, folder: Path, *keys: str
+) -> SparkSession:
+    """A session whose login may use some of Vault's keys; without any, the login of the last one."""
+    token = folder / f"token-{uuid.uuid4().hex}"
+    if keys:
+        vault.token_login(token, vault.driver_policy(*keys))
+    else:
+        token.write_text("of nobody")
+        token.chmod(0o600)
+    return configure_spark(
+        spark.newSession(),
+        f"orc_{uuid.uuid4().hex}",
+        "hadoop",
+        warehouse=str(folder),
+        kms=Vault(vault.address, token_file=token),
+        options={"encryption.kms.retry.max-attempts": "1"},
+        path_access=False,
+        orc_columns=OrcKeys(columns={"ssn": "pii", "pay": "salaries"}),
+    )
+
+
+HIVE = r"""
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from pyspark_iceberg_crypto import Keystore, NotSupportedError, OrcKeys, configure_spark
+from pyspark_iceberg_crypto import inspect_file, typed_errors
+
+keys = Keystore.create("keys.p12", keys=["k1"], password_env="KEYSTORE_PASSWORD")
+builder = SparkSession.builder.config("spark.sql.catalogImplementation", "hive")
+for name, value in {
+    "spark.sql.warehouse.dir": "warehouse",
+    "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName=metastore;create=true",
+    "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+    "spark.hadoop.datanucleus.connectionPoolingType": "HikariCP",
+    "spark.hadoop.hive.metastore.schema.verification": "false",
+}.items():
+    builder = builder.config(name, value)
+spark = configure_spark(
+    builder, type="hadoop", warehouse="lake", kms=keys, path_access=False, orc_columns=OrcKeys()
+).getOrCreate()
+spark.sql("CREATE TABLE t (ssn STRING, id INT) STORED AS ORC TBLPROPERTIES ('orc.encrypt'='k1:ssn')")
+spark.sql("INSERT INTO t VALUES ('sesame', 1)")
+(file,) = Path("warehouse/t").glob("part-*")
+columns = inspect_file(spark, str(file.absolute())).columns
+assert [(c.name, c.key_id) for c in columns] == [("ssn", "k1"), ("id", None)], columns
+assert spark.table("t").first().ssn == "sesame"
+
+# Hive's own writer knows no keys.
+spark.conf.set("spark.sql.hive.convertMetastoreOrc", "false")
+spark.conf.set("spark.sql.hive.convertInsertingPartitionedTable", "false")
+spark.conf.set("spark.sql.hive.convertInsertingUnpartitionedTable", "false")
+try:
+    with typed_errors():
+        spark.sql("INSERT OVERWRITE t VALUES ('sesame', 2)")
+    sys.exit("it was not refused")
+except NotSupportedError as error:
+    assert "Hive's own writer" in error.message, error
+assert file.exists()
+spark.conf.set("iceberg-crypto.orc.plaintext-writes", "allow")
+spark.sql("INSERT OVERWRITE t VALUES ('sesame', 2)")
+(file,) = (one for one in Path("warehouse/t").rglob("part-*"))
+print("plaintext" if b"sesame" in file.read_bytes() else "encrypted")
+spark.stop()
+"""
+
+
+@pytest.mark.nightly
+def test_tables_of_hive(tmp_path: Path) -> None:
+    """Spark writes their ORC files with keys; Hive's own writer, which would not, is refused."""
+    jars = [our_jar(), *build_jars("test-jars", "iceberg-spark-runtime-*.jar")]
+    arguments = ["--master", "local[1]", "--jars", ",".join(map(str, jars)), "pyspark-shell"]
+    environment = {
+        "KEYSTORE_PASSWORD": "only-for-tests",
+        "PYSPARK_SUBMIT_ARGS": shlex.join(arguments),
+    }
+    assert "plaintext" in run([sys.executable, "-c", HIVE], tmp_path, environment)

@@ -9,6 +9,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
@@ -17,13 +18,13 @@ import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import io.icebergcrypto.parquet.WrappedDataKeys;
 import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.List;
-import java.util.Map;
 import java.util.UUID;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
@@ -32,7 +33,6 @@ import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.orc.EncryptionAlgorithm;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
@@ -45,6 +45,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** ORC's own writers and readers, with this project's keys. */
@@ -236,25 +237,29 @@ class OrcKeyProviderTest {
     assertThat(firstSsn()).isNull();
   }
 
+  private static Stream<IcebergCryptoException> noMissingKeys() {
+    return Stream.of(
+        new KmsUnavailableException("The KMS is away", "Try again.", null),
+        new KeyDisabledException("Key 'k1' is disabled", "Enable it."),
+        new LoginFailedException("The token has expired", "Get another one."),
+        new AccessDeniedException(
+            "File token may not be read", "chown it", new java.nio.file.AccessDeniedException("token")));
+  }
+
   /** ORC would show the mask for an IOException. */
   @ParameterizedTest
-  @ValueSource(classes = {KmsUnavailableException.class, KeyDisabledException.class})
-  void aKmsThatFailsIsNoMissingKey(Class<? extends IcebergCryptoException> error)
-      throws IOException {
+  @MethodSource("noMissingKeys")
+  void aKmsThatFailsIsNoMissingKey(IcebergCryptoException error) throws IOException {
     useDouble();
     write();
+    hadoop.set("iceberg-crypto.encryption.kms.retry.max-attempts", "1"); // and other caches
     provide();
-    Double.failure =
-        error == KeyDisabledException.class
-            ? new KeyDisabledException("Key 'k1' is disabled", "Enable it.")
-            : new KmsUnavailableException("The KMS is away", "Try again.", null);
+    XorKms.failWith(error);
     try {
-      hadoop.set("iceberg-crypto.encryption.kms.retry.max-attempts", "1"); // and other caches
-      provide();
-      assertThatThrownBy(this::firstSsn).hasStackTraceContaining(error.getName());
-      assertThatThrownBy(this::write).hasStackTraceContaining(error.getName());
+      assertThatThrownBy(this::firstSsn).hasStackTraceContaining(error.problem());
+      assertThatThrownBy(this::write).hasStackTraceContaining(error.problem());
     } finally {
-      Double.failure = null;
+      XorKms.failWith(null);
     }
   }
 
@@ -262,7 +267,7 @@ class OrcKeyProviderTest {
     hadoop.unset("iceberg-crypto.encryption.kms-type");
     hadoop.unset("iceberg-crypto.encryption.kms.keystore.path");
     hadoop.unset("iceberg-crypto.encryption.kms.keystore.password-file");
-    hadoop.set("iceberg-crypto.encryption.kms-impl", Double.class.getName());
+    hadoop.set("iceberg-crypto.encryption.kms-impl", XorKms.class.getName());
     hadoop.set("iceberg-crypto.encryption.kms.test", UUID.randomUUID().toString());
     provide();
   }
@@ -535,35 +540,6 @@ class OrcKeyProviderTest {
     assertThatThrownBy(() -> OrcColumnKeys.checkWrite(hadoop, "t", "struct<`2`:int,b:int>"))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("Column '2' of t has a number for a name");
-  }
-
-  /** Wraps without a secret, fails when told to, and counts as every client does. */
-  public static final class Double implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-    private static volatile RuntimeException failure;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      if (failure != null) {
-        throw failure;
-      }
-
-      byte[] bytes = new byte[key.remaining()];
-      key.duplicate().get(bytes);
-      for (int i = 0; i < bytes.length; i++) {
-        bytes[i] ^= 0x55;
-      }
-
-      return ByteBuffer.wrap(bytes);
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      return wrapKey(wrappedKey, wrappingKeyId);
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 
   @Test

@@ -13,14 +13,13 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.parquet.crypto.FileDecryptionProperties;
 import org.apache.parquet.crypto.FileEncryptionProperties;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
@@ -308,7 +307,7 @@ class ParquetCryptoFactoryTest {
   @Test
   void manyFilesTakeOneCall() {
     hadoop = new Configuration(false);
-    hadoop.set("iceberg-crypto.encryption.kms-impl", Xor.class.getName());
+    hadoop.set("iceberg-crypto.encryption.kms-impl", XorKms.class.getName());
     columns("k2:ssn,address");
     CachingKmsClient kms = KmsClients.shared(hadoop.getPropsWithPrefix("iceberg-crypto."));
     for (int i = 0; i < 10; i++) {
@@ -345,30 +344,6 @@ class ParquetCryptoFactoryTest {
             () -> read().getKeyRetriever().getKey(material.getBytes(StandardCharsets.UTF_8)))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("part-0.parquet");
-  }
-
-  /** Wraps without a secret, and counts as every client does. */
-  public static final class Xor implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      byte[] bytes = new byte[key.remaining()];
-      key.duplicate().get(bytes);
-      for (int i = 0; i < bytes.length; i++) {
-        bytes[i] ^= 0x55;
-      }
-
-      return ByteBuffer.wrap(bytes);
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      return wrapKey(wrappedKey, wrappingKeyId);
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 
   @Test

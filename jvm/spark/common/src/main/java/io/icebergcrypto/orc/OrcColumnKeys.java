@@ -7,7 +7,6 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.security.SecureRandom;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
@@ -289,12 +288,8 @@ public final class OrcColumnKeys {
     try {
       provider = CryptoUtils.getKeyProvider(hadoop, new SecureRandom());
     } catch (IOException | RuntimeException e) {
-      Optional<IcebergCryptoException> typed =
-          Causes.of(e)
-              .filter(IcebergCryptoException.class::isInstance)
-              .map(IcebergCryptoException.class::cast)
-              .findFirst();
-      throw typed.orElseGet(() -> unusable(settings, "does not start: " + e, e));
+      throw Causes.typed(e)
+          .orElseGet(() -> unusable(settings, "does not start: " + e, e));
     }
 
     if (provider == null) {

@@ -201,10 +201,7 @@ public final class OrcProtection {
         return look.at(reader);
       }
     } catch (IOException | RuntimeException e) {
-      throw Causes.of(e)
-          .filter(IcebergCryptoException.class::isInstance)
-          .map(IcebergCryptoException.class::cast)
-          .findFirst()
+      throw Causes.typed(e)
           .orElseGet(() -> damaged(location, e));
     }
   }

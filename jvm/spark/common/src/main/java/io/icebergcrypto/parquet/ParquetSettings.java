@@ -87,7 +87,6 @@ final class ParquetSettings {
   private static final long MILLIS = 1000;
 
   private final Configuration hadoop;
-  private final SessionProperties properties;
   private final PropertyReader reader;
   private final Map<String, String> ours;
   private final boolean plaintextReads;
@@ -108,8 +107,8 @@ final class ParquetSettings {
       hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> found.put(prefix + name, v));
     }
 
-    this.properties = new SessionProperties(found, NAMES);
-    this.reader = this.properties.reader();
+    SessionProperties properties = new SessionProperties(found, NAMES);
+    this.reader = properties.reader();
     this.ours = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
     FLAGS.forEach(name -> reader.flag(name, false));
     this.plaintextWrites = properties.choice(PLAINTEXT_WRITES, "refuse", "allow");

@@ -111,10 +111,7 @@ public final class WrappedDataKeys {
   }
 
   private static IcebergCryptoException typed(String masterKeyId, RuntimeException error) {
-    return Causes.of(error)
-        .filter(IcebergCryptoException.class::isInstance)
-        .map(IcebergCryptoException.class::cast)
-        .findFirst()
+    return Causes.typed(error)
         .orElseGet(() -> damaged(masterKeyId, "it does not lead to a key", error));
   }
 
