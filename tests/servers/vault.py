@@ -30,7 +30,7 @@ from harness.tls import ClientCertificate, TestAuthority
 
 from pyspark_iceberg_crypto.kms import Vault
 
-BUILD = Path(__file__).parents[2] / "dev" / "vault.sh"
+BUILD = Path(__file__).parents[2] / "dev" / "go-server.sh"
 START_SECONDS = 60
 
 
@@ -321,7 +321,7 @@ def start_vault(
 
 def vault_binary() -> Path:
     """The program that `make vault` built from tests/servers/vault, outside of this tree."""
-    told = subprocess.run([BUILD, "path"], check=True, capture_output=True, text=True)
+    told = subprocess.run([BUILD, "vault", "path"], check=True, capture_output=True, text=True)
     program = Path(told.stdout.strip())
     if not program.exists():
         raise FileNotFoundError(
