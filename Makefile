@@ -34,7 +34,7 @@ TEST_JARS := jvm/build/.test-jars
 OLDER_TEST_JARS := jvm/build/.older-test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
 FLINK := 2.1.3 1.20.5
-VAULT = $(shell dev/vault.sh path)
+VAULT = $(shell dev/go-server.sh vault path)
 FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
 
 # Every install takes the versions of this file: also those that pip makes for a build, and those of the tests.
@@ -133,9 +133,11 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, zsh, fish
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, Azurite, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
+	@dev/azurite.sh
+	@dev/go-server.sh gcs
 	$(call ready,$(NIGHTLY_JARS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST))
 
 # Where its tests leave what they ran on.
@@ -340,4 +342,4 @@ $(DIST): $(LOCK) | $(VENV)/pyvenv.cfg
 
 # Its name tells its sources apart. After the Python packages, which bring Go where there is none.
 $(VAULT): | $(TEST)
-	@dev/vault.sh
+	@dev/go-server.sh vault

@@ -3,7 +3,8 @@
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
 # With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
 # compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
-# with the Python packages for tests.) With "nightly", beside those PostgreSQL's server, and the shells zsh and fish.
+# with the Python packages for tests.) With "nightly", beside those PostgreSQL's server, Node.js with npm for
+# Azurite, and the shells zsh and fish.
 # Usage: tools.sh PYTHON [tests|nightly]
 set -euo pipefail
 
@@ -30,6 +31,7 @@ if [[ -n ${2:-} ]]; then
 fi
 if [[ ${2:-} == nightly ]]; then
   compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || packages+=(postgresql)
+  command -v npm > /dev/null || packages+=(nodejs npm)
   command -v zsh > /dev/null || packages+=(zsh)
   command -v fish > /dev/null || packages+=(fish)
 fi

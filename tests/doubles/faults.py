@@ -15,7 +15,10 @@ Mode = Literal["pass", "down", "slow", "hang", "reset"] | Status
 
 SLOW_SECONDS = 0.2
 # They concern one connection, not the message; Java's client asks for HTTP/2 with them.
-_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "http2-settings"}
+_HOP_BY_HOP = {
+    *("connection", "keep-alive", "transfer-encoding", "upgrade", "http2-settings"),
+    "expect",  # which the handler answers
+}
 
 
 class FaultProxy:
@@ -189,10 +192,12 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, headers: list[tuple[str, str]], body: bytes, cut: bool = False
     ) -> None:
         self.send_response_only(status)
+        length = {"content-length"} if self.command != "HEAD" else set()  # there, of what GET sends
         for name, value in headers:
-            if name.lower() not in _HOP_BY_HOP | {"content-length"}:
+            if name.lower() not in _HOP_BY_HOP | length:
                 self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        if length:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if cut:
             self.wfile.write(body[: len(body) // 2])

@@ -115,6 +115,17 @@ def joined(spark: SparkSession, catalog: str, tables: Sequence[str]) -> dict[str
         storage.meet("/", 0)
 
 
+def remove_orphans(spark: SparkSession, table: str) -> list[str]:
+    """Deletes what no metadata reaches, however new, as the table's FileIO lists it; returns their locations."""
+    jvm: Any = spark.sparkContext._jvm
+    session: Any = spark._jsparkSession
+    java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
+    action = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session).deleteOrphanFiles(java)
+    later = jvm.java.lang.System.currentTimeMillis() + 60_000
+    result = action.usePrefixListing(True).olderThan(later).execute()
+    return list(result.orphanFileLocations())
+
+
 def process_id(spark: SparkSession) -> int:
     """That of the driver's JVM."""
     jvm: Any = spark.sparkContext._jvm

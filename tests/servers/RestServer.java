@@ -1,11 +1,14 @@
 import java.io.IOException;
 import java.net.InetAddress;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.MetadataUpdate.AddEncryptionKey;
+import org.apache.iceberg.SnapshotParser;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.RESTException;
@@ -39,7 +42,8 @@ import org.eclipse.jetty.server.ServerConnector;
  * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
  * that answer to a key and 400 to a staged create. With the header {@code X-Forget} it creates
- * tables without that property. With {@code X-Require: token} it answers only to those who have
+ * tables without that property. With {@code X-Lose} it takes a commit and drops, in silence, its
+ * {@code encryption-keys}, or the {@code key-id} of its snapshots. With {@code X-Require: token} it answers only to those who have
  * logged in by OAuth2; with {@code X-Vend: prefix} each table comes with configuration and
  * credentials of its own, of which {@code prefix-<table>} is the secret.
  */
@@ -103,7 +107,7 @@ public final class RestServer {
       boolean key =
           request.body() instanceof UpdateTableRequest update
               && update.updates().stream()
-                  .anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
+                  .anyMatch(AddEncryptionKey.class::isInstance);
       boolean refuses =
           switch (refused[0]) {
             case "stage-create" -> stage;
@@ -134,7 +138,8 @@ public final class RestServer {
       }
 
       T response =
-          super.execute(withoutProperty(request), responseType, errorHandler, responseHeaders);
+          super.execute(
+              withoutKeys(withoutProperty(request)), responseType, errorHandler, responseHeaders);
       String prefix =
           request.headers().firstEntry("X-Vend").map(HTTPHeaders.HTTPHeader::value).orElse(null);
       return prefix != null && response instanceof LoadTableResponse table
@@ -190,6 +195,32 @@ public final class RestServer {
           .body(create.stageCreate() ? forgetful.stageCreate().build() : forgetful.build())
           .build();
     }
+  }
+
+  private static HTTPRequest withoutKeys(HTTPRequest request) {
+    String lost =
+        request.headers().firstEntry("X-Lose").map(HTTPHeaders.HTTPHeader::value).orElse("");
+    if (lost.isEmpty() || !(request.body() instanceof UpdateTableRequest update)) {
+      return request;
+    }
+
+    List<MetadataUpdate> kept =
+        update.updates().stream()
+            .filter(one -> !lost.equals("encryption-keys") || !(one instanceof AddEncryptionKey))
+            .map(one -> lost.equals("key-id") ? withoutKeyId(one) : one)
+            .toList();
+    return ImmutableHTTPRequest.builder()
+        .from(request)
+        .body(new UpdateTableRequest(update.requirements(), kept))
+        .build();
+  }
+
+  private static MetadataUpdate withoutKeyId(MetadataUpdate update) {
+    return update instanceof MetadataUpdate.AddSnapshot added
+        ? new MetadataUpdate.AddSnapshot(
+            SnapshotParser.fromJson(
+                SnapshotParser.toJson(added.snapshot(), false).replaceFirst(",\"key-id\":\"[^\"]*\"", "")))
+        : update;
   }
 
   private static void awaitEndOfInput() throws IOException {

@@ -1,4 +1,4 @@
-"""AWS as two programs imitate it: moto (KMS and S3) and ministack (KMS), in processes of their own, on 127.0.0.1.
+"""AWS as two programs imitate it, in processes of their own, on 127.0.0.1: moto (KMS, S3), ministack (KMS, S3 Tables).
 
 moto checks encryption contexts and tampering, but lets disabled keys work. ministack checks a key's state, but
 not tampering. Neither checks logins, permissions or clocks, nor limits the rate.
@@ -59,13 +59,13 @@ def start_moto(log: Path) -> AwsServer:
     return _start(command, {}, port, log)
 
 
-def start_ministack(log: Path) -> AwsServer:
-    """Starts ministack; returns once it listens."""
+def start_ministack(log: Path, services: str = "kms") -> AwsServer:
+    """Starts ministack with some services of AWS; returns once it listens."""
     port = free_port()
     environment = {
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
-        "SERVICES": "kms",
+        "SERVICES": services,
         "IOT_MTLS_ENABLED": "0",  # it would listen on every address
         "TMPDIR": str(log.parent),
     }

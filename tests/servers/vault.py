@@ -31,7 +31,7 @@ from harness.used import used
 
 from pyspark_iceberg_crypto.kms import Vault
 
-BUILD = Path(__file__).parents[2] / "dev" / "vault.sh"
+BUILD = Path(__file__).parents[2] / "dev" / "go-server.sh"
 START_SECONDS = 60
 
 
@@ -323,7 +323,7 @@ def start_vault(
 
 def vault_binary() -> Path:
     """The program that `make vault` built from tests/servers/vault, outside of this tree."""
-    told = subprocess.run([BUILD, "path"], check=True, capture_output=True, text=True)
+    told = subprocess.run([BUILD, "vault", "path"], check=True, capture_output=True, text=True)
     program = Path(told.stdout.strip())
     if not program.exists():
         raise FileNotFoundError(

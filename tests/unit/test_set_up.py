@@ -140,7 +140,7 @@ def test_without_a_new_go_vault_says_where_one_comes_from(bare: Path, tmp_path: 
     tree = tmp_path / "tree"
     for part in ("dev", "tests/servers/vault"):
         shutil.copytree(ROOT / part, tree / part)
-    done = run(bare, tree / "dev" / "vault.sh", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = run(bare, tree / "dev" / "go-server.sh", "vault", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "is built with Go 1.21 or newer, and there is none" in done.stderr
     assert "hint: make vault;" in done.stderr

@@ -1,111 +1,156 @@
-"""Strays, and a folder without a catalog, on an object store: S3FileIO on moto's S3, listed by prefix."""
+"""Tables on object stores, with Iceberg's own FileIO of each: S3, Google Cloud Storage and Azure's Data Lake."""
 
+import os
+import signal
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
-from harness.jars import build_jars
-from harness.jvm import ENVIRONMENT
 from harness.lake import FILES_ON_DRIVER
-from harness.sessions import OtherSession
-from harness.world import World, catalog_conf
-from servers.aws import REGION, AwsServer, catalog_on_s3, start_moto
+from harness.sessions import OtherSession, process_id, remove_orphans
+from harness.world import STOCK, World, catalog_conf, embedded_metastore
+from servers.stores import KINDS, ObjectStore, start_store
 
 pytestmark = pytest.mark.nightly
 
-BUCKET = "lake"
+MERGE_ON_READ = ", ".join(
+    f"'write.{verb}.mode'='merge-on-read'" for verb in ("delete", "update", "merge")
+)
+ENCRYPTED = {b"PARE", b"AGS1"}
 
 
 @dataclass
-class S3Table:
-    """A table in the bucket, whose objects are reached past Spark, too."""
+class StoredTable:
+    """A table whose objects are reached past Spark, too."""
 
     session: OtherSession
-    moto: AwsServer
+    store: ObjectStore
     name: str
 
     @property
     def uri(self) -> str:
-        return f"s3://{BUCKET}/warehouse/db/{self.name}"
+        return f"{self.store.root}/warehouse/db/{self.name}"
 
     def put(self, path: str, content: bytes) -> str:
         """Writes an object below the table's location, or beside it; its URI."""
-        uri = f"{self.uri}{path}"
-        self.moto.boto("s3").put_object(Bucket=BUCKET, Key=key(uri), Body=content)
-        return uri
+        return self.store.put(f"{self.uri}{path}", content)
 
     def objects(self) -> list[str]:
-        found = self.moto.boto("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"{key(self.uri)}/")
-        return [f"s3://{BUCKET}/{one['Key']}" for one in found["Contents"]]
+        return sorted(self.store.below(self.uri))
 
-    def content(self, uri: str) -> bytes:
-        answer = self.moto.boto("s3").get_object(Bucket=BUCKET, Key=key(uri))
-        return bytes(answer["Body"].read())
+    def data_file(self) -> str:
+        return next(one for one in self.objects() if one.endswith(".parquet"))
+
+    def sql(self, statement: str) -> list[dict[str, Any]]:
+        return self.session.sql(statement.format(t=f"lake.db.{self.name}"))
+
+    def ids(self) -> list[int]:
+        return sorted(row["id"] for row in self.sql("SELECT id FROM {t}"))
 
     def verify(self, **options: Any) -> dict[str, Any]:
         return self.session.verify(f"lake.db.{self.name}", **options)
 
 
-def key(uri: str) -> str:
-    return uri.removeprefix(f"s3://{BUCKET}/")
+@pytest.fixture(scope="module", params=KINDS)
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ObjectStore]:
+    started = start_store(request.param, tmp_path_factory.mktemp(request.param))
+    yield started
+    started.stop()
 
 
 @pytest.fixture(scope="module")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsServer]:
-    server = start_moto(tmp_path_factory.mktemp("moto") / "log")
-    yield server
-    server.stop()
+def conf(
+    world: World, store: ObjectStore, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("session")
 
+    def options(name: str) -> dict[str, str]:
+        return {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{folder}/{name}.db?busy_timeout=30000",
+            "jdbc.schema-version": "V1",
+            "cache-enabled": "false",
+            **store.options,
+        }
 
-@pytest.fixture(scope="module")
-def session(
-    world: World, moto: AwsServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OtherSession]:
-    folder = tmp_path_factory.mktemp("s3")
-    options = {
-        "type": "jdbc",
-        "uri": f"jdbc:sqlite:{folder}/catalog.db",
-        "jdbc.schema-version": "V1",
-        "cache-enabled": "false",
-        "encryption.kms-type": "keystore",
-        **world.keystore_options(),
-        **catalog_on_s3(moto, BUCKET),
-    }
-    conf = {
+    keys = {"encryption.kms-type": "keystore", **world.keystore_options()}
+    plain = {**options("plain"), "warehouse": f"{store.root}/plain"}
+    made = {
         **world.session_conf(metastore=folder / "metastore"),
-        **catalog_conf("lake", SPARK_CATALOG, options),
-        FILES_ON_DRIVER: "0",  # S3FileIO is sent to tasks
+        **catalog_conf("lake", SPARK_CATALOG, {**options("lake"), **keys}),
+        **catalog_conf("plain", STOCK, plain),
+        FILES_ON_DRIVER: "0",  # the FileIO is sent to tasks
     }
-    bundle = build_jars("kms-jars", "iceberg-aws-bundle-*.jar")[0]
-    conf["spark.jars"] += f",{bundle}"
-    # A folder has no catalog whose properties would say where S3 is.
-    environment = {**ENVIRONMENT, "AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": moto.url}
-    with OtherSession(conf, environment) as made:
+    made["spark.jars"] = ",".join([made["spark.jars"], *map(str, store.jars)])
+    return made
+
+
+@pytest.fixture(scope="module")
+def session(conf: dict[str, str], store: ObjectStore) -> Iterator[OtherSession]:
+    with OtherSession(conf, store.environment) as made:
         made.sql("CREATE NAMESPACE lake.db")
+        made.sql("CREATE NAMESPACE plain.db")
         yield made
 
 
 @pytest.fixture
-def table(session: OtherSession, moto: AwsServer) -> S3Table:
-    made = S3Table(session, moto, f"t{uuid.uuid4().hex[:8]}")
-    name = f"lake.db.{made.name}"
-    session.sql(
-        f"CREATE TABLE {name} (id BIGINT, part STRING) PARTITIONED BY (part) "
-        "TBLPROPERTIES ('encryption.key-id'='k1', 'write.delete.mode'='merge-on-read')"
+def table(session: OtherSession, store: ObjectStore) -> Iterator[StoredTable]:
+    made = StoredTable(session, store, f"t{uuid.uuid4().hex[:8]}")
+    made.sql(
+        "CREATE TABLE {t} (id BIGINT, part STRING) PARTITIONED BY (part) "
+        f"TBLPROPERTIES ('encryption.key-id'='k1', {MERGE_ON_READ})"
     )
-    session.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, 'p' FROM range(5)")
-    session.sql(f"DELETE FROM {name} WHERE id = 1")
-    return made
+    made.sql("INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'p' FROM range(5)")
+    made.sql("DELETE FROM {t} WHERE id = 1")
+    yield made
+    store.proxy.mode, store.proxy.only = "pass", ""
 
 
 def problems(report: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {one["path"]: (one["kind"], one["code"]) for one in report["problems"]}
 
 
-def test_a_clean_table(table: S3Table) -> None:
+def test_the_life_of_a_table(table: StoredTable) -> None:
+    """Until DROP TABLE PURGE, which leaves a neighbour whose name begins alike."""
+    table.sql("UPDATE {t} SET part = 'q' WHERE id = 2")
+    table.sql(
+        "MERGE INTO {t} t USING (SELECT id FROM range(4, 7)) s ON t.id = s.id"
+        " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, 'q')"
+    )
+    table.sql("ALTER TABLE {t} ADD COLUMN note STRING")
+    assert table.ids() == [0, 2, 3, 5, 6]
+    assert any(one.endswith(".puffin") for one in table.objects()), "deletion vectors"
+    call = "CALL lake.system.{procedure}(table => 'db." + table.name + "'{more})"
+    table.sql(call.format(procedure="rotate_master_key", more=", new_key_id => 'k2'"))
+    table.sql(
+        call.format(procedure="rewrite_data_files", more=", options => map('rewrite-all', 'true')")
+    )
+    table.sql(
+        call.format(
+            procedure="expire_snapshots",
+            more=", older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1",
+        )
+    )
+    assert table.ids() == [0, 2, 3, 5, 6]
+    report = table.verify(depth="deep", all_snapshots=True, strays=True)
+    assert report["ok"], report
+    for one in table.objects():
+        assert one.endswith(".metadata.json") or table.store.get(one)[:4] in ENCRYPTED
+    beside = table.put("2/data/rows.parquet", b"PAR1 of a neighbour")
+    table.sql("DROP TABLE {t} PURGE")
+    assert [one for one in table.objects() if not one.endswith(".metadata.json")] == []
+    assert table.store.below(f"{table.uri}2") == [beside]
+
+
+def test_a_clean_table(table: StoredTable) -> None:
     """What begins alike is not below it."""
     table.put("-old/data/rows.parquet", b"PAR1 of a neighbour")
     table.put("2/rows.csv", b"1,2")
@@ -115,47 +160,190 @@ def test_a_clean_table(table: S3Table) -> None:
         counted = {one["kind"]: one["files"] for one in report["counts"]}
         assert sum(counted.values()) == len(table.objects())
         assert "stray" not in counted
-    folder = table.session.verify_folder(table.uri)
-    assert folder["ok"], folder
-    assert folder["file_count"] == len(table.objects())
 
 
-def test_strays(table: S3Table) -> None:
-    data = next(one for one in table.objects() if one.endswith(".parquet"))
-    table.put("/data/orphan.parquet", table.content(data))
+def test_no_row_is_lost_to_a_name(table: StoredTable) -> None:
+    """Values that need an escape in a path: none of their files is a stray."""
+    values = ["a/b", "50% off", "100%25", "x y+z", "ü#?&=", "..", "a:b"]
+    table.sql(
+        "INSERT INTO {t} VALUES " + ", ".join(f"({100 + i}, '{v}')" for i, v in enumerate(values))
+    )
+    rows = {row["part"] for row in table.sql("SELECT part FROM {t} WHERE id >= 100")}
+    assert rows == set(values)
+    report = table.verify(strays=True)
+    assert report["ok"], report["problems"]
+    assert "stray" not in {one["kind"] for one in report["counts"]}
+
+
+def test_strays(table: StoredTable) -> None:
+    table.put("/data/orphan.parquet", table.store.get(table.data_file()))
     table.put("/data/_SUCCESS", b"")
     planted = [
         table.put("/data/part=p/_temporary/.hidden/rows.parquet", b"PAR1 plaintext"),
         table.put("/metadata/stage-1.avro", b"Obj\x01 plaintext"),
-        table.put("/a b%20c/rows.csv", b"1,2"),
     ]
     report = table.verify(strays=True)
     assert problems(report) == dict.fromkeys(planted, ("stray", "plaintext"))
     strays = {one["magic"]: one["files"] for one in report["counts"] if one["kind"] == "stray"}
-    assert strays == {"PARE": 1, "EMPTY": 1, "PAR1": 1, "AVRO": 1, "OTHER": 1}
+    assert strays == {"PARE": 1, "EMPTY": 1, "PAR1": 1, "AVRO": 1}
     assert table.verify()["ok"], "without strays they are not looked for"
-    folder = table.session.verify_folder(f"{table.uri}/")
-    assert problems(folder) == dict.fromkeys(planted, ("file", "plaintext"))
 
 
-def test_damaged_objects(table: S3Table) -> None:
-    data = next(one for one in table.objects() if one.endswith(".parquet"))
-    whole = table.content(data)
+def test_orphans_are_removed(table: StoredTable) -> None:
+    orphan = table.put("/data/part=p/orphan.parquet", b"PARE")
+    beside = table.put("2/data/rows.parquet", b"PAR1 of a neighbour")
+    before = table.objects()
+    if table.store.kind == "adls":  # whose FileIO lists names that Iceberg takes for no table's
+        with pytest.raises(RuntimeError, match="by names in their container.*nothing was deleted"):
+            table.session.do(remove_orphans, f"lake.db.{table.name}")
+        assert table.objects() == before
+        return
+    removed = table.session.do(remove_orphans, f"lake.db.{table.name}")
+    assert removed == [orphan]
+    assert table.objects() == [one for one in before if one != orphan]
+    assert table.store.below(f"{table.uri}2") == [beside]
+    assert table.ids() == [0, 2, 3, 4]
+
+
+def test_damaged_objects(table: StoredTable) -> None:
+    data = table.data_file()
+    whole = table.store.get(data)
     damages = {
         "plaintext": ("magic", b"PAR1" + whole[4:]),
         "truncated": ("structure", whole[:-8]),
         "tampered": ("deep", whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]),
     }
     for code, (depth, content) in damages.items():
-        table.put(data.removeprefix(table.uri), content)
+        table.store.put(data, content)
         assert problems(table.verify(depth=depth)) == {data: ("data", code)}
-    table.moto.boto("s3").delete_object(Bucket=BUCKET, Key=key(data))
+        if code != "plaintext":  # which is the first bytes alone, and those of the end count
+            with pytest.raises(RuntimeError, match="io.icebergcrypto"):
+                table.ids()
+    table.store.delete(data)
     assert problems(table.verify()) == {data: ("data", "missing")}
-    table.put(data.removeprefix(table.uri), whole)
+    table.store.put(data, whole)
     assert table.verify(depth="deep")["ok"]
 
 
-def test_a_folder_that_is_not_there(table: S3Table) -> None:
+def test_exchanged_manifests(table: StoredTable) -> None:
+    one, other = [name for name in table.objects() if "-m0.avro" in name][:2]
+    content = table.store.get(one)
+    table.store.put(one, table.store.get(other))
+    with pytest.raises(RuntimeError, match="io.icebergcrypto.TamperedException"):
+        table.ids()
+    table.store.put(one, content)
+    assert table.ids() == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("written", [".parquet", "-m0.avro", "snap-"])
+def test_a_failed_write_leaves_no_more_than_on_plaintext(table: StoredTable, written: str) -> None:
+    """Of data files one of which cannot be written, nothing; Iceberg keeps them once it has begun to commit."""
+    plain = f"plain.db.{table.name}"
+    table.session.sql(f"CREATE TABLE {plain} (id BIGINT, part STRING) PARTITIONED BY (part)")
+    before = {"lake": table.objects(), "plain": []}
+    folder = f"{table.store.root}/plain/db/{table.name}"
+    before["plain"] = table.store.below(folder)
+    table.store.proxy.only = written
+    table.store.proxy.mode = ("status", 403, {}, "")
+    left = {}
+    for catalog, listed in before.items():
+        with pytest.raises(RuntimeError, match="403|denied|Forbidden"):
+            table.session.sql(f"INSERT INTO {catalog}.db.{table.name} VALUES (10, 'p'), (11, 'q')")
+        now = table.objects() if catalog == "lake" else table.store.below(folder)
+        left[catalog] = [one for one in now if one not in listed]
+    table.store.proxy.mode = "pass"
+    assert len(left["lake"]) == len(left["plain"])
+    assert left["lake"] == [] or written != ".parquet"
+    assert {table.store.get(one)[:4] for one in left["lake"]} <= ENCRYPTED
+    table.sql("INSERT INTO {t} VALUES (10, 'p'), (11, 'q')")
+    assert table.ids() == [0, 2, 3, 4, 10, 11]
+    strays = table.verify(strays=True)
+    assert strays["ok"], strays["problems"]
+
+
+MANY = (
+    "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id,"
+    " concat_ws('', transform(sequence(1, 200), x -> sha2(concat(id, x), 256))) FROM range(2000)"
+)
+
+
+def test_an_upload_in_parts_that_fails_leaves_none(table: StoredTable) -> None:
+    if table.store.uploads is None:
+        pytest.skip("only S3 lists uploads that are not finished")
+    table.sql("ALTER TABLE {t} DROP PARTITION FIELD part")
+    before = table.objects()
+    table.store.proxy.only = "partNumber=2"
+    table.store.proxy.mode = ("status", 403, {}, "")
+    with pytest.raises(RuntimeError, match="403"):
+        table.sql(MANY)
+    table.store.proxy.mode = "pass"
+    assert any("partNumber=2" in request for request in table.store.proxy.requests)
+    assert table.store.uploads() == 0
+    assert table.objects() == before
+    table.sql(MANY)
+    assert len(table.ids()) == 2004
+
+
+def test_a_killed_writer_leaves_nothing_in_plaintext(
+    table: StoredTable, conf: dict[str, str], tmp_path: Path
+) -> None:
+    """With -9, while it writes: the table is as it was, and what is left is encrypted."""
+    metastore = embedded_metastore(tmp_path / "metastore")
+    with OtherSession({**conf, **metastore}, table.store.environment) as writer:
+        pid = writer.do(process_id)
+        table.store.proxy.forget()
+        table.store.proxy.mode = "slow"
+        with ThreadPoolExecutor(1) as pool:
+            rows = "(10, 'p'), (11, 'q'), (12, 'r'), (13, 's')"
+            written = pool.submit(writer.sql, f"INSERT INTO lake.db.{table.name} VALUES {rows}")
+            while not any(".parquet" in request for request in table.store.proxy.requests):
+                time.sleep(0.01)
+            time.sleep(0.5)
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(RuntimeError):
+                written.result(60)
+    table.store.proxy.mode = "pass"
+    assert table.ids() == [0, 2, 3, 4]
+    report = table.verify(depth="deep", all_snapshots=True, strays=True)
+    assert report["ok"], report["problems"]
+
+
+def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectStore) -> None:
+    """Each statement, on an encrypted table and on a plaintext one of stock Iceberg."""
+    statements = {
+        "INSERT": "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'p' FROM range(1000)",
+        "SELECT": "SELECT sum(id) FROM {t}",
+        "DELETE": "DELETE FROM {t} WHERE id = 1",
+        "SELECT with a deletion vector": "SELECT sum(id) FROM {t}",
+        "MERGE": "MERGE INTO {t} t USING (SELECT 3 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    }
+    properties = {
+        "lake": f"'encryption.key-id'='k1', {MERGE_ON_READ}",
+        "plain": f"'format-version'='3', {MERGE_ON_READ}",
+    }
+    counted: dict[str, dict[str, int]] = {}
+    for round_ in ("warm", "measured"):
+        for catalog, given in properties.items():
+            name = f"{catalog}.db.requests_{round_}"
+            session.sql(f"CREATE TABLE {name} (id BIGINT, part STRING) TBLPROPERTIES ({given})")
+            counted[catalog] = {}
+            for told, statement in statements.items():
+                store.proxy.forget()
+                session.sql(statement.format(t=name))
+                counted[catalog][told] = len(store.proxy.requests)
+    print(store.kind, counted)  # noqa: T201
+    for told in statements:
+        assert counted["lake"][told] <= counted["plain"][told], counted
+
+
+def test_a_folder_that_is_not_there(table: StoredTable) -> None:
+    if table.store.kind != "s3":
+        pytest.skip("a folder without a catalog: only S3's client is led here by its environment")
+    folder = table.session.verify_folder(f"{table.uri}/")
+    assert folder["ok"], folder
+    assert folder["file_count"] == len(table.objects())
+    planted = table.put("/a b%20c/rows.csv", b"1,2")
+    assert problems(table.session.verify_folder(table.uri)) == {planted: ("file", "plaintext")}
     with pytest.raises(RuntimeError, match="ConfigurationError: There is no file in"):
         table.session.verify_folder(f"{table.uri}/absent")
     report = table.session.verify_folder("s3://no-such-bucket/t")

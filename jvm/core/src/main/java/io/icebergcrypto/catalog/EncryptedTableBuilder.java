@@ -85,7 +85,12 @@ final class EncryptedTableBuilder implements TableBuilder {
     Table made;
     try {
       BaseTransaction transaction = underlying(checked(delegate::createTransaction));
-      encryptedCreation(keyId, transaction).commitTransaction();
+      try {
+        encryptedCreation(keyId, transaction).commitTransaction();
+      } catch (ServerRefusal.LostKeys e) {
+        throw takenBack(transaction.underlyingOps().current(), e.ofDropped());
+      }
+
       made = made(transaction);
     } catch (CommitFailedException e) {
       throw new AlreadyExistsException(
@@ -136,17 +141,24 @@ final class EncryptedTableBuilder implements TableBuilder {
     try {
       checkKept(keyId, made.properties());
       catalog.operations(ops, tableName()).addFirstKek();
+    } catch (ServerRefusal.LostKeys e) {
+      throw takenBack(ops.current(), e.ofDropped());
     } catch (CommitStateUnknownException e) {
       throw e; // the KEK may be there, and the key id is
     } catch (RuntimeException e) {
-      try {
-        catalog.behind().takeBack(identifier, asMade);
-      } catch (RuntimeException e2) {
-        e.addSuppressed(e2);
-      }
-
-      throw e;
+      throw takenBack(asMade, e);
     }
+  }
+
+  /** The error, once the table is dropped again that was made just now. */
+  private <E extends RuntimeException> E takenBack(TableMetadata asMade, E error) {
+    try {
+      catalog.behind().takeBack(identifier, asMade);
+    } catch (RuntimeException e) {
+      error.addSuppressed(e);
+    }
+
+    return error;
   }
 
   @Override
@@ -248,13 +260,7 @@ final class EncryptedTableBuilder implements TableBuilder {
                         + " unreadable: delete what is left in %s.",
                     made.location()))
             .inTable(tableName());
-    try {
-      catalog.behind().takeBack(identifier, made);
-    } catch (RuntimeException e) {
-      problem.addSuppressed(e);
-    }
-
-    throw problem;
+    throw takenBack(made, problem);
   }
 
   private static BaseTransaction underlying(Transaction transaction) {

@@ -161,6 +161,8 @@ final class EncryptedTableOperations implements TableOperations {
     } catch (RESTException | UnsupportedOperationException e) {
       throw keyRefused(base, prepared, e);
     }
+
+    ServerRefusal.checkKept(delegate, prepared, keys.tableName());
   }
 
   /**

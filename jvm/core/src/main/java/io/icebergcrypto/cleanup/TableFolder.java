@@ -2,6 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.metadata.Listing;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
@@ -108,7 +109,7 @@ final class TableFolder {
   private Iterable<FileInfo> files() {
     return () -> {
       try {
-        return storage.listPrefix(path + "/").iterator();
+        return Listing.below(storage, path).iterator();
       } catch (UncheckedIOException e) {
         if (e.getCause() instanceof FileNotFoundException) {
           return List.<FileInfo>of().iterator(); // a folder that nothing was written to

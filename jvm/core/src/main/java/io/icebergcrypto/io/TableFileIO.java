@@ -9,6 +9,7 @@ import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.metadata.Listing;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
 import java.util.Map;
@@ -244,7 +245,7 @@ public class TableFileIO implements FileIO {
 
     @Override
     public Iterable<FileInfo> listPrefix(String prefix) {
-      return prefixes.listPrefix(prefix);
+      return Listing.ofLocations(prefixes, prefix);
     }
 
     @Override

@@ -163,6 +163,46 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
+  /** It makes the commit, and its answer has none of the commit's keys. */
+  @Test
+  void aServerThatDropsKeysInSilenceGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    Map<String, String> drops = Map.of("header.X-Lose", "encryption-keys");
+    Map<String, String> atOnce = new HashMap<>(drops);
+    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
+    for (Map<String, String> headers : List.of(drops, atOnce)) {
+      assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "without key", "in encryption-keys", "The table was dropped again");
+      assertThat(catalog.tableExists(T)).isFalse();
+      assertThat(written()).isEqualTo(before);
+    }
+  }
+
+  /** What it wrote cannot be read; whoever wrote it is told, and no file is deleted. */
+  @Test
+  void aServerThatDropsASnapshotsKeyIsNotTakenForOneThatKeptIt() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    for (String what : List.of("key-id", "encryption-keys")) {
+      Table there = lake.open(Map.of("header.X-Lose", what)).loadTable(T);
+      Set<Path> before = written();
+      assertThatThrownBy(() -> TestLake.append(there, 2))
+          .isInstanceOf(CommitStateUnknownException.class)
+          .hasCauseInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "made the commit without", what, "cannot be read", "drop the table");
+      assertThat(written()).as("nothing was deleted").containsAll(before).hasSizeGreaterThan(2);
+      lake.openStock().loadTable(T).manageSnapshots().rollbackTo(first(table)).commit();
+      assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+    }
+  }
+
+  private static long first(Table table) {
+    return table.history().get(0).snapshotId();
+  }
+
   /** Neither this nor that: the table is made, and taken back. */
   @Test
   void aTableIsTakenBackWhoseKeyIsRefused() throws IOException {

@@ -2,8 +2,17 @@ package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import java.util.Objects;
+import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.BadRequestException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.exceptions.RESTException;
@@ -58,6 +67,69 @@ public final class ServerRefusal {
 
     private OfStagedCreate(String problem, String hint, Throwable cause) {
       super(problem, hint, cause);
+    }
+  }
+
+  /**
+   * Checks that a REST server has kept what decrypts a table, as far as its answer to a commit
+   * tells: one that does not know format version 3 may drop it in silence.
+   *
+   * @param client the table's operations in the catalog behind, after the commit
+   * @param committed the metadata that was committed
+   * @throws LostKeys when it has not; the commit is done
+   */
+  public static void checkKept(TableOperations client, TableMetadata committed, String tableName) {
+    if (client.getClass().getPackage() != RESTCatalog.class.getPackage()) {
+      return;
+    }
+
+    TableMetadata answer = client.current();
+    Set<String> kept =
+        answer.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    Set<String> sent =
+        committed.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    for (MetadataUpdate change : committed.changes()) {
+      if (change instanceof MetadataUpdate.AddEncryptionKey added) {
+        String id = added.key().keyId();
+        if (sent.contains(id) && !kept.contains(id)) {
+          throw new LostKeys(tableName, String.format("key %s in encryption-keys", id));
+        }
+      } else if (change instanceof MetadataUpdate.AddSnapshot added) {
+        Snapshot snapshot = answer.snapshot(added.snapshot().snapshotId());
+        if (snapshot != null && !Objects.equals(snapshot.keyId(), added.snapshot().keyId())) {
+          throw new LostKeys(
+              tableName, String.format("the key-id of snapshot %d", snapshot.snapshotId()));
+        }
+      }
+    }
+  }
+
+  /** A server has made a commit and lost a key of it. Not a failure after which files may go. */
+  public static final class LostKeys extends CommitStateUnknownException {
+    private static final long serialVersionUID = 1L;
+
+    private final transient IcebergCryptoException problem;
+
+    private LostKeys(String tableName, String lost) {
+      this(
+          new NotSupportedException(
+                  String.format("the catalog's server made the commit without %s", lost),
+                  "It does not keep what format version 3 has for encryption, so it cannot keep"
+                      + " encrypted tables: use a version of it that does, or another catalog.")
+              .inTable(tableName));
+    }
+
+    private LostKeys(IcebergCryptoException problem) {
+      super(
+          problem.withHint(
+              "What the commit wrote cannot be read: keep what it was made from, and drop the"
+                  + " table."));
+      this.problem = problem;
+    }
+
+    /** The problem of a table that was new and empty, and was dropped again. */
+    public IcebergCryptoException ofDropped() {
+      return problem.withHint("The table was dropped again.");
     }
   }
 

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.copy;
 
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.metadata.Listing;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.OutputStreamWriter;
@@ -130,7 +131,7 @@ final class Staging {
     boolean isListed = TableFileIO.listed(io) instanceof SupportsPrefixOperations;
     if (TableFileIO.listed(io) instanceof SupportsPrefixOperations prefixes) {
       try {
-        for (FileInfo file : prefixes.listPrefix(folder + "/")) {
+        for (FileInfo file : Listing.below(prefixes, folder)) {
           if (file.location().contains(run)) {
             files.add(file.location());
           }

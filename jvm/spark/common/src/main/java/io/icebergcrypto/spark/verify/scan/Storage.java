@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify.scan;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.metadata.Listing;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -46,12 +47,11 @@ public record Storage(FileIO io) implements Serializable {
    * @throws NotSupportedException when this class of storage cannot list
    */
   public Iterator<Entry> list(String folder) {
-    if (isHadoop(folder) || !(io instanceof SupportsPrefixOperations)) {
+    if (isHadoop(folder) || !(io instanceof SupportsPrefixOperations prefixes)) {
       return listByHadoop(folder);
     }
 
-    Iterator<FileInfo> files =
-        ((SupportsPrefixOperations) io).listPrefix(folder.replaceFirst("/*$", "/")).iterator();
+    Iterator<FileInfo> files = Listing.below(prefixes, folder).iterator();
     return new Mapped<>(
         files::hasNext,
         () -> {

@@ -1,0 +1,81 @@
+package io.icebergcrypto.metadata;
+
+import io.icebergcrypto.NotSupportedException;
+import java.util.Iterator;
+import java.util.function.UnaryOperator;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.SupportsPrefixOperations;
+
+/**
+ * Lists folders by locations that the same storage opens. ADLSFileIO lists the names that files
+ * have in their container, without scheme and container.
+ */
+public final class Listing {
+  private static final Pattern ROOT = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+  private static final Pattern SCHEME = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*:/");
+
+  private Listing() {}
+
+  /**
+   * All files below a folder, each by its location.
+   *
+   * @param folder its location, with or without a slash at the end
+   */
+  public static Iterable<FileInfo> below(SupportsPrefixOperations storage, String folder) {
+    Matcher root = ROOT.matcher(folder);
+    String start = root.find() ? root.group() + "/" : "";
+    return each(
+        storage.listPrefix(folder.replaceFirst("/*$", "/")),
+        file ->
+            isLocation(file, start)
+                ? file
+                : new FileInfo(start + file.location(), file.size(), file.createdAtMillis()));
+  }
+
+  /**
+   * What a storage lists, for Iceberg, which compares it with a table's files and deletes what is
+   * none of them.
+   *
+   * @throws NotSupportedException when it lists names that cannot be compared
+   */
+  public static Iterable<FileInfo> ofLocations(SupportsPrefixOperations storage, String prefix) {
+    return each(
+        storage.listPrefix(prefix),
+        file -> {
+          if (!isLocation(file, ROOT.matcher(prefix).find() ? prefix : "")) {
+            throw new NotSupportedException(
+                String.format(
+                    "%s lists the files in %s by names in their container (%s), which Iceberg takes"
+                        + " for files of no table; nothing was deleted",
+                    storage.getClass().getName(), prefix, file.location()),
+                "Call remove_orphan_files without prefix_listing. verify_table(strays=True) lists"
+                    + " files that no metadata reaches.");
+          }
+
+          return file;
+        });
+  }
+
+  private static boolean isLocation(FileInfo file, String start) {
+    return start.isEmpty() || SCHEME.matcher(file.location()).find();
+  }
+
+  private static Iterable<FileInfo> each(Iterable<FileInfo> files, UnaryOperator<FileInfo> change) {
+    return () -> {
+      Iterator<FileInfo> given = files.iterator();
+      return new Iterator<>() {
+        @Override
+        public boolean hasNext() {
+          return given.hasNext();
+        }
+
+        @Override
+        public FileInfo next() {
+          return change.apply(given.next());
+        }
+      };
+    };
+  }
+}
