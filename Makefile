@@ -10,10 +10,12 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each; of 3.5 with Scala
+# 2.13, which pip has not, in that of 3.5, with Spark's jars from Maven Central.
 OLDER := 4.0 3.5
-OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12
-OLDER_TEST := $(OLDER:%=.venv-%/.test)
+OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12 iceberg-crypto-spark-3.5_2.13
+OLDER_VENVS := $(sort $(foreach spark,$(OLDER),.venv-$(firstword $(subst _, ,$(spark)))))
+OLDER_TEST := $(OLDER_VENVS:%=%/.test)
 OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
@@ -96,11 +98,16 @@ test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
+# What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
+OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
+    tests/test_examples.py::test_quickstart $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
+
 .PHONY: test-older
-test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses one, ARGS="-k name" some tests)
-	$(call ready,$(FOR_TESTS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
-	@for spark in $(OLDER); do echo "Spark $$spark"; \
-	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals $(POOL) $(ARGS)); done
+test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
+	$(call ready,$(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
+	@failed=; for spark in $(OLDER); do echo "Spark $$spark"; \
+	    (. dev/older_spark.sh $$spark; $(on_java); pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
+	    $(call took,older Sparks); [[ -z $$failed ]] || { echo "tests failed on Spark$$failed"; exit 1; }
 
 # Random tests repeat by their seed; without one they are the same in every run.
 DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
@@ -116,7 +123,7 @@ nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, Post
 nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak, bench-check and newcomer; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
-	@$(MAKE) --no-print-directory test-older
+	@$(MAKE) --no-print-directory test-older ARGS='-m "" $(ARGS)'
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
 	@$(MAKE) --no-print-directory bench-check ARGS=
 	@if [[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null; then $(MAKE) --no-print-directory newcomer; \
@@ -220,7 +227,7 @@ newcomer: ## Paste README and the tutorial into a new Debian, block by block, an
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) $(OLDER:%=.venv-%) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER_VENVS) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -63,6 +63,8 @@ def test_between_processes(world: World, tmp_path: Path, encrypts: bool) -> None
         "spark.master": "local-cluster[2,1,768]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both executors take part
         "spark.executor.memory": "640m",
         "spark.executor.extraClassPath": str(world.classes),
         "spark.shuffle.readHostLocalDisk": "false",  # as on two hosts
