@@ -10,10 +10,12 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each; of 3.5 with Scala
+# 2.13, which pip has not, in that of 3.5, with Spark's jars from Maven Central.
 OLDER := 4.0 3.5
-OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12
-OLDER_TEST := $(OLDER:%=.venv-%/.test)
+OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12 iceberg-crypto-spark-3.5_2.13
+OLDER_VENVS := $(sort $(foreach spark,$(OLDER),.venv-$(firstword $(subst _, ,$(spark)))))
+OLDER_TEST := $(OLDER_VENVS:%=%/.test)
 # Others than those in use. Tests on them run where they are found (dev/find.sh).
 PYTHONS = $(filter-out $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'),3.10 3.11 3.12 3.13)
 PYTHONS_FOUND = $(foreach python,$(PYTHONS),$(if $(shell dev/find.sh python $(python)),$(python)))
@@ -100,11 +102,16 @@ test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
+# What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
+OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
+    tests/test_examples.py::test_quickstart tests/catalog/parquet/test_hudi.py $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
+
 .PHONY: test-older
-test-older: ## Run the SQL tests on older versions of Spark (OLDER=4.0 chooses one, ARGS="-k name" some tests)
-	$(call ready,$(FOR_TESTS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
-	@for spark in $(OLDER); do echo "Spark $$spark"; \
-	    ($(on_java); .venv-$$spark/bin/pytest tests/catalog/tables tests/catalog/refusals tests/catalog/parquet/test_hudi.py $(POOL) $(ARGS)); done
+test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
+	$(call ready,$(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
+	@failed=; for spark in $(OLDER); do echo "Spark $$spark"; \
+	    (. dev/older_spark.sh $$spark; $(on_java); pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
+	    $(call took,older Sparks); [[ -z $$failed ]] || { echo "tests failed on Spark$$failed"; exit 1; }
 
 # All tests without Spark, and with it a table's life, the command line, and spark-submit.
 PYTHON_TESTS := tests/unit tests/catalog/tables/test_lifecycle.py tests/catalog/proof/test_command.py tests/test_spark_submit.py
@@ -153,7 +160,7 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 	@echo "SEED=$(DRAWN)"
 	@rm -rf $(TESTED); mkdir -p $(TESTED); git rev-parse --short HEAD > $(TESTED)/commit
 	@$(MAKE) --no-print-directory test ARGS='-m "" $(ARGS)' NIGHTLY=1
-	@$(MAKE) --no-print-directory test-older
+	@$(MAKE) --no-print-directory test-older ARGS='-m "" $(ARGS)'
 	@$(MAKE) --no-print-directory test-pythons ARGS=
 	@$(MAKE) --no-print-directory test-javas ARGS=
 	@$(MAKE) --no-print-directory soak SEED=$(DRAWN)
@@ -263,7 +270,7 @@ newcomer: ## Paste README and the tutorial into new Debians 12 and 13, block by 
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) $(OLDER:%=.venv-%) .venv-python* .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER_VENVS) .venv-python* .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -21,6 +21,7 @@ ARTIFACTS = (
     "iceberg-crypto-spark-4.1_2.13",
     "iceberg-crypto-spark-4.0_2.13",
     "iceberg-crypto-spark-3.5_2.12",
+    "iceberg-crypto-spark-3.5_2.13",
 )
 INSTALL = "apt-get install -y gradle default-jdk-headless"
 

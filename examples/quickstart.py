@@ -1,5 +1,7 @@
 """Create an encrypted table and verify it, with the Hive metastore embedded in Spark.
 
+In Spark 3.5 that metastore cannot do without locks, which it has no tables for, so there it is a Hadoop catalog.
+
 All files are in a temporary folder, which is removed at the end:
 
     python examples/quickstart.py
@@ -9,6 +11,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore, configure_spark, inspect_file, verify_table
@@ -16,6 +19,7 @@ from pyspark_iceberg_crypto import Keystore, configure_spark, inspect_file, veri
 
 def start_spark(folder: Path, keys: Keystore) -> SparkSession:
     """Start Spark with the catalog `lake`, on a Hive metastore in a Derby database in the folder."""
+    catalog_type = "hadoop" if pyspark.__version__.startswith("3.") else "hive"
     builder = SparkSession.builder.appName("quickstart").master("local[2]")
     settings = {
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
@@ -31,7 +35,8 @@ def start_spark(folder: Path, keys: Keystore) -> SparkSession:
     }
     for key, value in settings.items():
         builder.config(key, value)
-    configure_spark(builder, "lake", type="hive", warehouse=str(folder / "warehouse"), kms=keys)
+    warehouse = str(folder / "warehouse")
+    configure_spark(builder, "lake", type=catalog_type, warehouse=warehouse, kms=keys)
     return builder.getOrCreate()
 
 

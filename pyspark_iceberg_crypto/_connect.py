@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -141,6 +142,23 @@ def call(spark: Any, method: str, *args: Any) -> Any:
     return procedure.answer(rows(spark, _catalog_of(spark, table), procedure.name, given))
 
 
+def _literal(value: Any) -> str:
+    """Write an argument of a CALL, in which Spark before 4.1 binds no parameters.
+
+    A text that could be anything but itself in SQL is in hex, so that none can become SQL.
+    """
+    if isinstance(value, dict):
+        return f"map({', '.join(_literal(text) for text in sum(value.items(), ()))})"
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value!r}D"
+    text = str(value)
+    if re.fullmatch(r"[A-Za-z0-9_.:/=-]*", text):
+        return f"'{text}'"
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
 def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> list[Row]:
     """Call a procedure of a catalog.
 
@@ -154,20 +172,13 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
         SparkConnectError: the server has no such procedure.
         IcebergCryptoError: see ``typed_errors``.
     """
-    parameters: list[str] = []
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if isinstance(value, dict):
-            texts = {f"{name}{i}": text for i, text in enumerate(sum(value.items(), ()))}
-            parameters.append(f"{name} => map({', '.join(f':{key}' for key in texts)})")
-            values |= texts
-        elif value is not None:
-            parameters.append(f"{name} => :{name}")
-            values[name] = value
-    statement = f"CALL {quoted(catalog)}.system.{procedure}({', '.join(parameters)})"
+    said = ", ".join(
+        f"{name} => {_literal(value)}" for name, value in given.items() if value is not None
+    )
+    statement = f"CALL {quoted(catalog)}.system.{procedure}({said})"
     with typed_errors():
         try:
-            return [row.asDict() for row in spark.sql(statement, values).collect()]
+            return [row.asDict() for row in spark.sql(statement).collect()]
         except PySparkException as error:
             if _is_unknown(error):
                 raise SparkConnectError(

@@ -1,4 +1,4 @@
-"""The builds of the jar, one for each minor version of Spark, and which of them a Spark needs. Needs no Spark."""
+"""The builds of the jar, one for each minor version of Spark and Scala, and which a Spark needs. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -49,11 +49,12 @@ class Build:
         return (ICEBERG_EXTENSION, PROCEDURE_EXTENSION)[: 2 if self.spark == "3.5" else 1]
 
 
-# The newest first. Each with the newest Iceberg that Maven Central has for it.
+# The newest first; of one Spark, that which pip has. Each with the newest Iceberg that Maven Central has for it.
 BUILDS = (
     Build("4.1", "2.13", "1.12.0"),
     Build("4.0", "2.13", "1.11.0"),
     Build("3.5", "2.12", "1.12.0"),
+    Build("3.5", "2.13", "1.11.0"),
 )
 
 
@@ -61,18 +62,21 @@ def build_for(spark: str | None = None) -> Build:
     """Return the build for a Spark.
 
     Args:
-        spark: its version, of which major and minor count, such as ``"4.0"``. None: the Spark that is installed here,
-            in SPARK_HOME or with pyspark; the newest build where there is none.
+        spark: its version, of which major and minor count, such as ``"4.0"``, and its Scala's, where it is another
+            than that of pip's: ``"3.5_2.13"``. None: the Spark that is installed here, in SPARK_HOME or with pyspark;
+            the newest build where there is none.
 
     Raises:
         ConfigurationError: there is no build for it.
     """
-    scala = None
+    scala: str | None = None
     if spark is None:
         found = _installed()
         if found is None:
             return BUILDS[0]
         spark, scala = found
+    elif "_" in str(spark):
+        spark, _, scala = str(spark).partition("_")
     minor = ".".join(str(spark).split(".")[:2])
     for build in BUILDS:
         if build.spark == minor and scala in (None, build.scala):

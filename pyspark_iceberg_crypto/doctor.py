@@ -6,6 +6,7 @@ On request it also looks at tables: see `doctor_tables`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from pyspark_iceberg_crypto.kms import BY_TYPE
 from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
+from pyspark_iceberg_crypto.settings import DISK_ENCRYPTION
 
 KMS_TYPE = "encryption.kms-type"
 CACHE_TTL = "encryption.kms.cache.ttl-ms"
@@ -49,10 +51,14 @@ TRIED_OF_TABLES = 10  # master keys, each one wrap and one unwrap
 # Spark copies this one into its Hadoop configuration, which goes to executors with every table.
 TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
 
+# Two ways of Spark to encrypt what its processes send; each works only where they know each other by a secret.
+BY_AUTHENTICATION = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
+
 JAVA, JARS, ENVIRONMENT = "Java and Spark", "jars", "environment"
+DISKS, WIRE = "local disks", "between processes"
 PARQUET = "Parquet keys"  # only of a session that has settings for them
 CATALOG, CACHE = "catalog", "key cache"
-BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, CATALOG, CACHE)
+BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, DISKS, WIRE, CATALOG, CACHE)
 SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
 PERMISSION, KEY, ROUND_TRIP = "permission", "key", "round trip"
 # What a call of the KMS goes through. An error's type tells how far it came.
@@ -142,6 +148,8 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
         yield from _not_reached((*BEFORE_KMS[2:], *CHAIN))
         return
     yield _environment(spark, settings, properties)
+    yield _disks(settings)
+    yield _wire(settings)
     yield from _parquet(spark)
     key_ids = key_ids or [properties[name] for name in TABLE_KEYS if name in properties][:1]
     try:
@@ -273,6 +281,45 @@ def _parquet(spark: SparkSession) -> Iterator[Step]:
     if not found["warnings"]:
         keys = ", ".join(found["keys"])
         yield Step(PARQUET, Status.OK, keys or "none is named: files can be read")
+
+
+def _disks(settings: dict[str, str]) -> Step:
+    """Tell whether Spark encrypts what it writes to local disks."""
+    if _is_on(settings, DISK_ENCRYPTION):
+        return Step(DISKS, Status.OK, "Spark encrypts its shuffle, spill and cache files")
+    return Step(
+        DISKS,
+        Status.WARNING,
+        f"rows of encrypted tables, and keys while some of Iceberg's procedures run, are in plaintext in the files "
+        f"that Spark shuffles, spills and caches to ({DISK_ENCRYPTION}=false)",
+        f"start Spark with --conf {DISK_ENCRYPTION}=true, or with configure_spark(..., local_disk_encryption=True)",
+    )
+
+
+def _wire(settings: dict[str, str]) -> Step:
+    """Tell whether Spark encrypts what its processes send each other."""
+    if re.fullmatch(r"local(\[[^]]*])?", settings.get("spark.master", "local")):
+        return Step(WIRE, Status.OK, "the driver is the only process")
+    authenticates = _is_on(settings, "spark.authenticate")
+    asked = [name for name in BY_AUTHENTICATION if _is_on(settings, name)]
+    if _is_on(settings, "spark.ssl.rpc.enabled") or (authenticates and asked):
+        return Step(WIRE, Status.OK, "Spark encrypts what driver and executors send each other")
+    why = (
+        f"{asked[0]} has no effect without spark.authenticate=true"
+        if asked
+        else f"{BY_AUTHENTICATION[0]}=false"
+    )
+    return Step(
+        WIRE,
+        Status.WARNING,
+        f"rows and data keys travel between driver and executors in plaintext ({why})",
+        f"start Spark with spark.authenticate=true and {BY_AUTHENTICATION[0]}=true; a standalone cluster needs "
+        "spark.authenticate.secret, on its master and workers, too",
+    )
+
+
+def _is_on(settings: dict[str, str], name: str) -> bool:
+    return settings.get(name, "false").strip().lower() == "true"
 
 
 def _catalog_properties(settings: dict[str, str], catalog: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from pyspark_iceberg_crypto.orc import OrcKeys
 from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
+    DISK_ENCRYPTION,
     EXTENSIONS,
     HADOOP_PREFIX,
     METRICS_PLUGIN,
@@ -54,6 +55,7 @@ def configure_spark(
     metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
     orc_columns: OrcKeys | None = None,
+    local_disk_encryption: bool = False,
     required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
@@ -89,6 +91,8 @@ def configure_spark(
             in the same KMS. Every such file that this session writes then needs keys, these or those of
             ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
         orc_columns: the same for columns of Spark's own ORC files; see docs/orc-columns.md.
+        local_disk_encryption: have Spark encrypt what it writes to local disks (``spark.io.encryption.enabled``):
+            shuffled, spilled and cached rows, which are in plaintext there otherwise. False leaves it as it is set.
         required: the former name of require_encryption.
 
     Returns:
@@ -118,14 +122,16 @@ def configure_spark(
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
-            _check_running(active, conf, metrics)
-            metrics = False  # it is there
+            _check_running(active, conf, metrics, local_disk_encryption)
+            metrics = local_disk_encryption = False  # they are there
             conf = _of_running(conf)
         elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
             _forget_catalogs()
         if metrics:
             plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
             conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
+        if local_disk_encryption:
+            conf[DISK_ENCRYPTION] = "true"
         extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
         checks = column_extensions(parquet_columns, orc_columns)
         if checks and extensions:  # a session that runs can have no more
@@ -134,7 +140,7 @@ def configure_spark(
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
-        _check_running(builder_or_session, conf, metrics)
+        _check_running(builder_or_session, conf, metrics, local_disk_encryption)
         for key, value in _of_running(conf).items():
             builder_or_session.conf.set(key, value)
     return builder_or_session
@@ -263,7 +269,9 @@ def _forget_catalogs() -> None:
     _jvm.forget_launched(stale)
 
 
-def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -> None:
+def _check_running(
+    session: SparkSession, conf: dict[str, str], metrics: bool, local_disk_encryption: bool
+) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
     Spark loads a catalog once: settings that come later would be ignored, in silence.
@@ -285,6 +293,12 @@ def _check_running(session: SparkSession, conf: dict[str, str], metrics: bool) -
             f"this session was started without the metrics plugin in {PLUGINS}",
             "stop it and make it with configure_spark(SparkSession.builder, ..., metrics=True), or start Spark with "
             f"--conf {PLUGINS}={METRICS_PLUGIN}",
+        )
+    if local_disk_encryption and session.conf.get(DISK_ENCRYPTION, "false") != "true":
+        raise ConfigurationError(
+            f"this session was started without {DISK_ENCRYPTION}=true",
+            "stop it and make it with configure_spark(SparkSession.builder, ..., local_disk_encryption=True), or start "
+            f"Spark with --conf {DISK_ENCRYPTION}=true",
         )
     for key, value in conf.items():
         if key.startswith(HADOOP_PREFIX):

@@ -31,6 +31,7 @@ PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 ORC_EXTENSION = "io.icebergcrypto.spark.orc.OrcChecks"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
+DISK_ENCRYPTION = "spark.io.encryption.enabled"
 
 
 def spark_conf(
@@ -49,6 +50,7 @@ def spark_conf(
     metrics: bool = False,
     parquet_columns: ParquetKeys | None = None,
     orc_columns: OrcKeys | None = None,
+    local_disk_encryption: bool = False,
     packages: bool = True,
     spark: str | None = None,
     required: bool = False,
@@ -74,10 +76,12 @@ def spark_conf(
         metrics: see there.
         parquet_columns: see there.
         orc_columns: see there.
+        local_disk_encryption: see there.
         packages: name this project's jar, Iceberg's and the KMS's in ``spark.jars.packages``, by their Maven
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
-        spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates. None: the
-            version of the Spark that is installed here, and the newest where there is none.
+        spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates, and of its Scala
+            where it is not that of pip's (``"3.5_2.13"``). None: the version of the Spark that is installed here, and
+            the newest where there is none.
         required: the former name of require_encryption.
 
     Returns:
@@ -102,19 +106,21 @@ def spark_conf(
     if packages:
         needed = [build.coordinate, *packages_of(kms, properties)]
         jars["spark.jars.packages"] = ",".join(needed)
-    plugins = {PLUGINS: METRICS_PLUGIN} if metrics else {}
+    started = {PLUGINS: METRICS_PLUGIN} if metrics else {}
+    if local_disk_encryption:
+        started[DISK_ENCRYPTION] = "true"
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
     extensions = [*build.extensions, *column_extensions(parquet_columns, orc_columns)]
-    return {**jars, EXTENSIONS: ",".join(extensions), **plugins, **conf}
+    return {**jars, EXTENSIONS: ",".join(extensions), **started, **conf}
 
 
 def jar_path(*, spark: str | None = None) -> Path:
     """Return the path of a jar that this package carries.
 
     Args:
-        spark: the version of the Spark that it is for, such as ``"4.0"``. None: of the Spark that is installed here,
-            and the newest where there is none.
+        spark: the version of the Spark that it is for, such as ``"4.0"`` or, with its Scala's, ``"3.5_2.13"``. None: of
+            the Spark that is installed here, and the newest where there is none.
 
     Raises:
         ConfigurationError: there is no build for this Spark.

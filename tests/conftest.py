@@ -22,8 +22,6 @@ from harness.lake import Lake
 from harness.world import KINDS, World, create_lock_tables, make_world
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto.artifacts import BUILDS
-
 # One catalog whose metadata is signed and one that has a server: what all share is proved on these two.
 BY_DAY = ("jdbc", "rest")
 
@@ -33,11 +31,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(group(item.nodeid)))
     for item in items:
         leave_to_the_night(item)
-        newest = item.get_closest_marker("newest")
-        if newest and BUILT is not BUILDS[0]:
-            item.add_marker(pytest.mark.skip(newest.args[0]))
+        for why in too_old(item):
+            item.add_marker(pytest.mark.skip(why))
         if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) not in SESSIONS:
             raise pytest.UsageError(f"{item.nodeid} uses a Spark session: say so in WITH_SPARK")
+
+
+def too_old(item: pytest.Item) -> Iterator[str]:
+    """The reasons of marks `since` that the Spark of these tests, or its Iceberg, does not meet."""
+    for mark in item.iter_markers("since"):
+        for what, least in mark.kwargs.items():
+            if version(getattr(BUILT, what)) < version(least):
+                yield mark.args[0]
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 def leave_to_the_night(item: pytest.Item) -> None:

@@ -9,7 +9,11 @@ from pyspark_iceberg_crypto.settings import jar_path
 
 
 @click.command()
-@click.option("--spark", metavar="VERSION", help="Of the Spark it is for, such as 4.0.")
+@click.option(
+    "--spark",
+    metavar="VERSION",
+    help="Of the Spark it is for, such as 4.0, or with its Scala's, 3.5_2.13.",
+)
 @_shared.output_option
 def jar(spark: str | None, output: str) -> None:
     """Print the path of this project's jar.

@@ -42,6 +42,11 @@ class Place:
         """The kind of catalog: Hive, whose embedded metastore has no locks, needs Spark 4 for that."""
         return "hadoop" if build_for().spark == "3.5" else "hive"
 
+    @property
+    def write_mode(self) -> str:
+        """How rows are updated and deleted: Iceberg 1.11, of Spark 4.0, loses the keys of deletion vectors."""
+        return "copy-on-write" if build_for().iceberg.startswith("1.11.") else "merge-on-read"
+
     def keystore(self, name: str) -> Keystore:
         """Name a keystore of the demo; ``make_keystore`` makes it."""
         return Keystore(self.folder / f"{name}.p12", password_file=self.folder / f"{name}.password")

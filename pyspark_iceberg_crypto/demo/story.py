@@ -33,12 +33,8 @@ START = {
     "hive": "Start Spark with an embedded Hive metastore",
     "hadoop": "Start Spark with a Hadoop catalog",
 }
+CHANGED_BY = {"merge-on-read": "deletion vectors", "copy-on-write": "copy-on-write"}
 SHOWN_BYTES = 48
-CREATE = f"""
-    CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin)
-    TBLPROPERTIES ('encryption.key-id'='{KEY}',
-                   'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')
-"""
 
 
 def run(keep: bool = False, console: Console | None = None) -> Path | None:
@@ -89,7 +85,8 @@ class _Story:
         try:
             self.step(f"Create {ENCRYPTED}, encrypted with key {KEY!r}", self.create, spark)
             rows = self.step("Load the flights of 2013", self.load, spark, csv)
-            self.step("Update and delete rows (deletion vectors)", self.change, spark)
+            how = CHANGED_BY[self.place.write_mode]
+            self.step(f"Update and delete rows ({how})", self.change, spark)
             report = self.step("Verify every file", self.verify, spark)
             data_file = self.step("Compare with a plaintext table", self.show_bytes, spark, report)
             known = answer(spark)
@@ -138,7 +135,12 @@ class _Story:
     def create(self, spark: SparkSession) -> None:
         with typed_errors():
             spark.sql(f"CREATE NAMESPACE {CATALOG}.demo")
-            spark.sql(CREATE)
+            mode = self.place.write_mode
+            spark.sql(
+                f"CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin)"
+                f" TBLPROPERTIES ('encryption.key-id'='{KEY}',"
+                f" 'write.delete.mode'='{mode}', 'write.update.mode'='{mode}')"
+            )
 
     def load(self, spark: SparkSession, csv: Path) -> int:
         with typed_errors():

@@ -1,5 +1,6 @@
 """Where the jars that the tests run on are."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, build_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = build_for()  # what the pyspark of these tests needs
-SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+SPARK_JARS = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 BUILD = ROOT / "jvm" / "build"
 
 
@@ -28,10 +29,10 @@ def our_jar() -> Path:
 def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
     """The jars that Gradle's tasks (restServerJars, flinkJars and so on) copied to jvm/build/`folder`.
 
-    Those of testJars are different for an older Spark: olderTestJars copies them to test-jars-4.0.
+    Those of testJars are different for an older Spark: olderTestJars copies them to test-jars-4.0_2.13.
     """
     if folder == "test-jars" and BUILT is not BUILDS[0]:
-        folder = f"{folder}-{BUILT.spark}"
+        folder = f"{folder}-{BUILT.spark}_{BUILT.scala}"
     jars = sorted((BUILD / folder).glob(pattern))
     if not jars:
         raise FileNotFoundError(

@@ -57,7 +57,9 @@ def run(
     return done.stdout
 
 
-def start_spark(program: str, arguments: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
+def start_spark(
+    program: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """Starts one of Spark's programs (of its bin folder) in the folder of its log, which it writes."""
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -68,6 +70,7 @@ def start_spark(program: str, arguments: Sequence[str], log: Path) -> "subproces
                 "PYSPARK_PYTHON": sys.executable,
                 "SPARK_HOME": str(SPARK_JARS.parent),
                 "SPARK_LOCAL_IP": "127.0.0.1",
+                **(environment or {}),
             },
             stdin=subprocess.DEVNULL,
             stdout=output,

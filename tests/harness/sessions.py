@@ -22,7 +22,11 @@ class OtherSession:
 
     def __init__(self, conf: Mapping[str, str], environment: Mapping[str, str] | None = None):
         self._process = ProcessPoolExecutor(1, get_context("spawn"))
-        self.do(_start, dict(conf), dict(environment or {}))
+        try:
+            self.do(_start, dict(conf), dict(environment or {}))
+        except BaseException:
+            self._process.shutdown()  # no session, and no block that would end it
+            raise
 
     def do(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """What `work(session, ...)` returns there; it must be of a module of the harness.
@@ -137,8 +141,8 @@ def web_ui(spark: SparkSession) -> str:
     return str(spark.sparkContext.uiWebUrl)
 
 
-def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str]) -> int:
-    """Run statements, and count the places in Spark's shuffle files in which a DEK of the table stands."""
+def deks_of(spark: SparkSession, table: str) -> set[bytes]:
+    """The data keys of a table's manifests and data files."""
     jvm: Any = spark.sparkContext._jvm
     java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
     encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.encryptedInput
@@ -154,8 +158,15 @@ def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str])
     tasks = java.newScan().planFiles().iterator()
     while tasks.hasNext():
         add(tasks.next().file().keyMetadata())
+    return deks
+
+
+def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str]) -> int:
+    """Run statements, and count the places in Spark's shuffle files in which a DEK of the table stands."""
+    deks = deks_of(spark, table)
     for statement in statements:
         spark.sql(statement).collect()
+    jvm: Any = spark.sparkContext._jvm
     folders = jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirs()
     shuffled = [path.read_bytes() for f in folders for path in Path(f.getPath()).rglob("*.data")]
     assert deks and any(shuffled)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.jars import SPARK_JARS, build_jars
 from harness.programs import free_port, start_spark, wait_for_end, wait_until_it_listens
 
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -32,7 +33,23 @@ def start_connect(conf: Mapping[str, str], folder: Path) -> SparkServer:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
-    return SparkServer(_start(CONNECT, {**conf, **own}, folder, port), f"sc://127.0.0.1:{port}")
+    environment = {}
+    if not list(
+        SPARK_JARS.glob("spark-connect_*.jar")
+    ):  # before Spark 4.0, which knows no address, either
+        (connect,) = build_jars("test-jars", "spark-connect_*.jar")
+        own["spark.jars"] = f"{conf['spark.jars']},{connect}"
+        environment["LD_PRELOAD"] = str(_loopback(folder.with_suffix(".so")))
+    process = _start(CONNECT, {**conf, **own}, folder, port, environment)
+    return SparkServer(process, f"sc://127.0.0.1:{port}")
+
+
+def _loopback(library: Path) -> Path:
+    """Compiles what has a server listen on 127.0.0.1 alone."""
+    source = Path(__file__).with_name("loopback.c")
+    command = ["gcc", "-Wall", "-Werror", "-fPIC", "-shared", "-o", library, source, "-ldl"]
+    subprocess.run(command, check=True)
+    return library
 
 
 def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
@@ -56,13 +73,17 @@ def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
 
 
 def _start(
-    main: str, conf: Mapping[str, str], folder: Path, port: int
+    main: str,
+    conf: Mapping[str, str],
+    folder: Path,
+    port: int,
+    environment: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[bytes]":
     folder.mkdir()
     settings = folder / "spark.properties"
     settings.write_text("".join(f"{key}={value}\n" for key, value in conf.items()))
     log = folder / "log"
     arguments = ["--class", main, "--properties-file", str(settings), "spark-internal"]
-    process = start_spark("spark-submit", arguments, log)
+    process = start_spark("spark-submit", arguments, log, environment)
     wait_until_it_listens(process, port, log)
     return process

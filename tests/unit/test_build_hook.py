@@ -105,6 +105,8 @@ def test_gradle_hook_and_python_know_the_same_artifacts(hook: ModuleType) -> Non
     included = re.findall(r"'(iceberg-crypto-spark-\S+)'", (ROOT / "settings.gradle").read_text())
     assert sorted(included) == sorted(hook.ARTIFACTS)
     for build in BUILDS:
-        text = (ROOT / "jvm" / "spark" / f"v{build.spark}" / "build.gradle").read_text()
+        settings = (ROOT / "settings.gradle").read_text()
+        (folder,) = re.findall(rf"'{build.artifact}': '(.*)'", settings)
+        text = (ROOT / folder / "build.gradle").read_text()
         iceberg = re.findall(r"iceberg: ('[^']+'|icebergVersion)", text)
         assert iceberg in ([f"'{build.iceberg}'"], ["icebergVersion"]), build

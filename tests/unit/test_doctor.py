@@ -19,6 +19,7 @@ from pyspark_iceberg_crypto.doctor import (
     CACHE,
     CATALOG,
     CHAIN,
+    DISKS,
     ENVIRONMENT,
     JARS,
     JAVA,
@@ -29,6 +30,7 @@ from pyspark_iceberg_crypto.doctor import (
     PERMISSION,
     ROUND_TRIP,
     SETTINGS,
+    WIRE,
     Diagnosis,
     Status,
     diagnose,
@@ -41,7 +43,7 @@ class World:
     """A session whose catalog, keys and errors a test sets."""
 
     def __init__(self) -> None:
-        self.conf: dict[str, str] = {}
+        self.conf = {"spark.master": "local[2]", "spark.io.encryption.enabled": "true"}
         self.environment: dict[str, str] = {}
         self.keys: dict[str, Exception | None] = {"k1": None}
         self.jars: Exception | None = None
@@ -205,7 +207,8 @@ def test_a_catalog_that_does_not_load(world: World, error: Exception) -> None:
     found = diagnose(world.spark, key_ids=["k1"])
     assert statuses(found)[CATALOG] == "failed"
     assert step(found, CATALOG).hint
-    assert {s.status for s in found.steps[4:]} == {Status.NOT_REACHED}
+    after = found.steps[found.steps.index(step(found, CATALOG)) + 1 :]
+    assert {s.status for s in after} == {Status.NOT_REACHED}
     assert world.calls == 0
 
 
@@ -257,6 +260,48 @@ def test_a_secret_in_sparks_settings_is_a_warning(world: World) -> None:
     assert step(found, ENVIRONMENT).status is Status.WARNING
     assert "spark.executorEnv.VAULT_TOKEN holds a secret" in step(found, ENVIRONMENT).detail
     assert "never shown" not in json.dumps(found.to_dict())
+
+
+def test_plaintext_on_local_disks_is_a_warning(world: World) -> None:
+    assert step(diagnose(world.spark), DISKS).status is Status.OK
+    for setting in ({}, {"spark.io.encryption.enabled": "false"}):
+        world.conf = {"spark.master": "local", **setting}
+        found = diagnose(world.spark, key_ids=["k1"])
+        told = step(found, DISKS)
+        assert told.status is Status.WARNING
+        assert "spark.io.encryption.enabled=true" in told.hint
+        assert found.ok, "a warning is no failure"
+
+
+@pytest.mark.parametrize(
+    ("master", "setting", "status", "says"),
+    [
+        ("local", {}, "ok", "only process"),
+        ("local[*]", {}, "ok", "only process"),
+        ("local[2,3]", {}, "ok", "only process"),
+        ("local-cluster[2,1,768]", {}, "warning", "(spark.network.crypto.enabled=false)"),
+        ("yarn", {"spark.authenticate": "true"}, "warning", "(spark.network.crypto.enabled=false)"),
+        (
+            "spark://h:1",
+            {"network.crypto.enabled": "true"},
+            "warning",
+            "without spark.authenticate",
+        ),
+        ("k8s://h", {"authenticate": "true", "network.crypto.enabled": "true"}, "ok", "encrypts"),
+        ("yarn", {"authenticate": "TRUE", "authenticate.enableSaslEncryption": "true"}, "ok", ""),
+        ("spark://h:1", {"ssl.rpc.enabled": "true"}, "ok", "encrypts what"),
+    ],
+)
+def test_plaintext_between_processes_is_a_warning(
+    world: World, master: str, setting: dict[str, str], status: str, says: str
+) -> None:
+    world.conf["spark.master"] = master
+    world.conf |= {f"spark.{name.removeprefix('spark.')}": v for name, v in setting.items()}
+    found = diagnose(world.spark, key_ids=["k1"])
+    told = step(found, WIRE)
+    assert (told.status.value, says in told.detail) == (status, True), told
+    assert bool(told.hint) == (status == "warning")
+    assert found.ok
 
 
 def test_a_round_trip_that_needed_retries_is_a_warning(world: World) -> None:

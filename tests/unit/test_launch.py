@@ -285,6 +285,14 @@ def test_the_metrics_plugin_is_added_to_others() -> None:
     assert "spark.plugins" not in spark_conf()
 
 
+def test_spark_is_to_encrypt_its_own_files() -> None:
+    name = "spark.io.encryption.enabled"
+    options = configure_spark(SparkSession.builder, local_disk_encryption=True)._options
+    assert options[name] == spark_conf(local_disk_encryption=True)[name] == "true"
+    assert name not in configured()
+    assert name not in spark_conf()
+
+
 def test_a_source_tree_without_a_jar_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +376,7 @@ def spark_home(folder: Path, jar: str) -> str:
         ("spark-core_2.13-4.1.4.jar", "iceberg-crypto-spark-4.1_2.13", "4.1_2.13:1.12.0"),
         ("spark-core_2.13-4.0.5.jar", "iceberg-crypto-spark-4.0_2.13", "4.0_2.13:1.11.0"),
         ("spark-core_2.12-3.5.9.jar", "iceberg-crypto-spark-3.5_2.12", "3.5_2.12:1.12.0"),
+        ("spark-core_2.13-3.5.9.jar", "iceberg-crypto-spark-3.5_2.13", "3.5_2.13:1.11.0"),
     ],
 )
 def test_the_artifact_is_that_of_the_spark_that_is_here(
@@ -379,7 +388,7 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
     runtime = f"org.apache.iceberg:iceberg-spark-runtime-{iceberg}"
     assert configured()["spark.jars.packages"] == runtime
     assert spark_conf()["spark.jars.packages"] == f"io.icebergcrypto:{artifact}:0.1.0"
-    parses_call = artifact.endswith("3.5_2.12")  # Spark itself does since 4.0
+    parses_call = "-3.5_" in artifact  # Spark itself does since 4.0
     extensions = EXTENSION + ",io.icebergcrypto.spark.ProcedureExtensions" * parses_call
     assert configured()["spark.sql.extensions"] == extensions
     assert spark_conf()["spark.sql.extensions"] == extensions
@@ -388,14 +397,23 @@ def test_the_artifact_is_that_of_the_spark_that_is_here(
 def test_the_artifact_of_a_spark_that_is_named() -> None:
     conf = spark_conf(spark="4.0.1")
     assert conf["spark.jars.packages"] == "io.icebergcrypto:iceberg-crypto-spark-4.0_2.13:0.1.0"
-    assert "ProcedureExtensions" in spark_conf(spark="3.5")["spark.sql.extensions"]
+    for spark, artifact in (
+        ("3.5", "3.5_2.12"),
+        ("3.5.9_2.13", "3.5_2.13"),
+        ("3.5_2.12", "3.5_2.12"),
+    ):
+        conf = spark_conf(spark=spark)
+        assert f"iceberg-crypto-spark-{artifact}:" in conf["spark.jars.packages"]
+        assert "ProcedureExtensions" in conf["spark.sql.extensions"]
+    with pytest.raises(ConfigurationError, match=r"Spark 4\.1 with Scala 2\.12"):
+        spark_conf(spark="4.1_2.12")
 
 
 @pytest.mark.parametrize(
     ("jar", "words"),
     [
         ("spark-core_2.13-3.4.4.jar", "Spark 3.4.4 with Scala 2.13"),
-        ("spark-core_2.13-3.5.9.jar", "Spark 3.5.9 with Scala 2.13"),
+        ("spark-core_2.12-4.0.9.jar", "Spark 4.0.9 with Scala 2.12"),
     ],
 )
 def test_a_spark_without_an_artifact(

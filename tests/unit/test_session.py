@@ -226,3 +226,12 @@ def test_a_running_session_gets_no_plugin(monkeypatch: pytest.MonkeyPatch) -> No
         configure_spark(running(monkeypatch, EXTENDED), metrics=True)
     has = {**EXTENDED, "spark.plugins": f"com.X, {settings.METRICS_PLUGIN}"}
     configure_spark(running(monkeypatch, has), metrics=True)
+
+
+def test_a_running_session_cannot_begin_to_encrypt_its_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"without spark\.io\.encryption\.enabled=true"):
+        configure_spark(running(monkeypatch, EXTENDED), local_disk_encryption=True)
+    has = {**EXTENDED, "spark.io.encryption.enabled": "true"}
+    configure_spark(running(monkeypatch, has), local_disk_encryption=True)

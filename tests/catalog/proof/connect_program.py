@@ -1,14 +1,19 @@
 # ruff: noqa: E402
-"""What test_clients.py runs with pyspark-client: what Python functions do over Spark Connect, as JSON."""
+"""What test_clients.py runs with pyspark-client, before Spark 4.0 with pyspark: what Python functions do, as JSON."""
 
 import json
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-sys.modules["py4j"] = None  # type: ignore[assignment]  # pyspark-client does not need it
+SPARK = find_spec("pyspark")
+assert SPARK is not None and SPARK.origin is not None
+ALONE = not (Path(SPARK.origin).parent / "jars").exists()
+if ALONE:
+    sys.modules["py4j"] = None  # type: ignore[assignment]  # pyspark-client does not need it
 
-import pyspark.util
 from pyspark.sql import SparkSession
 
 import pyspark_iceberg_crypto as ours
@@ -37,7 +42,7 @@ def main(url: str) -> None:
     again = ours.reencrypt_table(spark, "shop.db.later", options=options)
     pruned = ours.prune_encryption_keys(spark, "shop.db.later", dry_run=True)
     told = {
-        "of pyspark-client": pyspark.util.is_remote_only(),
+        "of pyspark-client": ALONE,
         "verify_table": [whole.ok, whole.snapshots + whole.format_version],
         "verify_catalog": [every.ok, [report.table for report in every.reports]],
         "encrypt_table, dry run": [dry.committed, dry.files, dry.files_left],

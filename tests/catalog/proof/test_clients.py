@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
-from harness.jars import SPARK_JARS
+from harness.jars import BUILT, ROOT, SPARK_JARS
 from harness.programs import run
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
@@ -178,18 +178,20 @@ def test_python_over_spark_connect(shop: Shop, client: Client) -> None:
 
 
 @pytest.mark.parametrize("client", ["connect"], indirect=True)
-def test_pyspark_client_alone(client: Client, tmp_path: Path) -> None:
-    """A client without JVM, Py4J and Spark: functions do their work by procedures."""
-    target = tmp_path / "pyspark-client"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
-    run([*pip, "pyspark-client==4.1.*"], tmp_path)
-    path = os.pathsep.join([str(target), str(Path(__file__).parents[3])])
+def test_functions_over_spark_connect(client: Client, tmp_path: Path) -> None:
+    """They do their work by procedures; since Spark 4.0 with pyspark-client, which has no JVM, Py4J and Spark."""
+    path = str(ROOT)
+    if BUILT.spark != "3.5":
+        target = tmp_path / "pyspark-client"
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+        run([*pip, f"pyspark-client=={BUILT.spark}.*"], tmp_path)
+        path = os.pathsep.join([str(target), path])
     program = Path(__file__).with_name("connect_program.py")
     told = json.loads(
         run([sys.executable, program, client.url], tmp_path, {"PYTHONPATH": path}).splitlines()[-1]
     )
     assert told == {
-        "of pyspark-client": True,
+        "of pyspark-client": BUILT.spark != "3.5",
         "verify_table": [True, 4],
         "verify_catalog": [False, ["shop.db.hr.broken", "shop.db.hr.plain"]],
         "encrypt_table, dry run": [False, 2, 2],

@@ -1,13 +1,18 @@
-"""Verification on a standalone cluster, whose executors are other processes: the report of a session in this one."""
+"""On a standalone cluster, whose executors are other processes: tables' lives, a killed executor, verification."""
 
+import os
+import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from harness.files import MARKER, change, flipped
 from harness.lake import FILES_ON_DRIVER, Lake
+from harness.life import MODE, live
 from harness.sessions import OtherSession, process_id
-from harness.world import World
+from harness.world import KINDS, World, create_lock_tables
 from pyspark.sql import SparkSession
 from servers.cluster import session_on_cluster
 
@@ -48,15 +53,57 @@ def cluster(
         FILES_ON_DRIVER: "0",
     }
     with session_on_cluster(world, tmp_path_factory.mktemp("cluster"), more) as session:
+        session.do(create_lock_tables)
         yield session
 
 
-def test_executors_are_other_processes(cluster: OtherSession) -> None:
+def executors(cluster: OtherSession) -> set[int]:
+    """Their process ids."""
     pid = "reflect('java.lang.ProcessHandle', 'current')"
     rows = cluster.sql(f"SELECT DISTINCT {pid} AS pid FROM range(0, 64, 1, 8)")
-    executors = {int(row["pid"]) for row in rows}
-    assert len(executors) == 2
-    assert cluster.do(process_id) not in executors
+    return {int(row["pid"]) for row in rows}
+
+
+def test_executors_are_other_processes(cluster: OtherSession) -> None:
+    assert len(executors(cluster)) == 2
+    assert cluster.do(process_id) not in executors(cluster)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tables_life(cluster: OtherSession, kind: str) -> None:
+    live(cluster, f"enc_{kind}", f"cluster_{kind}")
+
+
+def test_an_executor_is_killed_while_it_writes(cluster: OtherSession, world: World) -> None:
+    """Another one does its work again: each row is there once, and nothing in plaintext was left."""
+    cluster.sql("CREATE NAMESPACE enc_hadoop.killed")
+    table = "enc_hadoop.killed.t"
+    cluster.sql(
+        f"CREATE TABLE {table} (id BIGINT, note STRING) USING iceberg "
+        "TBLPROPERTIES ('encryption.key-id'='k1')"
+    )
+    before = executors(cluster)
+    data = world.warehouse("hadoop") / "killed" / "t" / "data"
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(
+            cluster.sql,
+            f"INSERT INTO {table} SELECT id, concat('{MARKER}-', id) FROM range(0, 2000000, 1, 16)",
+        )
+        end = time.monotonic() + 120
+        while len(list(data.glob("*.parquet"))) < 4 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not writing.done(), "it was too fast to be killed"
+        os.kill(min(before), signal.SIGKILL)
+        writing.result(240)
+    (row,) = cluster.sql(
+        f"SELECT count(*) AS rows, count(DISTINCT id) AS ids, sum(id) AS sum FROM {table}"
+    )
+    assert row == {"rows": 2_000_000, "ids": 2_000_000, "sum": 1_999_999_000_000}
+    assert cluster.verify(table, depth="deep")["ok"]
+    assert before != executors(cluster)
+    for path in data.iterdir():
+        assert path.suffix == ".crc" or path.read_bytes()[:4] in (b"PARE", b""), path
+        assert MARKER.encode() not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("depth", FOUND)
@@ -81,10 +128,11 @@ def compared(report: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_clean_table(cluster: OtherSession, spark: SparkSession, world: World) -> None:
     lake = Lake(spark, world, "rest", "enc_rest")
-    table = lake.create(write_delete_mode="merge-on-read")
+    table = lake.create(write_delete_mode=MODE)
     lake.insert(table, range(9))
     lake.run(f"DELETE FROM {table} WHERE id = 3")
     report = cluster.verify(table, depth="deep", strays=True)
     assert report["ok"], report
     kinds = {count["kind"] for count in report["counts"]}
-    assert {"data", "deletion vector", "manifest", "manifest list"} <= kinds
+    assert {"data", "manifest", "manifest list"} <= kinds
+    assert ("deletion vector" in kinds) is (MODE == "merge-on-read")

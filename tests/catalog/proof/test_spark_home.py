@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from harness.jars import SPARK_JARS, build_jars
+from harness.life import live
 from harness.sessions import OtherSession
 from harness.world import KINDS, World, create_lock_tables
 
@@ -24,31 +25,13 @@ def session(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield other
 
 
+def test_the_jars_are_where_they_should_be(session: OtherSession) -> None:
+    class_path = "java_method('java.lang.System', 'getProperty', 'java.class.path')"
+    (row,) = session.sql(f"SELECT {class_path} AS path")
+    assert "iceberg-spark-runtime" in row["path"]
+    assert "iceberg-crypto" not in row["path"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tables_life(session: OtherSession, kind: str) -> None:
-    catalog, name = f"enc_{kind}", f"platform_{kind}.t"
-    table = f"{catalog}.{name}"
-    where_jars_are = session.sql(
-        "SELECT java_method('java.lang.System', 'getProperty', 'java.class.path') AS path"
-    )
-    assert "iceberg-spark-runtime" in where_jars_are[0]["path"]
-    assert "iceberg-crypto" not in where_jars_are[0]["path"]
-    session.sql(f"CREATE NAMESPACE {catalog}.platform_{kind}")
-    session.sql(
-        f"CREATE TABLE {table} (id BIGINT) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
-    )
-    for i in range(3):
-        session.sql(f"INSERT INTO {table} VALUES ({i}), ({i + 10})")
-    session.sql(f"DELETE FROM {table} WHERE id = 10")
-    session.sql(
-        f"MERGE INTO {table} t USING (SELECT 11 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
-    )
-    for call in (
-        f"rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
-        f"rotate_master_key(table => '{name}', new_key_id => 'k2')",
-        f"expire_snapshots(table => '{name}', older_than => TIMESTAMP '2999-01-01 00:00:00')",
-    ):
-        session.sql(f"CALL {catalog}.system.{call}")
-    assert sorted(row["id"] for row in session.sql(f"SELECT id FROM {table}")) == [0, 1, 2, 12]
-    assert session.verify(table, depth="deep")["ok"]
-    session.sql(f"DROP TABLE {table} PURGE")
+    live(session, f"enc_{kind}", f"platform_{kind}")

@@ -8,34 +8,38 @@ from harness.jars import BUILD, BUILT, build_jars, our_jar
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 
-from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION
+from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, Build
 
 pytestmark = pytest.mark.skipif(
     BUILT is BUILDS[0], reason="for `make test-older`, which builds jars for several Sparks"
 )
 
 
-def other_jar() -> Path:
-    """The newest Spark's, which is none of these tests'."""
-    return BUILD / BUILDS[0].artifact / "libs" / f"{BUILDS[0].artifact}-{VERSION}.jar"
+def jar_of(build: Build) -> Path:
+    return BUILD / build.artifact / "libs" / f"{build.artifact}-{VERSION}.jar"
 
 
+# The newest Spark's, and this Spark's for another Scala.
+OTHERS = [b for b in BUILDS if b is not BUILT and (b is BUILDS[0] or b.spark == BUILT.spark)]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=[build.artifact for build in OTHERS])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the right one"])
-def test_the_jar_of_another_spark(world: World, tmp_path: Path, beside: bool) -> None:
+def test_the_jar_of_another_spark(world: World, tmp_path: Path, other: Build, beside: bool) -> None:
     conf = world.session_conf(tmp_path / "metastore")
-    ours = [other_jar(), *([our_jar()] * beside)]
+    ours = [jar_of(other), *([our_jar()] * beside)]
     iceberg = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
     conf["spark.jars"] = ",".join(map(str, [*ours, *iceberg]))
     conf |= catalog_conf("fresh", SPARK_CATALOG, world.ours("hadoop"))
     expected = (
         "There are 2 builds of iceberg-crypto"
         if beside
-        else f"{BUILDS[0].artifact} is for Spark {BUILDS[0].spark} with Scala {BUILDS[0].scala},"
+        else f"{other.artifact} is for Spark {other.spark} with Scala {other.scala},"
         f" and this is Spark {BUILT.spark}"
     )
     with (
-        OtherSession(conf) as session,
         pytest.raises(RuntimeError, match="InvalidConfigurationException") as caught,
+        OtherSession(conf) as session,
     ):
         session.sql("SHOW NAMESPACES IN fresh")
     assert expected in str(caught.value)

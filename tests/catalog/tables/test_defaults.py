@@ -58,7 +58,7 @@ def seen(
     return outcome
 
 
-@pytest.mark.newest("Spark 4.1 fills columns that INSERT does not name")
+@pytest.mark.since("Spark 4.1 fills columns that INSERT does not name", spark="4.1")
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in KINDS],

@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto import (
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
 
-@pytest.mark.newest("how many keys stock Iceberg leaves differs by its version")
+@pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
     table = hive.create()
     hive.insert(table, [1])

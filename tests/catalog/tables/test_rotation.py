@@ -208,7 +208,7 @@ def test_a_new_kek(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
-@pytest.mark.newest("how many keys stock Iceberg leaves differs by its version")
+@pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     table, stock = hive.create(), hive.table("t", "stock_hive")
     hive.insert(table, [1])

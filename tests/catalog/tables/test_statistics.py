@@ -94,7 +94,9 @@ def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
             spark.conf.unset(key)
 
 
-@pytest.mark.newest("Iceberg 1.11 keeps the statistics of expired snapshots in the metadata")
+@pytest.mark.since(
+    "Iceberg 1.11 keeps the statistics of expired snapshots in the metadata", iceberg="1.12"
+)
 def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
     table = lake.create(partition="part")

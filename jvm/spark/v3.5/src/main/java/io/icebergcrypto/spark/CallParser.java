@@ -24,24 +24,21 @@ import org.apache.spark.sql.catalyst.plans.logical.NamedArgument;
 import org.apache.spark.sql.catalyst.plans.logical.PositionalArgument;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import scala.collection.Seq;
 
 /**
  * Parses {@code CALL} of this project's procedures, and leaves all else to the parser below, which
  * may be Iceberg's or Spark's. What follows {@code CALL} is written as the call of a function is,
  * and is parsed as one; Iceberg's extension then looks for the procedure and runs it.
  */
-final class CallParser implements ExtendedParser {
+final class CallParser extends IdentifierParser {
   private static final String EXTENSIONS = "spark.sql.extensions";
   private static final Pattern CALL =
       Pattern.compile(
           "(?:\\s|--[^\\n]*\\n|/\\*.*?\\*/)*+CALL\\b((.*?)\\(.*?)[;\\s]*+",
           Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
 
-  private final ParserInterface delegate;
-
   CallParser(ParserInterface delegate) {
-    this.delegate = delegate;
+    super(delegate);
   }
 
   @Override
@@ -113,11 +110,6 @@ final class CallParser implements ExtendedParser {
   @Override
   public FunctionIdentifier parseFunctionIdentifier(String text) throws ParseException {
     return delegate.parseFunctionIdentifier(text);
-  }
-
-  @Override
-  public Seq<String> parseMultipartIdentifier(String text) throws ParseException {
-    return delegate.parseMultipartIdentifier(text);
   }
 
   @Override

@@ -13,6 +13,7 @@ public final class ProcedureExtensions
     extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    Artifact.check(); // the jar for another Scala could not parse anything
     extensions.injectParser((session, parser) -> new CallParser(parser));
     return BoxedUnit.UNIT;
   }
