@@ -21,8 +21,7 @@ class ListingTest {
     Listed azure = new Listed("db/t/data/part=a%2Fb/f", "db/t/metadata/a:b");
     for (String folder : List.of(AZURE + "/db/t", AZURE + "/db/t//")) {
       assertThat(locations(Listing.below(azure, folder)))
-          .containsExactly(
-              AZURE + "/db/t/data/part=a%2Fb/f", AZURE + "/db/t/metadata/a:b");
+          .containsExactly(AZURE + "/db/t/data/part=a%2Fb/f", AZURE + "/db/t/metadata/a:b");
       assertThat(azure.prefix).isEqualTo(AZURE + "/db/t/");
     }
   }
