@@ -254,8 +254,25 @@ class Work:
             writer = rows.write.format("hudi").options(**options).partitionBy("ssn")
             writer.mode("append").save(f"{self.folder}/refused")
 
+        def overwrite() -> None:
+            options = {"hoodie.table.name": "cow", record_key: "id", STATISTICS: "false"}
+            options["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
+            writer = rows.write.format("hudi").options(**options)
+            writer.mode("overwrite").save(f"{self.folder}/cow")
+
         def write(rows: DataFrame = rows, **more: str) -> Callable[[], None]:
             return lambda: self.write("refused", rows, **more)
+
+        def in_context(name: str, value: str) -> Callable[[], None]:
+            def run() -> None:
+                hadoop: Any = self.spark.sparkContext._jsc.hadoopConfiguration()
+                hadoop.set(name, value)
+                try:
+                    self.write("refused", rows)
+                finally:
+                    hadoop.unset(name)
+
+            return run
 
         def in_session() -> None:
             session = self.spark.newSession()
@@ -286,6 +303,12 @@ class Work:
             "option": self.told(write(**{"parquet.encryption.column.keys": "pii:tags"})),
             "session": self.told(in_session),
             "existing": self.told(lambda: self.write("mor", rows)),
+            "overwriting": self.told(overwrite),
+            "bootstrap": self.told(write(**{"hoodie.datasource.write.operation": "bootstrap"})),
+            "footer": self.told(in_context("parquet.encryption.plaintext.footer", "true")),
+            "keys beside": self.told(
+                in_context("parquet.encryption.key.material.store.internally", "false")
+            ),
         }
 
     def refused_in_sql(self) -> Any:

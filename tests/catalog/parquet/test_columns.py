@@ -80,6 +80,12 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("part-*.parquet"))
 
 
+def forget_checksums(folder: Path) -> None:
+    """Hadoop's own would find a change first."""
+    for file in folder.glob(".*.crc"):
+        file.unlink()
+
+
 def test_what_is_written_is_encrypted_and_read_again(
     own: SparkSession, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -275,6 +281,7 @@ def test_pages_of_folders(
     assert {(p.code, p.problem) for p in report.problems} == {
         ("unreadable", "columns whose keys may not be used were not checked: ssn")
     }
+    forget_checksums(folder)
     file = files(folder)[0]
     data = bytearray(file.read_bytes())
     data[60] ^= 1  # in the first page, which is of ssn
@@ -292,17 +299,21 @@ def test_pages_of_every_column_are_read(
     """A flipped bit anywhere; levels of pages of version 2; files whose keys are elsewhere."""
     folder = tmp_path / "t"
     people.coalesce(1).write.option("compression", "none").parquet(str(folder))
+    forget_checksums(folder)
     (file,) = files(folder)
     good = file.read_bytes()
     clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
     unseen = 0
-    for position in range(5, len(good), len(good) // 40):
+    footer = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+    for position in range(5, len(good), len(good) // 25):
         file.write_bytes(good[:position] + bytes([good[position] ^ 4]) + good[position + 1 :])
         (found,) = verify_folder(own, str(folder), deep=True).problems
-        assert found.code == "tampered", position
+        # what leads to the footer's key is plaintext, and may lead nowhere then
+        at_all = ("tampered",) if position < footer else ("tampered", "unreadable")
+        assert found.code in at_all, position
         (found,) = verify_folder(clerk, str(folder), deep=True).problems
         unseen += found.code == "unreadable"  # in ssn
-    assert 0 < unseen < 20
+    assert 0 < unseen < 15
     by_parquet = {
         "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "parquet.encryption.kms.client.class": "io.icebergcrypto.parquet.ParquetKmsClient",

@@ -12,9 +12,8 @@ from harness.programs import run
 
 from pyspark_iceberg_crypto import Keystore
 
-pytestmark = pytest.mark.skipif(
-    BUILT.spark != "3.5", reason="Hudi is tested on Spark 3.5, by `make test-older`"
-)
+if BUILT.spark != "3.5":
+    pytest.skip("Hudi is tested on Spark 3.5, by `make test-older`", allow_module_level=True)
 
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 PLAINTEXT = "iceberg-crypto.hudi.plaintext=allow"
@@ -148,6 +147,10 @@ def test_sql(seen: dict[str, Any]) -> None:
         "option": "ConfigurationError: .*parquet.encryption.column.keys, which Hudi does not see",
         "session": "ConfigurationError: .*parquet.encryption.uniform.key, which Hudi does not see",
         "existing": "PlaintextFoundError: .*rows in log files",
+        "overwriting": "PlaintextFoundError: .*rows in log files",
+        "bootstrap": "PlaintextFoundError: .*the files that a bootstrap leaves as they are",
+        "footer": "PlaintextFoundError: .*the largest record key, in plaintext footers",
+        "keys beside": "NotSupportedError: .*Hudi does not move or clean files of keys",
     }.items(),
 )
 def test_refused(seen: dict[str, Any], what: str, told: str) -> None:

@@ -7,6 +7,7 @@ import java.io.InputStream;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.stream.Stream;
@@ -26,7 +27,7 @@ record HudiTable(Map<String, String> options, Properties stored) {
   /** An index that an SQL statement makes is not among the options. */
   static final String NEW_INDEX = METADATA + "index.expression.enable";
 
-  /** Indexes with values or with keys of records, and who is asked whether they are wanted. */
+  /** Whether an index with values, or with keys of records, is wanted. */
   private static final List<String> INDEXES =
       List.of(
           METADATA + "index.partition.stats.enable",
@@ -70,13 +71,13 @@ record HudiTable(Map<String, String> options, Properties stored) {
    */
   List<String> plaintext() {
     List<String> found = new ArrayList<>();
-    String type =
-        any(
+    List<String> types =
+        said(
             "hoodie.table.type",
             "hoodie.datasource.write.table.type",
             "hoodie.datasource.write.storage.type",
             "type");
-    if (type.equalsIgnoreCase("MERGE_ON_READ") || type.equalsIgnoreCase("mor")) {
+    if (types.contains("merge_on_read") || types.contains("mor")) {
       // then Parquet's factory encrypts the blocks with rows
       boolean inParquet = option("hoodie.logfile.data.block.format").equalsIgnoreCase("parquet");
       found.add(
@@ -84,17 +85,15 @@ record HudiTable(Map<String, String> options, Properties stored) {
               + " in log files (a merge-on-read table; copy-on-write has none)");
     }
 
-    if (any("hoodie.table.cdc.enabled").equalsIgnoreCase("true")) {
+    if (said("hoodie.table.cdc.enabled").contains("true")) {
       found.add("rows in log files of changes (hoodie.table.cdc.enabled=true)");
     }
 
-    String format = any("hoodie.table.base.file.format", "hoodie.base.file.format");
-    if (!format.isEmpty() && !format.equalsIgnoreCase("PARQUET")) {
-      found.add("all rows, in files of another format than Parquet (" + format + ")");
-    }
-
-    if (any("hoodie.datasource.write.operation").equalsIgnoreCase("bootstrap")
-        || !any("hoodie.bootstrap.base.path").isEmpty()) {
+    said("hoodie.table.base.file.format", "hoodie.base.file.format").stream()
+        .filter(format -> !format.equals("parquet"))
+        .forEach(f -> found.add("all rows, in files of another format than Parquet (" + f + ")"));
+    if (said("hoodie.datasource.write.operation").contains("bootstrap")
+        || !said("hoodie.bootstrap.base.path").isEmpty()) {
       found.add("the files that a bootstrap leaves as they are");
     }
 
@@ -130,46 +129,47 @@ record HudiTable(Map<String, String> options, Properties stored) {
 
   /** The columns that identify a record: Hudi repeats their values in a column of its own. */
   List<String> recordKeys() {
-    return Arrays.stream(
-            any(
-                    "hoodie.table.recordkey.fields",
-                    "hoodie.datasource.write.recordkey.field",
-                    "primaryKey")
-                .split(","))
+    return given(
+            "hoodie.table.recordkey.fields",
+            "hoodie.datasource.write.recordkey.field",
+            "primaryKey")
+        .flatMap(names -> Arrays.stream(names.split(",")))
         .map(String::trim)
-        .filter(name -> !name.isEmpty())
+        .distinct()
         .toList();
   }
 
   /** The columns whose values are names of folders. */
   List<String> partitions() {
-    return Arrays.stream(
-            any(
-                    "hoodie.table.partition.fields",
-                    "hoodie.datasource.write.partitionpath.field",
-                    SPARKS_PARTITIONS)
-                .split(","))
+    return given(
+            "hoodie.table.partition.fields",
+            "hoodie.datasource.write.partitionpath.field",
+            SPARKS_PARTITIONS)
+        .flatMap(names -> Arrays.stream(names.split(",")))
         .map(name -> name.replaceFirst(":.*", "").replaceAll("[\\[\\]\"\\s]", ""))
         .filter(name -> !name.isEmpty())
+        .distinct()
         .toList();
   }
 
   /** Whether Hudi adds its own columns to the rows. */
   boolean hasMetaColumns() {
-    return !any("hoodie.populate.meta.fields").equalsIgnoreCase("false");
+    List<String> told = said("hoodie.populate.meta.fields");
+    return told.isEmpty() || told.contains("true");
   }
 
   private String option(String name) {
     return options.getOrDefault(name, "").trim();
   }
 
-  /** The first that is set: by the table, then by the options. */
-  private String any(String... names) {
-    return Stream.concat(
-            Arrays.stream(names).map(name -> stored.getProperty(name, "").trim()),
-            Arrays.stream(names).map(this::option))
-        .filter(value -> !value.isEmpty())
-        .findFirst()
-        .orElse("");
+  /** What the table and the options say, in lower case: an overwriting write makes a new table. */
+  private List<String> said(String... names) {
+    return given(names).map(value -> value.toLowerCase(Locale.ROOT)).toList();
+  }
+
+  private Stream<String> given(String... names) {
+    return Arrays.stream(names)
+        .flatMap(name -> Stream.of(stored.getProperty(name, "").trim(), option(name)))
+        .filter(value -> !value.isEmpty());
   }
 }
