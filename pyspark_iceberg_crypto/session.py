@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
     HADOOP_PREFIX,
     METRICS_PLUGIN,
+    ORC_EXTENSION,
     PATH_CATALOG,
     PLUGINS,
     SESSION_CATALOG,
@@ -118,11 +119,12 @@ def configure_spark(
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
+    orc_checks = [] if orc_columns is None else [ORC_EXTENSION]
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
-            _check_running(active, conf, metrics, local_disk_encryption)
+            _check_running(active, conf, metrics, local_disk_encryption, orc_checks)
             metrics = local_disk_encryption = False  # they are there
             conf = _of_running(conf)
         elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -140,7 +142,7 @@ def configure_spark(
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
-        _check_running(builder_or_session, conf, metrics, local_disk_encryption)
+        _check_running(builder_or_session, conf, metrics, local_disk_encryption, orc_checks)
         for key, value in _of_running(conf).items():
             builder_or_session.conf.set(key, value)
     return builder_or_session
@@ -270,15 +272,20 @@ def _forget_catalogs() -> None:
 
 
 def _check_running(
-    session: SparkSession, conf: dict[str, str], metrics: bool, local_disk_encryption: bool
+    session: SparkSession,
+    conf: dict[str, str],
+    metrics: bool,
+    local_disk_encryption: bool,
+    more_extensions: Sequence[str],
 ) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
-    Spark loads a catalog once: settings that come later would be ignored, in silence.
+    Spark loads a catalog once: settings that come later would be ignored, in silence. So would a missing key for ORC
+    files, without the extension that checks them; Parquet's are checked in tasks, too.
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))
-    needed = build_for().extensions
+    needed = [*build_for().extensions, *more_extensions]
     missing = [name for name in needed if name not in extensions]
     if missing:
         raise ConfigurationError(

@@ -10,6 +10,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     Keystore,
     NoSessionError,
+    OrcKeys,
     artifacts,
     configure_spark,
     session,
@@ -235,3 +236,14 @@ def test_a_running_session_cannot_begin_to_encrypt_its_files(
         configure_spark(running(monkeypatch, EXTENDED), local_disk_encryption=True)
     has = {**EXTENDED, "spark.io.encryption.enabled": "true"}
     configure_spark(running(monkeypatch, has), local_disk_encryption=True)
+
+
+def test_a_running_session_gets_no_checks_of_orc_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them, a write that names no key would be plaintext in silence."""
+    store, keys = Keystore("/k.p12", password_env="P"), OrcKeys(columns={"ssn": "k"})
+    with pytest.raises(ConfigurationError, match="started without .*OrcChecks"):
+        configure_spark(running(monkeypatch, EXTENDED), kms=store, orc_columns=keys)
+    extensions = f"{EXTENDED[settings.EXTENSIONS]},{settings.ORC_EXTENSION}"
+    spark = running(monkeypatch, {settings.EXTENSIONS: extensions})
+    configure_spark(spark, kms=store, orc_columns=keys)
+    assert spark.conf.get("orc.encrypt") == "k:ssn"
