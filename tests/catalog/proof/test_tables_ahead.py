@@ -22,6 +22,12 @@ METADATA = ".metadata.json"
 
 
 @pytest.fixture
+def lake(hadoop: Lake) -> Lake:
+    """Where a load checks signed metadata, and another catalog of the session sees the same tables."""
+    return hadoop
+
+
+@pytest.fixture
 def meeting(lake: Lake) -> Iterator[Any]:
     """Storage whose files wait for each other."""
     assert lake.spark._jvm is not None
@@ -29,7 +35,6 @@ def meeting(lake: Lake) -> Iterator[Any]:
     lake.spark._jvm.io.icebergcrypto.testing.NoChmodFileSystem.meet("/", 0)
 
 
-@pytest.mark.catalogs("hadoop")
 def test_each_is_loaded_once_and_all_at_a_time(lake: Lake, meeting: Any) -> None:
     for name in ("a", "b", "c"):
         lake.insert(lake.create(name), [1, 2])
@@ -50,7 +55,6 @@ def test_each_is_loaded_once_and_all_at_a_time(lake: Lake, meeting: Any) -> None
     assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
 
 
-@pytest.mark.catalogs("hadoop")
 def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
     for name in ("a", "b", "c"):
         lake.create(name)
@@ -72,7 +76,6 @@ def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
     assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
 
 
-@pytest.mark.catalogs("hadoop")
 def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
     good, edited = lake.create("good"), lake.create("edited")
     newest = max(metadata_files(lake, "edited"), key=lambda path: path.name)
