@@ -11,6 +11,7 @@ cd "${BASH_SOURCE%/*}/.."
 TESTS=('test-py ARGS="tests/unit/test_errors.py tests/kms/vault/test_auth.py"' 'test-jvm JUNIT=FormatFuzzTest')
 [[ -z ${FULL:-} ]] || TESTS=(test)
 . dev/new_debian.sh
+[[ -z ${ICEBERG_CRYPTO_TESTED:-} ]] || environment+=(ICEBERG_CRYPTO_TESTED=/tmp/tested) # see tests/harness/used.py
 
 # refused COMMAND: as a user, it must fail and name packages; root then installs them.
 refused() {
@@ -39,6 +40,7 @@ for suite in $SUITES; do
     for tests in "${TESTS[@]}"; do
       step "$user" "make $tests"
     done
+    [[ ! -e $system/tmp/tested ]] || cp "$system"/tmp/tested/*.json "$ICEBERG_CRYPTO_TESTED"
     [[ -n ${KEEP:-} ]] || rm -rf --one-file-system "$system"
   done
 done

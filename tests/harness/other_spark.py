@@ -29,12 +29,13 @@ class OtherSpark:
 
     def __init__(self, python: Path, conf: Mapping[str, str], log: Path):
         places = [str(ROOT), str(ROOT / "tests")]
+        inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
         with log.open("w") as errors:
             self._process = subprocess.Popen(
                 [python, "-m", "harness.other_spark"],
                 cwd=log.parent,
                 env={
-                    **os.environ,
+                    **inherited,
                     "PYTHONPATH": os.pathsep.join(places),
                     "PYSPARK_PYTHON": str(python),
                 },

@@ -12,7 +12,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
@@ -21,14 +20,6 @@ import java.util.stream.Collectors;
  * @param port where it listens on 127.0.0.1
  */
 record ServerProcess(Process process, int port) {
-  /** By the folder of its jars: what a server is, and which of them has its version. */
-  private static final Map<String, String[]> TOLD_BY =
-      Map.of(
-          "rest-server", new String[] {"REST: Iceberg's reference server", "iceberg-core"},
-          "metastore-server",
-              new String[] {"Hive metastore, a service", "hive-standalone-metastore"},
-          "hdfs-server", new String[] {"HDFS", "hadoop-client-minicluster"});
-
   /**
    * Starts a server.
    *
@@ -50,8 +41,16 @@ record ServerProcess(Process process, int port) {
             root.resolve("jvm/build").resolve(jars) + "/*" + File.pathSeparator + shared);
     command.add(root.resolve("tests/servers").resolve(source).toString());
     command.addAll(List.of(arguments));
-    String[] server = TOLD_BY.get(jars);
-    Tested.server(server[0], root.resolve("jvm/build").resolve(jars), server[1]);
+    Path folder = root.resolve("jvm/build").resolve(jars);
+    switch (jars) {
+      case "rest-server" ->
+          Tested.server("REST: Iceberg's reference server", folder, "iceberg-core");
+      case "metastore-server" ->
+          Tested.server("Hive metastore, a service", folder, "hive-standalone-metastore");
+      case "hdfs-server" -> Tested.server("HDFS", folder, "hadoop-client-minicluster");
+      default -> {}
+    }
+
     Process process = new ProcessBuilder(command).redirectError(errors).start();
     BufferedReader out =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
