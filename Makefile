@@ -263,11 +263,14 @@ $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
 	@$(gradle) olderTestJars
 	@touch $@
 
-# The locked versions, but for Spark and what it brings: the newest 3.5 takes no numpy 2, so pip would take an older 3.5.
+# The locked versions, but for Spark and what it brings: the newest 3.5 takes no numpy 2, so pip would take an older 3.5; and
+# its pandas and PyArrow are to take that numpy.
+OF_SPARK := pyspark py4j numpy pandas pyarrow
 $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@echo "installing Spark $* and Python packages into .venv-$*"
 	@"$(PYTHON)" -m venv .venv-$*
-	@grep -v -e '^pyspark==' -e '^py4j==' -e '^numpy==' -e '^pandas==' $(LOCK) > .venv-$*/constraints.txt
+	@grep -v $(OF_SPARK:%=-e '^%==') $(LOCK) > .venv-$*/constraints.txt
+	@[[ $* != 3.5 ]] || printf '%s\n' 'pandas<3' 'pyarrow<20' >> .venv-$*/constraints.txt
 	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
 	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
 	@touch $@
