@@ -10,12 +10,10 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each; of 3.5 with Scala
-# 2.13, which pip has not, in that of 3.5, with Spark's jars from Maven Central.
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
 OLDER := 4.0 3.5
 OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12 iceberg-crypto-spark-3.5_2.13
-OLDER_VENVS := $(sort $(foreach spark,$(OLDER),.venv-$(firstword $(subst _, ,$(spark)))))
-OLDER_TEST := $(OLDER_VENVS:%=%/.test)
+OLDER_TEST := $(OLDER:%=.venv-%/.test)
 OTHER_JARS := $(OTHER_ARTIFACTS:%=pyspark_iceberg_crypto/jars/%-$(VERSION).jar)
 GRADLE_FILES := build.gradle settings.gradle gradle.properties $(shell find jvm -name '*.gradle')
 JVM_SOURCES := $(GRADLE_FILES) LICENSE $(shell find jvm -type f -path '*/src/main/*')
@@ -106,7 +104,7 @@ OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_conne
 test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
 	$(call ready,$(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
 	@failed=; for spark in $(OLDER); do echo "Spark $$spark"; \
-	    (. dev/older_spark.sh $$spark; $(on_java); pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
+	    ($(on_java); .venv-$$spark/bin/pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
 	    $(call took,older Sparks); [[ -z $$failed ]] || { echo "tests failed on Spark$$failed"; exit 1; }
 
 # Random tests repeat by their seed; without one they are the same in every run.
@@ -227,7 +225,7 @@ newcomer: ## Paste README and the tutorial into a new Debian, block by block, an
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) $(OLDER_VENVS) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER:%=.venv-%) .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
