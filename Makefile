@@ -10,12 +10,10 @@ PYTHON ?= python3
 ARTIFACT := iceberg-crypto-spark-4.1_2.13
 VERSION := $(shell sed -n 's/^version=//p' gradle.properties)
 JAR := pyspark_iceberg_crypto/jars/$(ARTIFACT)-$(VERSION).jar
-# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each; of 3.5 with Scala
-# 2.13, which pip has not, in that of 3.5, with Spark's jars from Maven Central.
+# For older Sparks: built by `make jars`, and for a wheel. Their tests run in a virtual environment each.
 OLDER := 4.0 3.5
 OTHER_ARTIFACTS := iceberg-crypto-spark-4.0_2.13 iceberg-crypto-spark-3.5_2.12 iceberg-crypto-spark-3.5_2.13
-OLDER_VENVS := $(sort $(foreach spark,$(OLDER),.venv-$(firstword $(subst _, ,$(spark)))))
-OLDER_TEST := $(OLDER_VENVS:%=%/.test)
+OLDER_TEST := $(OLDER:%=.venv-%/.test)
 # Others than those in use. Tests on them run where they are found (dev/find.sh).
 PYTHONS = $(filter-out $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'),3.10 3.11 3.12 3.13)
 PYTHONS_FOUND = $(foreach python,$(PYTHONS),$(if $(shell dev/find.sh python $(python)),$(python)))
@@ -110,7 +108,7 @@ OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_conne
 test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
 	$(call ready,$(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
 	@failed=; for spark in $(OLDER); do echo "Spark $$spark"; \
-	    (. dev/older_spark.sh $$spark; $(on_java); pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
+	    ($(on_java); .venv-$$spark/bin/pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
 	    $(call took,older Sparks); [[ -z $$failed ]] || { echo "tests failed on Spark$$failed"; exit 1; }
 
 # All tests without Spark, and with it a table's life, the command line, and spark-submit.
@@ -270,7 +268,7 @@ newcomer: ## Paste README and the tutorial into new Debians 12 and 13, block by 
 
 .PHONY: clean
 clean: ## Remove everything that was built in this folder, .venv included
-	rm -rf $(VENV) $(OLDER_VENVS) .venv-python* .gradle build dist jvm/build pyspark_iceberg_crypto/jars
+	rm -rf $(VENV) $(OLDER:%=.venv-%) .venv-python* .gradle build dist jvm/build pyspark_iceberg_crypto/jars
 	rm -rf .mypy_cache .pytest_cache .ruff_cache *.egg-info derby.log metastore_db spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -306,11 +304,14 @@ $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
 	@$(gradle) olderTestJars
 	@touch $@
 
-# The locked versions, but for Spark and what it brings: the newest 3.5 takes no numpy 2, so pip would take an older 3.5.
+# The locked versions, but for Spark and what it brings: the newest 3.5 takes no numpy 2, so pip would take an older 3.5; and
+# its pandas and PyArrow are to take that numpy.
+OF_SPARK := pyspark py4j numpy pandas pyarrow
 $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@echo "installing Spark $* and Python packages into .venv-$*"
 	@"$(PYTHON)" -m venv .venv-$*
-	@grep -v -e '^pyspark==' -e '^py4j==' -e '^numpy==' -e '^pandas==' $(LOCK) > .venv-$*/constraints.txt
+	@grep -v $(OF_SPARK:%=-e '^%==') $(LOCK) > .venv-$*/constraints.txt
+	@[[ $* != 3.5 ]] || printf '%s\n' 'pandas<3' 'pyarrow<20' >> .venv-$*/constraints.txt
 	@export PIP_CONSTRAINT=$(CURDIR)/.venv-$*/constraints.txt; export PIP_BUILD_CONSTRAINT=$$PIP_CONSTRAINT; \
 	    $(on_java); .venv-$*/bin/pip install -q pip 'pyspark[connect]==$*.*' -e '.[test]'
 	@touch $@

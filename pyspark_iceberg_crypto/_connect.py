@@ -16,6 +16,10 @@ from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
 from pyspark_iceberg_crypto.settings import PATH_CATALOG
 
 Row = dict[str, Any]
+# Where an error has no condition: Iceberg's, which parses and resolves CALL in Spark 3.5, and that Spark's without it.
+_UNKNOWN = re.compile(
+    r"No such procedure|Procedure \S+ not found|not a ProcedureCatalog|near 'CALL'|plugin class not found"
+)
 _UNCHECKED = "nothing is known about it"  # a finding of repair_table
 
 SERVER_SETTINGS = (
@@ -192,7 +196,7 @@ def _is_unknown(error: PySparkException) -> bool:
     # getErrorClass is its name before Spark 4.0
     condition = getattr(error, "getCondition", error.getErrorClass)() or ""
     known = any(word in condition for word in ("PROCEDURE", "ROUTINE", "CATALOG"))
-    return known or "No such procedure" in str(error)
+    return known or bool(_UNKNOWN.search(str(error)))
 
 
 def _catalog_of(spark: Any, table: str) -> str:

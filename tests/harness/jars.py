@@ -1,6 +1,5 @@
 """Where the jars that the tests run on are."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, build_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = build_for()  # what the pyspark of these tests needs
-SPARK_JARS = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 BUILD = ROOT / "jvm" / "build"
 
 

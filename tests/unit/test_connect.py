@@ -190,6 +190,7 @@ def test_what_no_procedure_does_is_refused() -> None:
     assert spark.asked == []
 
 
+@pytest.mark.since("an error of Spark 3.5 has a message or a condition", spark="4.0")
 @pytest.mark.parametrize(
     "condition", ["MISSING_CATALOG_ABILITY.PROCEDURES", "FAILED_TO_LOAD_ROUTINE"]
 )
@@ -199,6 +200,20 @@ def test_a_server_without_the_plugin(condition: str) -> None:
     with pytest.raises(SparkConnectError, match="has no verify_encryption in lake") as caught:
         verify_table(Remote(error=error), "lake.db.t")  # type: ignore[arg-type]
     assert "spark_conf(...)" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Procedure system.verify_encryption not found",
+        "Cannot use catalog lake: not a ProcedureCatalog",
+        "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'CALL'.(line 1, pos 0)",
+        "Catalog 'lake' plugin class not found: spark.sql.catalog.lake is not defined",
+    ],
+)
+def test_a_server_of_spark_35_without_the_plugin(said: str) -> None:
+    with pytest.raises(SparkConnectError, match="has no verify_encryption in lake"):
+        verify_table(Remote(error=AnalysisException(said)), "lake.db.t")  # type: ignore[arg-type]
 
 
 def test_errors_of_the_server_have_their_types() -> None:

@@ -68,6 +68,8 @@ def test_between_processes(world: World, tmp_path: Path, encrypts: bool) -> None
         "spark.executor.memory": "640m",
         "spark.executor.extraClassPath": str(world.classes),
         "spark.shuffle.readHostLocalDisk": "false",  # as on two hosts
+        "spark.shuffle.reduceLocality.enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
     }
     if encrypts:
         conf |= {
@@ -79,6 +81,10 @@ def test_between_processes(world: World, tmp_path: Path, encrypts: bool) -> None
         table, text = create(session)
         session.sql(
             f"INSERT INTO {table} SELECT /*+ REPARTITION(4) */ id, concat('{text}', id), 'p' FROM range(40)"
+        )
+        # one task for each file
+        session.sql(
+            f"ALTER TABLE {table} SET TBLPROPERTIES ('read.split.open-file-cost'='134217728')"
         )
         deks = session.do(deks_of, table)
         sent = text.encode() + b"1"  # not in a statement
