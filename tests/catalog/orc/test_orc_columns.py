@@ -222,3 +222,17 @@ def test_folders(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None
     assert "AES-CTR, which does not authenticate" in told
     assert "masked values are plaintext: ssn (redact_any), address.street (sha256)" in told
     assert "it is not encrypted: it is ORC" in found["p"].problem
+
+
+def test_deep_reads_all_data(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    people.coalesce(1).write.orc(f"{tmp_path}/t")
+    [file] = files(tmp_path)
+    file.with_name(f".{file.name}.crc").unlink()  # Hadoop's, which would find it without a key
+    [whole] = verify_folder(own, str(tmp_path), deep=True).problems
+    assert whole.code == "plaintext"  # its footer, and columns without a key
+    data = file.read_bytes()
+    file.write_bytes(data[:3] + bytes(len(data) // 3) + data[3 + len(data) // 3 :])
+    [read] = verify_folder(own, str(tmp_path), deep=True).problems
+    assert read.code == "tampered"
+    [unread] = verify_folder(own, str(tmp_path)).problems
+    assert unread.code == "plaintext"
