@@ -11,6 +11,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     EncryptedTable,
     KeyNotFoundError,
+    NotSupportedError,
     SparkConnectError,
     ValueKey,
     configure_spark,
@@ -44,6 +45,7 @@ class Remote:
     def __init__(self, *rows: dict[str, Any], error: Exception | None = None) -> None:
         self.rows, self.error = rows, error
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.version = "4.1.4"
         self.catalog = SimpleNamespace(currentCatalog=lambda: "here")
 
     def sql(self, statement: str, values: dict[str, Any]) -> Any:
@@ -143,6 +145,9 @@ def test_value_keys_are_procedures() -> None:
     for wrong in ("", None, 5):
         with pytest.raises(ConfigurationError, match="version="):
             drop_value_key(spark, "lake", "hr", wrong, allow_loss=True)  # type: ignore[arg-type]
+    spark.version = "3.5.9"
+    with pytest.raises(NotSupportedError, match=r"value_keys was not called: Spark 3\.5\.9"):
+        value_keys(spark, "lake")
     assert len(spark.asked) == 4
 
 

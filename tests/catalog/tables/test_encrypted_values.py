@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from harness.files import MARKER
+from harness.jars import BUILT
 from harness.lake import Lake
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -37,6 +38,9 @@ from pyspark_iceberg_crypto import (
     verify_table,
 )
 
+BY_PARAMETERS = pytest.mark.skipif(
+    BUILT.spark == "3.5", reason="Spark 3.5 takes no parameters in CALL: Python refuses"
+)
 DOCUMENT = Path(__file__).parents[3] / "docs" / "encrypted-values.md"
 
 
@@ -148,6 +152,9 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
         hadoop.sql(f"DROP TABLE {hadoop.catalog}.encryption.value_keys")
 
 
+@pytest.mark.skipif(
+    BUILT.spark == "3.5", reason="on Spark 3.5 a key's name is looked up with the first row"
+)
 def test_a_misspelt_key_is_found_before_a_statement_runs(hadoop: Lake) -> None:
     """By the analyzer: of a table without rows, of a view, and of what is not even run."""
     key, f = make_key(hadoop), f"{hadoop.catalog}.system"
@@ -175,6 +182,7 @@ def test_a_misspelt_key_is_found_before_a_statement_runs(hadoop: Lake) -> None:
     assert hadoop.sql(f"SELECT {f}.hash_value(ssn, '{key}') FROM {table}") == []
 
 
+@BY_PARAMETERS
 @pytest.mark.catalogs("rest")
 def test_a_version_is_dropped(lake: Lake) -> None:
     """With Python's functions; the error tells how to look for what still needs it."""
@@ -217,6 +225,7 @@ def first_snapshot(lake: Lake, table: str) -> int:
     return int(lake.value(snapshots))
 
 
+@BY_PARAMETERS
 @pytest.mark.catalogs("rest")
 def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
