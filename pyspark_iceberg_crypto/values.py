@@ -1,7 +1,7 @@
 """Columns whose values are encrypted: SQL functions of this project's catalogs, for DataFrames, and their keys.
 
 The functions are expressions, and the keys are made by procedures, so that all works over Spark Connect, too. On Spark
-3.5, keys are made in SQL alone.
+3.5 and 4.0, keys are made in SQL alone.
 
 >>> create_value_key(spark, "lake", "customers", "k1")
 >>> people.withColumn("ssn", encrypt_value("ssn", "customers", catalog="lake"))
@@ -185,7 +185,7 @@ def _keys(spark: SparkSession, catalog: str, procedure: str, **given: Any) -> li
             continue
         if not isinstance(value, str) or not value.strip():
             raise ConfigurationError(f"{argument}={value!r} of {procedure}", "give a name, as text")
-    if spark.version.startswith("3."):
+    if spark.version.startswith(("3.", "4.0.")):
         raise NotSupportedError(
             f"{procedure} was not called: Spark {spark.version} takes no parameters in CALL",
             f"call it in SQL: CALL {quoted(catalog)}.system.{procedure}(...)",
