@@ -19,7 +19,7 @@ import scala.runtime.BoxedUnit;
  * function, Spark tells its arguments' types alone. A name that is no literal is looked up with the
  * first row.
  *
- * <p>Spark finds this class as a service, without a setting.
+ * <p>Spark 4 finds this class as a service, without a setting.
  */
 public final class ValueKeyNames implements SparkSessionExtensionsProvider {
   private static final int KEY = 1; // the place of its name among the arguments
