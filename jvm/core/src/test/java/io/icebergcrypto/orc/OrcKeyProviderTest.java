@@ -243,7 +243,9 @@ class OrcKeyProviderTest {
         new KeyDisabledException("Key 'k1' is disabled", "Enable it."),
         new LoginFailedException("The token has expired", "Get another one."),
         new AccessDeniedException(
-            "File token may not be read", "chown it", new java.nio.file.AccessDeniedException("token")));
+            "File token may not be read",
+            "chown it",
+            new java.nio.file.AccessDeniedException("token")));
   }
 
   /** ORC would show the mask for an IOException. */

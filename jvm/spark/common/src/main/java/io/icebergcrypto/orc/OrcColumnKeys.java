@@ -288,8 +288,7 @@ public final class OrcColumnKeys {
     try {
       provider = CryptoUtils.getKeyProvider(hadoop, new SecureRandom());
     } catch (IOException | RuntimeException e) {
-      throw Causes.typed(e)
-          .orElseGet(() -> unusable(settings, "does not start: " + e, e));
+      throw Causes.typed(e).orElseGet(() -> unusable(settings, "does not start: " + e, e));
     }
 
     if (provider == null) {

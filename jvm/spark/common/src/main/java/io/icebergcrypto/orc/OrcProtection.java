@@ -201,8 +201,7 @@ public final class OrcProtection {
         return look.at(reader);
       }
     } catch (IOException | RuntimeException e) {
-      throw Causes.typed(e)
-          .orElseGet(() -> damaged(location, e));
+      throw Causes.typed(e).orElseGet(() -> damaged(location, e));
     }
   }
 
