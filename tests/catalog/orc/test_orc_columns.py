@@ -146,6 +146,7 @@ def test_refused(
     assert files(tmp_path) == before
 
 
+@pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table. Spark gives nothing of TBLPROPERTIES to ORC: refused."""
     people.createOrReplaceTempView("people")

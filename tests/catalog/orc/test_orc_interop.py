@@ -93,7 +93,7 @@ def vault_session(
     if keys:
         vault.token_login(token, vault.driver_policy(*keys))
     else:
-        token.write_text("of nobody")
+        token.write_text("hvs.nobodys")
         token.chmod(0o600)
     return configure_spark(
         spark.newSession(),
