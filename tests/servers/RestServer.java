@@ -43,9 +43,9 @@ import org.eclipse.jetty.server.ServerConnector;
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
  * that answer to a key and 400 to a staged create. With the header {@code X-Forget} it creates
  * tables without that property. With {@code X-Lose} it takes a commit and drops, in silence, its
- * {@code encryption-keys}, or the {@code key-id} of its snapshots. With {@code X-Require: token} it answers only to those who have
- * logged in by OAuth2; with {@code X-Vend: prefix} each table comes with configuration and
- * credentials of its own, of which {@code prefix-<table>} is the secret.
+ * {@code encryption-keys}, or the {@code key-id} of its snapshots. With {@code X-Require: token} it
+ * answers only to those who have logged in by OAuth2; with {@code X-Vend: prefix} each table comes
+ * with configuration and credentials of its own, of which {@code prefix-<table>} is the secret.
  */
 public final class RestServer {
   public static void main(String[] args) throws Exception {
@@ -219,7 +219,8 @@ public final class RestServer {
     return update instanceof MetadataUpdate.AddSnapshot added
         ? new MetadataUpdate.AddSnapshot(
             SnapshotParser.fromJson(
-                SnapshotParser.toJson(added.snapshot(), false).replaceFirst(",\"key-id\":\"[^\"]*\"", "")))
+                SnapshotParser.toJson(added.snapshot(), false)
+                    .replaceFirst(",\"key-id\":\"[^\"]*\"", "")))
         : update;
   }
 

@@ -1,20 +1,15 @@
 """Tables on object stores, with Iceberg's own FileIO of each: S3, Google Cloud Storage and Azure's Data Lake."""
 
-import os
-import signal
-import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
 from harness.lake import FILES_ON_DRIVER
-from harness.sessions import OtherSession, process_id, remove_orphans
-from harness.world import STOCK, World, catalog_conf, embedded_metastore
+from harness.sessions import OtherSession, remove_orphans
+from harness.world import STOCK, World, catalog_conf
 from servers.stores import KINDS, ObjectStore, start_store
 
 pytestmark = pytest.mark.nightly
@@ -259,53 +254,6 @@ def test_a_failed_write_leaves_no_more_than_on_plaintext(table: StoredTable, wri
     assert table.ids() == [0, 2, 3, 4, 10, 11]
     strays = table.verify(strays=True)
     assert strays["ok"], strays["problems"]
-
-
-MANY = (
-    "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id,"
-    " concat_ws('', transform(sequence(1, 200), x -> sha2(concat(id, x), 256))) FROM range(2000)"
-)
-
-
-def test_an_upload_in_parts_that_fails_leaves_none(table: StoredTable) -> None:
-    if table.store.uploads is None:
-        pytest.skip("only S3 lists uploads that are not finished")
-    table.sql("ALTER TABLE {t} DROP PARTITION FIELD part")
-    before = table.objects()
-    table.store.proxy.only = "partNumber=2"
-    table.store.proxy.mode = ("status", 403, {}, "")
-    with pytest.raises(RuntimeError, match="403"):
-        table.sql(MANY)
-    table.store.proxy.mode = "pass"
-    assert any("partNumber=2" in request for request in table.store.proxy.requests)
-    assert table.store.uploads() == 0
-    assert table.objects() == before
-    table.sql(MANY)
-    assert len(table.ids()) == 2004
-
-
-def test_a_killed_writer_leaves_nothing_in_plaintext(
-    table: StoredTable, conf: dict[str, str], tmp_path: Path
-) -> None:
-    """With -9, while it writes: the table is as it was, and what is left is encrypted."""
-    metastore = embedded_metastore(tmp_path / "metastore")
-    with OtherSession({**conf, **metastore}, table.store.environment) as writer:
-        pid = writer.do(process_id)
-        table.store.proxy.forget()
-        table.store.proxy.mode = "slow"
-        with ThreadPoolExecutor(1) as pool:
-            rows = "(10, 'p'), (11, 'q'), (12, 'r'), (13, 's')"
-            written = pool.submit(writer.sql, f"INSERT INTO lake.db.{table.name} VALUES {rows}")
-            while not any(".parquet" in request for request in table.store.proxy.requests):
-                time.sleep(0.01)
-            time.sleep(0.5)
-            os.kill(pid, signal.SIGKILL)
-            with pytest.raises(RuntimeError):
-                written.result(60)
-    table.store.proxy.mode = "pass"
-    assert table.ids() == [0, 2, 3, 4]
-    report = table.verify(depth="deep", all_snapshots=True, strays=True)
-    assert report["ok"], report["problems"]
 
 
 def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectStore) -> None:
