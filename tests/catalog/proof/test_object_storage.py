@@ -247,7 +247,7 @@ def test_a_failed_write_leaves_no_more_than_on_plaintext(table: StoredTable, wri
         now = table.objects() if catalog == "lake" else table.store.below(folder)
         left[catalog] = [one for one in now if one not in listed]
     table.store.proxy.mode = "pass"
-    assert len(left["lake"]) == len(left["plain"])
+    assert len(left["lake"]) <= len(left["plain"])
     assert left["lake"] == [] or written != ".parquet"
     assert {table.store.get(one)[:4] for one in left["lake"]} <= ENCRYPTED
     table.sql("INSERT INTO {t} VALUES (10, 'p'), (11, 'q')")
