@@ -52,7 +52,7 @@ version=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
   || fail "the JDK in $JAVA_HOME is version ${version:-unknown}; 17 or newer is needed" \
     "apt-get install -y default-jdk-headless, and set JAVA_HOME to it"
 (( version < 24 )) \
-  || fail "the JDK in $JAVA_HOME is version $version, on which Spark 4.1 does not start" \
+  || fail "the JDK in $JAVA_HOME is version $version; Spark 4.1 is for 17 and 21" \
     "apt-get install -y openjdk-21-jdk-headless, and set JAVA_HOME to it"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
   || fail "$("$python" --version) is too old; 3.10 or newer is needed" "make PYTHON=/path/to/python3.11"

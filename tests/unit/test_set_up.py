@@ -79,7 +79,7 @@ def test_a_wrong_java_home(bare: Path, tmp_path: Path, script: str) -> None:
     ("version", "said", "package"),
     [
         ("11.0.2", "version 11; 17 or newer is needed", "default-jdk-headless"),
-        ("25.0.3", "version 25, on which Spark 4.1 does not start", "openjdk-21-jdk-headless"),
+        ("25.0.3", "version 25; Spark 4.1 is for 17 and 21", "openjdk-21-jdk-headless"),
     ],
 )
 def test_a_jdk_that_is_too_old_or_too_new(
