@@ -119,8 +119,8 @@ def step(lived: Run, kind: str, name: str) -> Any:
     return outcome
 
 
-# Two servers. The keystore is in all other tests.
-BY_DAY = ("aws", "vault")
+# One server. The keystore is in all other tests.
+BY_DAY = ("vault",)
 every_kms = pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in KINDS],
