@@ -180,6 +180,7 @@ def test_executors(lived: Run, kind: str) -> None:
         assert 1 <= by_executors <= lived.executors * SESSIONS_ON_EXECUTORS
 
 
+@pytest.mark.nightly
 def test_calls_are_for_the_table(lived: Run) -> None:
     """AWS's encryption context has its UUID in all calls of driver and executors, but where the key is tried."""
     backend = lived.backends["aws"]
