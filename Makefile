@@ -195,7 +195,7 @@ JMH_FIGURES := jvm/build/streams.json
 JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
 
 .PHONY: bench-streams
-bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (7 min; JMH="-f 1 ..." has other options)
+bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (15 min; JMH="-f 1 ..." has other options)
 	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
 	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
 

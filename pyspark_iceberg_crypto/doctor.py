@@ -32,7 +32,12 @@ from pyspark_iceberg_crypto.kms import BY_TYPE
 from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
-from pyspark_iceberg_crypto.settings import DISK_ENCRYPTION
+from pyspark_iceberg_crypto.settings import (
+    DISK_ENCRYPTION,
+    EXTENSIONS,
+    ORC_EXTENSION,
+    PARQUET_EXTENSION,
+)
 
 KMS_TYPE = "encryption.kms-type"
 CACHE_TTL = "encryption.kms.cache.ttl-ms"
@@ -56,7 +61,7 @@ BY_AUTHENTICATION = ("spark.network.crypto.enabled", "spark.authenticate.enableS
 
 JAVA, JARS, ENVIRONMENT = "Java and Spark", "jars", "environment"
 DISKS, WIRE = "local disks", "between processes"
-PARQUET = "Parquet keys"  # only of a session that has settings for them
+PARQUET, ORC = "Parquet keys", "ORC keys"  # only of a session that has settings for them
 CATALOG, CACHE = "catalog", "key cache"
 BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, DISKS, WIRE, CATALOG, CACHE)
 SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
@@ -150,7 +155,8 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
     yield _environment(spark, settings, properties)
     yield _disks(settings)
     yield _wire(settings)
-    yield from _parquet(spark)
+    yield from _columns(spark, settings, PARQUET, "examineParquet", PARQUET_EXTENSION)
+    yield from _columns(spark, settings, ORC, "examineOrc", ORC_EXTENSION)
     key_ids = key_ids or [properties[name] for name in TABLE_KEYS if name in properties][:1]
     try:
         metrics = _load(spark, catalog)
@@ -263,24 +269,34 @@ def _environment(spark: SparkSession, settings: dict[str, str], properties: dict
     return Step(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")
 
 
-def _parquet(spark: SparkSession) -> Iterator[Step]:
-    """Look at the keys of Spark's own Parquet files, and have each wrap and unwrap."""
+def _columns(
+    spark: SparkSession, settings: dict[str, str], name: str, method: str, extension: str
+) -> Iterator[Step]:
+    """Look at the keys of Spark's own Parquet or ORC files, and have each wrap and unwrap."""
     try:
-        told = _jvm.call(spark, "examineParquet")
+        told = _jvm.call(spark, method)
     except IcebergCryptoError as error:
-        yield _failed(PARQUET, error)
+        yield _failed(name, error)
         return
     except UNTYPED as error:
-        yield _failed(PARQUET, IcebergCryptoError(first_line(error)))
+        yield _failed(name, IcebergCryptoError(first_line(error)))
         return
     if told is None:
         return
     found = json.loads(told)
-    for warning in found["warnings"]:
-        yield Step(PARQUET, Status.WARNING, warning["problem"], warning["hint"])
-    if not found["warnings"]:
+    warnings = found["warnings"]
+    if extension not in settings.get(EXTENSIONS, ""):
+        warnings.append(
+            {
+                "problem": f"{EXTENSIONS} lacks {extension}: writes are not checked before they begin",
+                "hint": f"start Spark with it: --conf {EXTENSIONS}=...,{extension}",
+            }
+        )
+    for warning in warnings:
+        yield Step(name, Status.WARNING, warning["problem"], warning["hint"])
+    if not warnings:
         keys = ", ".join(found["keys"])
-        yield Step(PARQUET, Status.OK, keys or "none is named: files can be read")
+        yield Step(name, Status.OK, keys or "none is named: files can be read")
 
 
 def _disks(settings: dict[str, str]) -> Step:

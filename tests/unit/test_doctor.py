@@ -26,6 +26,7 @@ from pyspark_iceberg_crypto.doctor import (
     KEY,
     LOGIN,
     NETWORK,
+    ORC,
     PARQUET,
     PERMISSION,
     ROUND_TRIP,
@@ -35,6 +36,7 @@ from pyspark_iceberg_crypto.doctor import (
     Status,
     diagnose,
 )
+from pyspark_iceberg_crypto.settings import EXTENSIONS, ORC_EXTENSION, PARQUET_EXTENSION
 
 PREFIX = "spark.sql.catalog.lake."
 
@@ -48,7 +50,7 @@ class World:
         self.keys: dict[str, Exception | None] = {"k1": None}
         self.jars: Exception | None = None
         self.catalog: Exception | None = None
-        self.parquet: dict[str, Any] | Exception | None = None
+        self.columns: dict[str, dict[str, Any] | Exception] = {}
         self.retries = 0
         self.calls = 0
 
@@ -67,10 +69,11 @@ class World:
         return metrics(retries=self.retries * self.calls, **took)
 
     def call(self, _: Any, method: str, catalog: str = "", key_id: str = "") -> str | None:
-        if method == "examineParquet":
-            if isinstance(self.parquet, Exception):
-                raise self.parquet
-            return None if self.parquet is None else json.dumps(self.parquet)
+        if method.startswith("examine"):
+            found = self.columns.get(method)
+            if isinstance(found, Exception):
+                raise found
+            return None if found is None else json.dumps(found)
         assert (method, catalog) == ("checkKey", "lake")
         self.calls += 1
         error = self.keys[key_id]
@@ -120,18 +123,29 @@ def test_all_is_well(world: World) -> None:
     assert "✓ lake can use 'k1'" in str(found)
 
 
-def test_keys_of_parquet_files(world: World) -> None:
-    world.parquet = {"keys": ["k1", "k2"], "warnings": []}
+@pytest.mark.parametrize(
+    ("name", "method", "extension"),
+    [(PARQUET, "examineParquet", PARQUET_EXTENSION), (ORC, "examineOrc", ORC_EXTENSION)],
+)
+def test_keys_of_columns(world: World, name: str, method: str, extension: str) -> None:
+    world.conf[EXTENSIONS] = f"a.b.C,{extension}"
+    world.columns[method] = {"keys": ["k1", "k2"], "warnings": []}
     found = diagnose(world.spark, key_ids=["k1"])
     assert found.ok
-    assert (step(found, PARQUET).status, step(found, PARQUET).detail) == (Status.OK, "k1, k2")
-    world.parquet = {"keys": [], "warnings": [{"problem": "AES_GCM_CTR_V1", "hint": "leave out"}]}
+    assert (step(found, name).status, step(found, name).detail) == (Status.OK, "k1, k2")
+    world.conf[EXTENSIONS] = "a.b.C"
     found = diagnose(world.spark, key_ids=["k1"])
-    assert step(found, PARQUET).status is Status.WARNING
-    assert step(found, PARQUET).hint == "leave out"
-    world.parquet = errors.ConfigurationError("There is no property x", "Did you mean y?")
+    assert step(found, name).status is Status.WARNING
+    assert extension in step(found, name).hint
+    world.conf[EXTENSIONS] = extension
+    warning = {"problem": "AES-CTR", "hint": "leave out"}
+    world.columns[method] = {"keys": [], "warnings": [warning]}
     found = diagnose(world.spark, key_ids=["k1"])
-    assert step(found, PARQUET).status is Status.FAILED
+    assert step(found, name).status is Status.WARNING
+    assert step(found, name).hint == "leave out"
+    world.columns[method] = errors.ConfigurationError("There is no property x", "Did you mean y?")
+    found = diagnose(world.spark, key_ids=["k1"])
+    assert step(found, name).status is Status.FAILED
     assert step(found, ROUND_TRIP).status is Status.OK, "the catalog's keys are another matter"
 
 

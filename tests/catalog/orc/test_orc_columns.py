@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
+from pyspark_iceberg_crypto.doctor import ORC, Step, diagnose
 
 MARKER = "sesame-4711"
 KEYS = OrcKeys(
@@ -237,3 +238,16 @@ def test_deep_reads_all_data(own: SparkSession, people: DataFrame, tmp_path: Pat
     assert read.code == "tampered"
     [unread] = verify_folder(own, str(tmp_path)).problems
     assert unread.code == "plaintext"
+
+
+def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
+    def steps(of: SparkSession) -> list[Step]:
+        return [step for step in diagnose(of, "enc_jdbc", ["k1"]).steps if step.name == ORC]
+
+    (step,) = steps(own)
+    assert step.status.value == "warning"
+    assert "AES-CTR: nobody notices" in step.detail
+    assert not steps(spark)
+    (step,) = steps(session(spark, world, OrcKeys(columns={"ssn": "k9"})))
+    assert step.status.value == "failed"
+    assert "has no key 'k9'" in step.detail

@@ -237,7 +237,7 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
 
 def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     """The old metadata is plaintext: somebody has it name the manifest list of another table."""
-    table, other = plain(hadoop), plain(hadoop, "other")
+    table, other = plain(hadoop, gc_enabled="false"), plain(hadoop, "other")
     insert(hadoop, table, [1])
     insert(hadoop, other, [2])
     kept = path_of(encrypt(hadoop).plaintext_metadata)
@@ -247,16 +247,17 @@ def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     ]
     call = f"CALL {hadoop.catalog}.system.purge_plaintext(table => '{hadoop.namespace}.t'"
     with changed({kept: json.dumps(forged).encode()}), untouched(hadoop.folder):
-        for arguments in (", dry_run => true)", ")"):
-            refused(
-                hadoop,
-                call + arguments,
-                table,
-                "3 plaintext files",
-                f"{hadoop.namespace}/other/data",
-            )
+        named = ("3 plaintext files", f"{hadoop.namespace}/other/data")
+        refused(hadoop, f"{call}, dry_run => true)", table, *named)
+    with untouched(hadoop.folder):  # a clone may have its files
+        refused(hadoop, f"{call})", table, "gc.enabled was false", "SET TBLPROPERTIES")
+    hadoop.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('gc.enabled'='true')")
+    with changed({kept: json.dumps(forged).encode()}), untouched(hadoop.folder):
+        refused(hadoop, f"{call})", table, *named)
     hadoop.sql(f"{call})")
     assert plaintext_files(hadoop) == [] and hadoop.ids(other) == [2]
+    properties = {row.key: row.value for row in hadoop.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert properties["gc.enabled"] == "true"
 
 
 SMALL_GROUPS = ("spark.iceberg-crypto.encrypt.files-per-group", "1")

@@ -153,6 +153,7 @@ final class EncryptedTableOperations implements TableOperations {
     authenticator.check(base);
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
+    TableMetadata before = base == null ? null : delegate.current();
     try {
       committer.accept(base, prepared);
     } catch (IllegalArgumentException | IllegalStateException e) {
@@ -162,7 +163,7 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     }
 
-    ServerRefusal.checkKept(delegate, prepared, keys.tableName());
+    ServerRefusal.checkKept(delegate, before, prepared, keys.tableName());
   }
 
   /**

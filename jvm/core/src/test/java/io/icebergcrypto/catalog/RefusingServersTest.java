@@ -192,7 +192,12 @@ class RefusingServersTest extends LakeFixture {
           .isInstanceOf(CommitStateUnknownException.class)
           .hasCauseInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll(
-              "lake.db.t", "made the commit without", what, "cannot be read", "drop the table");
+              "lake.db.t",
+              "made the commit without",
+              what,
+              "Do not drop the table",
+              "metadata.json",
+              "roll back to snapshot " + first(table));
       assertThat(written()).as("nothing was deleted").containsAll(before).hasSizeGreaterThan(2);
       lake.openStock().loadTable(T).manageSnapshots().rollbackTo(first(table)).commit();
       assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);

@@ -75,15 +75,21 @@ public final class ServerRefusal {
    * tells: one that does not know format version 3 may drop it in silence.
    *
    * @param client the table's operations in the catalog behind, after the commit
+   * @param before what they had before it; null when the commit creates the table
    * @param committed the metadata that was committed
    * @throws LostKeys when it has not; the commit is done
    */
-  public static void checkKept(TableOperations client, TableMetadata committed, String tableName) {
+  public static void checkKept(
+      TableOperations client, TableMetadata before, TableMetadata committed, String tableName) {
     if (client.getClass().getPackage() != RESTCatalog.class.getPackage()) {
       return;
     }
 
     TableMetadata answer = client.current();
+    if (answer == before) { // of a server that names no metadata files, the client reads no answer
+      return;
+    }
+
     Set<String> kept =
         answer.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
     Set<String> sent =
@@ -92,13 +98,13 @@ public final class ServerRefusal {
       if (change instanceof MetadataUpdate.AddEncryptionKey added) {
         String id = added.key().keyId();
         if (sent.contains(id) && !kept.contains(id)) {
-          throw new LostKeys(tableName, String.format("key %s in encryption-keys", id));
+          throw new LostKeys(tableName, before, String.format("key %s in encryption-keys", id));
         }
       } else if (change instanceof MetadataUpdate.AddSnapshot added) {
         Snapshot snapshot = answer.snapshot(added.snapshot().snapshotId());
         if (snapshot != null && !Objects.equals(snapshot.keyId(), added.snapshot().keyId())) {
           throw new LostKeys(
-              tableName, String.format("the key-id of snapshot %d", snapshot.snapshotId()));
+              tableName, before, String.format("the key-id of snapshot %d", snapshot.snapshotId()));
         }
       }
     }
@@ -110,8 +116,9 @@ public final class ServerRefusal {
 
     private final transient IcebergCryptoException problem;
 
-    private LostKeys(String tableName, String lost) {
+    private LostKeys(String tableName, TableMetadata before, String lost) {
       this(
+          whatToDo(before),
           new NotSupportedException(
                   String.format("the catalog's server made the commit without %s", lost),
                   "It does not keep what format version 3 has for encryption, so it cannot keep"
@@ -119,12 +126,24 @@ public final class ServerRefusal {
               .inTable(tableName));
     }
 
-    private LostKeys(IcebergCryptoException problem) {
-      super(
-          problem.withHint(
-              "What the commit wrote cannot be read: keep what it was made from, and drop the"
-                  + " table."));
+    private LostKeys(String whatToDo, IcebergCryptoException problem) {
+      super(problem.withHint(whatToDo));
       this.problem = problem;
+    }
+
+    private static String whatToDo(TableMetadata before) {
+      if (before == null || before.currentSnapshot() == null) {
+        return "What the commit wrote cannot be read: keep what it was made from, and drop the"
+            + " table.";
+      }
+
+      String file = before.metadataFileLocation();
+      return String.format(
+          "What the commit wrote cannot be read; the rows from before it can. Do not drop the table,"
+              + " as the server may delete its files: %sroll back to snapshot %d; if its keys are"
+              + " gone, too, register that file in a catalog that keeps keys.",
+          file == null ? "save its last metadata file of before, " : "save " + file + ", ",
+          before.currentSnapshot().snapshotId());
     }
 
     /** The problem of a table that was new and empty, and was dropped again. */

@@ -26,11 +26,6 @@ public final class OrcColumnKeys {
   /** Providers of its own, which are there. */
   private static final Set<String> OF_ORC = Set.of("hadoop", "memory");
 
-  private static final String SYNTAX =
-      "Write a key's id, a colon, and the columns that it is for, with commas between them; between"
-          + " keys is a semicolon. What is not made of letters, digits and underscores stands in"
-          + " back quotes: `arn:aws:kms`:ssn,address.street.";
-
   private final OrcSettings settings;
   private final Configuration hadoop;
   private final String target;
@@ -58,7 +53,7 @@ public final class OrcColumnKeys {
    */
   public static void checkWrite(Configuration hadoop, String target, String schema) {
     OrcSettings settings = new OrcSettings(hadoop);
-    if (settings.isOurs() || !settings.encrypt().isEmpty() || !settings.mask().isEmpty()) {
+    if (settings.concernKeys()) {
       new OrcColumnKeys(hadoop, target, TypeDescription.fromString(schema)).check();
     }
   }
@@ -86,9 +81,7 @@ public final class OrcColumnKeys {
    */
   public static void checkHiveWrite(Configuration hadoop, String table) {
     OrcSettings settings = new OrcSettings(hadoop);
-    boolean concernsKeys =
-        settings.isOurs() || !settings.encrypt().isEmpty() || !settings.mask().isEmpty();
-    if (concernsKeys && !settings.plaintextWrites()) {
+    if (settings.concernKeys() && !settings.plaintextWrites()) {
       throw new NotSupportedException(
           String.format(
               "ORC files of table %s would be plaintext: Hive's own writer makes them", table),
@@ -100,40 +93,23 @@ public final class OrcColumnKeys {
   }
 
   private void check() {
-    settings.checkNames();
+    settings.check(target);
     if (settings.encrypt().isEmpty()) {
       checkPlaintext();
       return;
-    }
-
-    if (settings.requireIntegrity()) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "%s would be encrypted with AES-CTR, which does not authenticate it, and %s is true",
-              target, OrcSettings.REQUIRE_INTEGRITY),
-          "ORC has nothing else. Write Parquet files with keys for columns, or an encrypted Iceberg"
-              + " table.");
     }
 
     annotate();
     visit(schema, null);
     if (keyIds.isEmpty()) {
       throw new InvalidConfigurationException(
-          String.format("%s=%s names no column", OrcSettings.ENCRYPT, settings.encrypt()), SYNTAX);
+          String.format("%s=%s names no column", OrcSettings.ENCRYPT, settings.encrypt()), OrcSettings.SYNTAX);
     }
 
     checkKeys();
   }
 
   private void checkPlaintext() {
-    if (!settings.mask().isEmpty()) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "%s is set for %s, and %s is not: nothing would be encrypted, nor masked",
-              OrcSettings.MASK, target, OrcSettings.ENCRYPT),
-          String.format("Name the columns in %s too.", OrcSettings.ENCRYPT));
-    }
-
     if (settings.isOurs() && !settings.plaintextWrites()) {
       throw new PlaintextException(
           String.format("%s would be plaintext: no key is named for it", target),
@@ -158,7 +134,7 @@ public final class OrcColumnKeys {
               settings.mask().isEmpty() ? "" : ", " + OrcSettings.MASK + "=" + settings.mask(),
               target,
               e.getMessage()),
-          SYNTAX
+          OrcSettings.SYNTAX
               + " Case counts. A column that the table is partitioned by is not in its files: its"
               + " values are in the names of folders, in plaintext. Nothing was written.",
           e);
@@ -179,7 +155,7 @@ public final class OrcColumnKeys {
   private static void refuseEmptyList(String property, String list) {
     if (list.endsWith(":")) {
       throw new InvalidConfigurationException(
-          String.format("%s=%s names no column at its end", property, list), SYNTAX);
+          String.format("%s=%s names no column at its end", property, list), OrcSettings.SYNTAX);
     }
   }
 

@@ -10,10 +10,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.EncryptionAlgorithm;
 import org.apache.orc.OrcConf;
+import org.apache.orc.impl.ParserUtils;
+import org.apache.orc.impl.ParserUtils.StringPosition;
 
 /**
  * What a Hadoop configuration says of keys in ORC files: ORC's own properties {@code orc.encrypt},
@@ -40,6 +44,18 @@ final class OrcSettings {
 
   /** What a column shows whose key may not be used: {@code mask} (default), or {@code fail}. */
   static final String MISSING_KEYS = "iceberg-crypto.orc.missing-keys";
+
+  /** What to write for {@link #ENCRYPT}. */
+  static final String SYNTAX =
+      "Write a key's id, a colon, and the columns that it is for, with commas between them; between"
+          + " keys is a semicolon. What is not made of letters, digits and underscores stands in"
+          + " back quotes: `arn:aws:kms`:ssn,address.street.";
+
+  private static final String QUOTED = "`(?:[^`]|``)+`";
+
+  /** One key of {@link #ENCRYPT}, with its columns. */
+  private static final Pattern KEYS =
+      Pattern.compile("(\\w+|Q):(?:[^`;]|Q)+(?:;|$)".replace("Q", QUOTED), Pattern.UNICODE_CHARACTER_CLASS);
 
   private static final List<String> OURS =
       List.of(PLAINTEXT_WRITES, REQUIRE_INTEGRITY, DATA_KEY_LENGTH, MISSING_KEYS);
@@ -77,6 +93,30 @@ final class OrcSettings {
     return value(OrcConf.ENCRYPTION);
   }
 
+  /**
+   * The master keys that {@link #encrypt} names. Whether there are such columns shows only with the
+   * columns of a write.
+   *
+   * @throws InvalidConfigurationException when it is not ORC's list
+   */
+  List<String> keyIds() {
+    List<String> found = new ArrayList<>();
+    Matcher keys = KEYS.matcher(encrypt());
+    int end = 0;
+    while (keys.lookingAt()) {
+      found.add(ParserUtils.parseName(new StringPosition(keys.group(1))));
+      end = keys.end();
+      keys.region(end, encrypt().length());
+    }
+
+    if (end < encrypt().length()) {
+      throw new InvalidConfigurationException(
+          String.format("%s=%s cannot be read", ENCRYPT, encrypt()), SYNTAX);
+    }
+
+    return found.stream().distinct().toList();
+  }
+
   /** ORC's own list of masks and columns; empty: none. */
   String mask() {
     return value(OrcConf.DATA_MASK);
@@ -94,6 +134,11 @@ final class OrcSettings {
   /** Whether our key provider is the one that ORC asks. */
   boolean isOurs() {
     return OrcKeyProvider.isNamedBy(provider());
+  }
+
+  /** Whether anything here is about keys. */
+  boolean concernKeys() {
+    return isOurs() || !encrypt().isEmpty() || !mask().isEmpty();
   }
 
   boolean plaintextWrites() {
@@ -124,11 +169,33 @@ final class OrcSettings {
   }
 
   /**
-   * Refuses names below {@code orc.} that ORC does not have.
+   * Checks what does not depend on the columns of a write.
    *
-   * @throws InvalidConfigurationException when there is one
+   * @param target what is written, for errors
+   * @throws InvalidConfigurationException when a property is misspelt, or two contradict each other
    */
-  void checkNames() {
+  void check(String target) {
+    checkNames();
+    if (encrypt().isEmpty() && !mask().isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s is set for %s, and %s is not: nothing would be encrypted, nor masked",
+              MASK, target, ENCRYPT),
+          String.format("Name the columns in %s too.", ENCRYPT));
+    }
+
+    if (!encrypt().isEmpty() && requireIntegrity()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s would be encrypted with AES-CTR, which authenticates nothing, and %s is true",
+              target, REQUIRE_INTEGRITY),
+          "ORC has nothing else. Write Parquet files with keys for columns, or an encrypted Iceberg"
+              + " table.");
+    }
+  }
+
+  /** Refuses names below {@code orc.} that ORC does not have. */
+  private void checkNames() {
     List<String> known = new ArrayList<>();
     for (OrcConf property : OrcConf.values()) {
       known.add(property.getAttribute());

@@ -2,9 +2,6 @@ package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.config.AllowedKeyIds;
-import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import java.util.ArrayList;
@@ -71,14 +68,7 @@ public final class ParquetDoctor {
 
     settings.checkIntegrity();
     List<String> keys = settings.keyIds();
-    AllowedKeyIds allowed =
-        AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS));
-    CachingKmsClient kms = KmsClients.shared(properties);
-    for (String keyId : keys) {
-      ParquetKmsClient.check(allowed, keyId);
-      kms.check(keyId);
-    }
-
+    keys.forEach(new WrappedDataKeys(hadoop)::check);
     found.put("keys", keys);
     found.put("warnings", warnings(settings));
     return found;

@@ -2,8 +2,12 @@ package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.KmsProperties;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.crypto.FileEncryptionProperties;
@@ -60,6 +64,18 @@ public final class WrappedDataKeys {
   /** A hash of the settings: those with the same one share keys. */
   public String scope() {
     return CacheScope.of(kms.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+  }
+
+  /**
+   * Has a master key wrap and unwrap a trial key.
+   *
+   * @throws IcebergCryptoException the KMS's own typed error when the master key cannot be used
+   */
+  public void check(String masterKeyId) {
+    Map<String, String> properties = kms.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
+    ParquetKmsClient.check(
+        AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS)), masterKeyId);
+    KmsClients.shared(properties).check(masterKeyId);
   }
 
   /**

@@ -13,6 +13,7 @@ import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
+import io.icebergcrypto.orc.OrcDoctor;
 import io.icebergcrypto.parquet.KeyMaterialRotation;
 import io.icebergcrypto.parquet.ParquetDoctor;
 import io.icebergcrypto.spark.Artifact;
@@ -103,7 +104,19 @@ public final class PythonApi {
    * @return what {@link ParquetDoctor#examine} gives, as JSON; null: there are none
    */
   public static String examineParquet(SparkSession spark) {
-    Map<String, Object> found = ParquetDoctor.examine(spark.sessionState().newHadoopConf());
+    return examined(ParquetDoctor.examine(spark.sessionState().newHadoopConf()));
+  }
+
+  /**
+   * Examines the session's settings for keys in ORC files.
+   *
+   * @return what {@link OrcDoctor#examine} gives, as JSON; null: there are none
+   */
+  public static String examineOrc(SparkSession spark) {
+    return examined(OrcDoctor.examine(spark.sessionState().newHadoopConf()));
+  }
+
+  private static String examined(Map<String, Object> found) {
     return found == null ? null : Json.of(found);
   }
 

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -121,6 +122,7 @@ public final class PlaintextPurge {
    * @param dryRun true: only lists it
    * @throws NotSupportedException when the table was not encrypted in place, or was purged before,
    *     or some of it is not in the table's folders
+   * @throws InvalidConfigurationException when gc.enabled was false before it was encrypted
    * @throws TamperedException when the kept metadata is not that of this table
    * @throws IcebergCryptoException when something in plaintext is left that it may not delete
    */
@@ -157,6 +159,10 @@ public final class PlaintextPurge {
           .inTable(table.name());
     }
 
+    if (!dryRun) {
+      requireOwnFiles(current.properties());
+    }
+
     TableMetadata kept = kept(current, path);
     Dataset<Row> files = kept == null ? none() : files(current, kept);
     files = files.union(oldMetadata(current, kept, path)).persist(StorageLevel.MEMORY_AND_DISK());
@@ -173,6 +179,24 @@ public final class PlaintextPurge {
       return purged;
     } finally {
       files.unpersist();
+    }
+  }
+
+  /** encrypt_table itself set gc.enabled; what counts is what it was, unless the user set it since. */
+  private void requireOwnFiles(Map<String, String> properties) {
+    boolean shared = "false".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_GC));
+    if (shared && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "%s was false before it was encrypted: its plaintext files may be another table's"
+                      + " or another branch's of the catalog",
+                  TableProperties.GC_ENABLED),
+              String.format(
+                  "Nothing was deleted. If they are this table's alone, say so with ALTER TABLE ..."
+                      + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On Nessie"
+                      + " its branches share files: use Nessie's own garbage collection.",
+                  TableProperties.GC_ENABLED))
+          .inTable(table.name());
     }
   }
 
@@ -347,7 +371,10 @@ public final class PlaintextPurge {
                   TableProperties.GC_ENABLED,
                   TableProperties.METADATA_PREVIOUS_VERSIONS_MAX));
           Map<String, String> back = new HashMap<>();
-          back.put(TableProperties.GC_ENABLED, before.get(EncryptionProperties.PLAINTEXT_GC));
+          String gc = before.get(TableProperties.GC_ENABLED);
+          back.put(
+              TableProperties.GC_ENABLED,
+              "true".equalsIgnoreCase(gc) ? gc : before.get(EncryptionProperties.PLAINTEXT_GC));
           back.put(
               TableProperties.METADATA_PREVIOUS_VERSIONS_MAX,
               before.get(EncryptionProperties.PLAINTEXT_VERSIONS));

@@ -106,15 +106,20 @@ public final class Folders implements AutoCloseable {
         .select("path", "length", "problem");
   }
 
-  /** Files that are not below any of the folders, or whose paths may lead out of them. */
+  /**
+   * Files that are not below any of the folders, or whose paths may lead out of them: of the same
+   * path, but in another storage, bucket or cluster, too.
+   */
   public static Dataset<Row> outside(Dataset<Row> files, List<String> folders) {
-    List<String> places = folders.stream().map(folder -> Storage.comparable(folder) + "/").toList();
-    FilterFunction<Row> outside =
-        file -> {
-          String place = Storage.comparable(file.getAs("path"));
-          return place.contains("/..") || places.stream().noneMatch(place::startsWith);
-        };
+    FilterFunction<Row> outside = file -> folders.stream().noneMatch(f -> isIn(f, file.getAs("path")));
     return files.filter(outside);
+  }
+
+  static boolean isIn(String folder, String file) {
+    String place = Storage.comparable(file);
+    return Storage.of(file).equals(Storage.of(folder))
+        && place.startsWith(Storage.comparable(folder) + "/")
+        && !place.contains("/..");
   }
 
   @Override

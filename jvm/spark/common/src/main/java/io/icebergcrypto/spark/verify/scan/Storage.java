@@ -11,7 +11,11 @@ import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.Locale;
 import java.util.NoSuchElementException;
+import java.util.Objects;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -31,6 +35,9 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  */
 @DefaultSerializer(JavaSerializer.class)
 public record Storage(FileIO io) implements Serializable {
+  private static final Pattern URI_START =
+      Pattern.compile("^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?");
+
   /**
    * A file, or a folder that is yet to be listed.
    *
@@ -99,6 +106,22 @@ public record Storage(FileIO io) implements Serializable {
    */
   public static String comparable(String location) {
     return MetadataPlace.folderOf(location + "/").replaceAll("/{2,}", "/");
+  }
+
+  /**
+   * The storage of a location: its scheme, without what clients write in several ways (s3a, abfss),
+   * and its bucket, container or cluster.
+   */
+  static String of(String location) {
+    Matcher parts = URI_START.matcher(location);
+    if (!parts.find() || parts.group(1).equalsIgnoreCase("file")) {
+      return "";
+    }
+
+    String scheme = parts.group(1).toLowerCase(Locale.ROOT);
+    return scheme.replaceFirst("^s3[an]$", "s3").replaceFirst("^(abfs|wasb)s$", "$1")
+        + "://"
+        + Objects.requireNonNullElse(parts.group(2), "");
   }
 
   private interface Source<T> {
