@@ -59,6 +59,8 @@ TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
 # Two ways of Spark to encrypt what its processes send; each works only where they know each other by a secret.
 BY_AUTHENTICATION = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
 
+IGNORE_CORRUPT = "spark.sql.files.ignoreCorruptFiles"
+
 JAVA, JARS, ENVIRONMENT = "Java and Spark", "jars", "environment"
 DISKS, WIRE = "local disks", "between processes"
 PARQUET, ORC = "Parquet keys", "ORC keys"  # only of a session that has settings for them
@@ -286,12 +288,16 @@ def _columns(
     found = json.loads(told)
     warnings = found["warnings"]
     if extension not in settings.get(EXTENSIONS, ""):
-        warnings.append(
-            {
-                "problem": f"{EXTENSIONS} lacks {extension}: writes are not checked before they begin",
-                "hint": f"start Spark with it: --conf {EXTENSIONS}=...,{extension}",
-            }
-        )
+        hint = f"start Spark with it: --conf {EXTENSIONS}=...,{extension}"
+        if name == ORC:  # nothing else refuses, as Parquet's crypto factory does in tasks
+            problem = f"{EXTENSIONS} lacks {extension}: a write without orc.encrypt is plaintext, whatever is set"
+            yield _failed(name, ConfigurationError(problem, hint))
+            return
+        problem = f"{EXTENSIONS} lacks {extension}: writes are not checked before they begin"
+        warnings.append({"problem": problem, "hint": hint})
+    if _is_on(settings, IGNORE_CORRUPT):
+        problem = f"{IGNORE_CORRUPT}=true: Spark leaves out files that were changed or may not be read, in silence"
+        warnings.append({"problem": problem, "hint": "leave it out"})
     for warning in warnings:
         yield Step(name, Status.WARNING, warning["problem"], warning["hint"])
     if not warnings:

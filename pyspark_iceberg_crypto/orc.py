@@ -87,6 +87,8 @@ class OrcKeys:
 
         They stand in place of what the session says of columns and masks; empty ones take its away. How missing keys
         are read is the session's.
+
+        Spark does not give options to ``insertInto``, ``saveAsTable`` in mode append, and ``writeStream``.
         """
         return {
             "orc.encrypt": _listed({name: _text(key) for name, key in self.columns.items()}),
@@ -153,4 +155,4 @@ def session_conf(keys: OrcKeys, kms: Mapping[str, str], prefix: str) -> dict[str
     own = sorted({**kms, "length": str(keys.data_key_length), "missing": keys.missing_keys}.items())
     scope = hashlib.sha256(repr(own).encode()).hexdigest()[:12]
     conf["orc.key.provider"] = f"{PROVIDER}-{scope}"
-    return {prefix + name: value for name, value in conf.items() if value}
+    return {prefix + name: value for name, value in conf.items()}

@@ -104,6 +104,8 @@ class ParquetKeys:
         """Return these keys as options of one write: ``df.write.options(**keys.options())``.
 
         They stand in place of all that the session says of keys; empty ones take its away.
+
+        Spark does not give options to ``insertInto``, ``saveAsTable`` in mode append, and ``writeStream``.
         """
         return {
             "parquet.encryption.footer.key": _escaped(self.footer),
@@ -144,7 +146,7 @@ def _choice(allowed: bool) -> str:
 def session_conf(keys: ParquetKeys, prefix: str) -> dict[str, str]:
     """Return what makes these keys the default of all Parquet files of a session."""
     conf = {"parquet.crypto.factory.class": FACTORY, **keys.options()}
-    return {prefix + name: value for name, value in conf.items() if value}
+    return {prefix + name: value for name, value in conf.items()}
 
 
 @dataclass(frozen=True)

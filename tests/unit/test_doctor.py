@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto.doctor import (
     CHAIN,
     DISKS,
     ENVIRONMENT,
+    IGNORE_CORRUPT,
     JARS,
     JAVA,
     KEY,
@@ -124,10 +125,15 @@ def test_all_is_well(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "method", "extension"),
-    [(PARQUET, "examineParquet", PARQUET_EXTENSION), (ORC, "examineOrc", ORC_EXTENSION)],
+    ("name", "method", "extension", "unchecked"),
+    [
+        (PARQUET, "examineParquet", PARQUET_EXTENSION, Status.WARNING),
+        (ORC, "examineOrc", ORC_EXTENSION, Status.FAILED),
+    ],
 )
-def test_keys_of_columns(world: World, name: str, method: str, extension: str) -> None:
+def test_keys_of_columns(
+    world: World, name: str, method: str, extension: str, unchecked: Status
+) -> None:
     world.conf[EXTENSIONS] = f"a.b.C,{extension}"
     world.columns[method] = {"keys": ["k1", "k2"], "warnings": []}
     found = diagnose(world.spark, key_ids=["k1"])
@@ -135,9 +141,14 @@ def test_keys_of_columns(world: World, name: str, method: str, extension: str) -
     assert (step(found, name).status, step(found, name).detail) == (Status.OK, "k1, k2")
     world.conf[EXTENSIONS] = "a.b.C"
     found = diagnose(world.spark, key_ids=["k1"])
-    assert step(found, name).status is Status.WARNING
+    assert step(found, name).status is unchecked
     assert extension in step(found, name).hint
     world.conf[EXTENSIONS] = extension
+    world.conf[IGNORE_CORRUPT] = "true"
+    found = diagnose(world.spark, key_ids=["k1"])
+    assert step(found, name).status is Status.WARNING
+    assert IGNORE_CORRUPT in step(found, name).detail
+    del world.conf[IGNORE_CORRUPT]
     warning = {"problem": "AES-CTR", "hint": "leave out"}
     world.columns[method] = {"keys": [], "warnings": [warning]}
     found = diagnose(world.spark, key_ids=["k1"])

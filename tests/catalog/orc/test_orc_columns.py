@@ -16,6 +16,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     Keystore,
+    NotSupportedError,
     OrcKeys,
     PlaintextFoundError,
     TamperedError,
@@ -122,7 +123,7 @@ def nightly(*case: object) -> Any:
         nightly(
             {"iceberg-crypto.orc.require-integrity": "true"},
             ConfigurationError,
-            "does not authenticate it",
+            "authenticates nothing",
         ),
         nightly(
             {"iceberg-crypto.orc.data-key-length": "256"},
@@ -144,6 +145,19 @@ def test_refused(
     before = files(tmp_path)
     with pytest.raises(error, match=told), typed_errors():
         people.write.options(**options).mode("overwrite").orc(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+
+
+def test_hives_own_writer_is_refused(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    """It knows no keys, and is Spark's where spark.sql.orc.impl=hive."""
+    people.limit(1).write.orc(f"{tmp_path}/t")
+    before = files(tmp_path)
+    own.conf.set("spark.sql.orc.impl", "hive")
+    try:
+        with pytest.raises(NotSupportedError, match="Hive's own writer"), typed_errors():
+            people.write.mode("overwrite").orc(f"{tmp_path}/t")
+    finally:
+        own.conf.unset("spark.sql.orc.impl")
     assert files(tmp_path) == before
 
 

@@ -138,13 +138,17 @@ assert spark.table("t").first().ssn == "sesame"
 spark.conf.set("spark.sql.hive.convertMetastoreOrc", "false")
 spark.conf.set("spark.sql.hive.convertInsertingPartitionedTable", "false")
 spark.conf.set("spark.sql.hive.convertInsertingUnpartitionedTable", "false")
-try:
-    with typed_errors():
-        spark.sql("INSERT OVERWRITE t VALUES ('sesame', 2)")
-    sys.exit("it was not refused")
-except NotSupportedError as error:
-    assert "Hive's own writer" in error.message, error
-assert file.exists()
+spark.conf.set("spark.sql.hive.convertMetastoreInsertDir", "false")
+Path("folder").mkdir()
+Path("folder/kept").touch()
+for target in ("t", f"LOCAL DIRECTORY '{Path('folder').absolute()}' STORED AS ORC"):
+    try:
+        with typed_errors():
+            spark.sql(f"INSERT OVERWRITE {target} SELECT 'sesame' AS ssn, 2 AS id")
+        sys.exit(f"{target} was not refused")
+    except NotSupportedError as error:
+        assert "Hive's own writer" in error.message, error
+assert file.exists() and Path("folder/kept").exists()
 spark.conf.set("iceberg-crypto.orc.plaintext-writes", "allow")
 spark.sql("INSERT OVERWRITE t VALUES ('sesame', 2)")
 (file,) = (one for one in Path("warehouse/t").rglob("part-*"))

@@ -12,6 +12,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -51,14 +53,21 @@ class OrcDoctorTest {
   @Test
   void plaintextThatIsAllowedIsAWarning() {
     hadoop.set("iceberg-crypto.orc.plaintext-writes", "allow");
-    assertThat(warnings()).hasSize(2).last().asString().contains("a write without keys is plaintext");
+    assertThat(warnings())
+        .hasSize(2)
+        .last()
+        .asString()
+        .contains("a write without keys is plaintext");
   }
 
   @Test
-  void anotherProviderIsAWarning() {
-    hadoop.unset("orc.key.provider");
-    assertThat(OrcDoctor.examine(hadoop)).containsEntry("keys", List.of());
-    assertThat(warnings()).first().asString().contains("orc.key.provider=hadoop is none of this");
+  void aListMayBeLong() {
+    String columns =
+        IntStream.range(0, 3_000).mapToObj(i -> "`a``b" + i + "`").collect(Collectors.joining(","));
+    hadoop.set("orc.encrypt", "k1:" + columns);
+    assertThat(OrcDoctor.examine(hadoop)).containsEntry("keys", List.of("k1"));
+    hadoop.set("orc.encrypt", "k1:" + columns + "`");
+    assertThatThrownBy(() -> OrcDoctor.examine(hadoop)).hasMessageContaining("cannot be read");
   }
 
   @ParameterizedTest
@@ -71,6 +80,7 @@ class OrcDoctorTest {
     "orc.encrypted, k1:ssn, ORC has no property orc.encrypted",
     "orc.key.provider, iceberg-krypto, is no key provider",
     "orc.key.provider, nobody, none that ORC knows",
+    "orc.key.provider, hadoop, Key provider 'hadoop' (orc.key.provider) has no key 'k1'",
     "iceberg-crypto.orc.require-integrity, true, authenticates nothing",
     "iceberg-crypto.orc.missing-key, fail, There is no property iceberg-crypto.orc.missing-key",
     "iceberg-crypto.encryption.kms-type, '', encryption.kms-type",

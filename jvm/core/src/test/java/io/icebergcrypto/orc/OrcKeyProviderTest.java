@@ -480,7 +480,7 @@ class OrcKeyProviderTest {
   @Test
   void ctrIsRefusedWhereIntegrityIsRequired() {
     hadoop.set(OrcSettings.REQUIRE_INTEGRITY, "true");
-    assertRefused("does not authenticate it");
+    assertRefused("authenticates nothing");
   }
 
   @ParameterizedTest

@@ -7,6 +7,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.security.SecureRandom;
+import java.util.Collection;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
@@ -76,18 +77,19 @@ public final class OrcColumnKeys {
    * Checks a write by Hive's own writer, which ignores ORC's properties of keys: its files would be
    * plaintext.
    *
-   * @param table its name, for errors
+   * @param target what is written, for errors
    * @throws NotSupportedException when there are any
    */
-  public static void checkHiveWrite(Configuration hadoop, String table) {
+  public static void checkHiveWrite(Configuration hadoop, String target) {
     OrcSettings settings = new OrcSettings(hadoop);
     if (settings.concernKeys() && !settings.plaintextWrites()) {
       throw new NotSupportedException(
           String.format(
-              "ORC files of table %s would be plaintext: Hive's own writer makes them", table),
+              "ORC files of %s would be plaintext: Hive's own writer makes them", target),
           String.format(
-              "Set spark.sql.hive.convertMetastoreOrc=true, and have Spark write them; or create"
-                  + " the table with USING orc. To write plaintext, set %s=allow.",
+              "Have Spark write them: with spark.sql.orc.impl=native and"
+                  + " spark.sql.hive.convertMetastoreOrc=true, or into a table created with USING"
+                  + " orc. To write plaintext, set %s=allow.",
               OrcSettings.PLAINTEXT_WRITES));
     }
   }
@@ -103,10 +105,11 @@ public final class OrcColumnKeys {
     visit(schema, null);
     if (keyIds.isEmpty()) {
       throw new InvalidConfigurationException(
-          String.format("%s=%s names no column", OrcSettings.ENCRYPT, settings.encrypt()), OrcSettings.SYNTAX);
+          String.format("%s=%s names no column", OrcSettings.ENCRYPT, settings.encrypt()),
+          OrcSettings.SYNTAX);
     }
 
-    checkKeys();
+    checkKeys(settings, hadoop, keyIds, target);
   }
 
   private void checkPlaintext() {
@@ -237,8 +240,14 @@ public final class OrcColumnKeys {
     return mask == null ? null : ParserUtils.buildMaskDescription(mask);
   }
 
-  /** As a writer will: one local key for each master key. */
-  private void checkKeys() {
+  /**
+   * As a writer will: makes one local key for each master key.
+   *
+   * @throws InvalidConfigurationException when the key provider cannot
+   * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
+   */
+  static void checkKeys(
+      OrcSettings settings, Configuration hadoop, Collection<String> keyIds, String target) {
     KeyProvider provider = provider(settings, hadoop);
     for (String keyId : keyIds) {
       try {

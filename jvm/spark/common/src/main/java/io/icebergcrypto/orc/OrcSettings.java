@@ -51,11 +51,12 @@ final class OrcSettings {
           + " keys is a semicolon. What is not made of letters, digits and underscores stands in"
           + " back quotes: `arn:aws:kms`:ssn,address.street.";
 
-  private static final String QUOTED = "`(?:[^`]|``)+`";
+  private static final String QUOTED = "`(?:[^`]++|``)++`(?!`)";
 
   /** One key of {@link #ENCRYPT}, with its columns. */
   private static final Pattern KEYS =
-      Pattern.compile("(\\w+|Q):(?:[^`;]|Q)+(?:;|$)".replace("Q", QUOTED), Pattern.UNICODE_CHARACTER_CLASS);
+      Pattern.compile(
+          "(\\w++|Q):(?:[^`;]++|Q)++(?:;|$)".replace("Q", QUOTED), Pattern.UNICODE_CHARACTER_CLASS);
 
   private static final List<String> OURS =
       List.of(PLAINTEXT_WRITES, REQUIRE_INTEGRITY, DATA_KEY_LENGTH, MISSING_KEYS);

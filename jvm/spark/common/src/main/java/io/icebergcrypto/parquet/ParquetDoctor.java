@@ -116,7 +116,8 @@ public final class ParquetDoctor {
     return found;
   }
 
-  private static Map<String, String> warning(String problem, String hint) {
+  /** A warning of a doctor. */
+  public static Map<String, String> warning(String problem, String hint) {
     return Map.of("problem", problem, "hint", hint);
   }
 }

@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
@@ -29,6 +30,10 @@ import scala.runtime.BoxedUnit;
  * overwriting statement has deleted what was there.
  */
 public abstract class FileChecks extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  /** Commands of Spark's module for Hive, whose jar may not be there. */
+  private static final Set<String> HIVE_WRITES =
+      Set.of("InsertIntoHiveTable", "InsertIntoHiveDirCommand");
+
   private final String format;
   private final List<String> names;
 
@@ -55,7 +60,10 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   }
 
   private BoxedUnit checkNode(LogicalPlan plan) {
-    if (plan instanceof InsertIntoHadoopFsRelationCommand write && isOf(write.fileFormat())) {
+    if (plan instanceof InsertIntoHadoopFsRelationCommand write
+        && isOfHive(write.fileFormat().getClass().getName())) {
+      checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
+    } else if (plan instanceof InsertIntoHadoopFsRelationCommand write && isOf(write.fileFormat())) {
       if (write.catalogTable().isDefined()) {
         checkProperties(write.catalogTable().get(), write.options());
       }
@@ -69,10 +77,14 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
         && read.relation() instanceof HadoopFsRelation files
         && isOf(files.fileFormat())) {
       checkRead(hadoop(files.options()));
-    } else if (plan.nodeName().equals("InsertIntoHiveTable")) { // its jar may not be there
+    } else if (HIVE_WRITES.contains(plan.nodeName())) {
       for (int i = 0; i < plan.productArity(); i++) {
         if (plan.productElement(i) instanceof CatalogTable table) {
-          checkHiveWrite(table, hadoop(table.storage().properties()));
+          Configuration hadoop = hadoop(table.storage().properties());
+          set(hadoop, table.properties());
+          checkHive("table " + table.identifier().unquotedString(), table.storage(), hadoop);
+        } else if (plan.productElement(i) instanceof CatalogStorageFormat storage) {
+          checkHive("a directory", storage, hadoop(storage.properties()));
         }
       }
     } else {
@@ -102,11 +114,37 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   protected void checkRead(Configuration hadoop) {}
 
   /**
-   * Checks a write into a table of Hive's by Hive's own writer.
+   * Whether it is this format as Hive's own code writes it.
    *
-   * @param hadoop with the options of the table's storage
+   * @param writer the name of a class: a file format of Spark's, or a SerDe
    */
-  protected void checkHiveWrite(CatalogTable table, Configuration hadoop) {}
+  protected boolean isOfHive(String writer) {
+    return false;
+  }
+
+  /**
+   * Checks a write by Hive's own writer.
+   *
+   * @param target what is written, for errors
+   * @param hadoop with the options and properties of the write or of the table
+   */
+  protected void checkHiveWrite(String target, Configuration hadoop) {}
+
+  private void checkHive(String target, CatalogStorageFormat storage, Configuration hadoop) {
+    if (storage.serde().isDefined() && isOfHive(storage.serde().get())) {
+      checkHiveWrite(target, hadoop);
+    }
+  }
+
+  private static void set(Configuration hadoop, Map<String, String> properties) {
+    properties
+        .iterator()
+        .foreach(
+            property -> {
+              hadoop.set(property._1(), property._2());
+              return BoxedUnit.UNIT;
+            });
+  }
 
   /** Checks what is written in another way, such as by another program's commands. */
   protected void checkOther(LogicalPlan plan) {}

@@ -6,12 +6,10 @@ import java.util.List;
 import java.util.Locale;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.StructType;
-import scala.runtime.BoxedUnit;
 
 /** Checks writes and reads of ORC files before they begin. */
 public final class OrcChecks extends FileChecks {
@@ -35,19 +33,14 @@ public final class OrcChecks extends FileChecks {
     OrcColumnKeys.checkRead(hadoop);
   }
 
+  /** Hive's writer is used by its tables, and by Spark with spark.sql.orc.impl=hive. */
   @Override
-  protected void checkHiveWrite(CatalogTable table, Configuration hadoop) {
-    String serde = table.storage().serde().getOrElse(() -> "");
-    if (serde.toLowerCase(Locale.ROOT).contains("orc")) {
-      table
-          .properties()
-          .iterator()
-          .foreach(
-              property -> {
-                hadoop.set(property._1(), property._2());
-                return BoxedUnit.UNIT;
-              });
-      OrcColumnKeys.checkHiveWrite(hadoop, table.identifier().unquotedString());
-    }
+  protected boolean isOfHive(String writer) {
+    return writer.contains(".hive.") && writer.toLowerCase(Locale.ROOT).contains("orc");
+  }
+
+  @Override
+  protected void checkHiveWrite(String target, Configuration hadoop) {
+    OrcColumnKeys.checkHiveWrite(hadoop, target);
   }
 }
