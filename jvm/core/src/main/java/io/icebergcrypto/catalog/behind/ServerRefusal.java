@@ -139,9 +139,9 @@ public final class ServerRefusal {
 
       String file = before.metadataFileLocation();
       return String.format(
-          "What the commit wrote cannot be read; the rows from before it can. Do not drop the table,"
-              + " as the server may delete its files: %sroll back to snapshot %d; if its keys are"
-              + " gone, too, register that file in a catalog that keeps keys.",
+          "What the commit wrote cannot be read; the rows from before it can. Do not drop the"
+              + " table, as the server may delete its files: %sroll back to snapshot %d; if its"
+              + " keys are gone, too, register that file in a catalog that keeps keys.",
           file == null ? "save its last metadata file of before, " : "save " + file + ", ",
           before.currentSnapshot().snapshotId());
     }

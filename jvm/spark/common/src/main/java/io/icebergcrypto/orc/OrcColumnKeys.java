@@ -84,8 +84,7 @@ public final class OrcColumnKeys {
     OrcSettings settings = new OrcSettings(hadoop);
     if (settings.concernKeys() && !settings.plaintextWrites()) {
       throw new NotSupportedException(
-          String.format(
-              "ORC files of %s would be plaintext: Hive's own writer makes them", target),
+          String.format("ORC files of %s would be plaintext: Hive's own writer makes them", target),
           String.format(
               "Have Spark write them: with spark.sql.orc.impl=native and"
                   + " spark.sql.hive.convertMetastoreOrc=true, or into a table created with USING"

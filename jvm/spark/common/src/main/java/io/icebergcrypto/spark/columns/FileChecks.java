@@ -63,7 +63,8 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
     if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && isOfHive(write.fileFormat().getClass().getName())) {
       checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
-    } else if (plan instanceof InsertIntoHadoopFsRelationCommand write && isOf(write.fileFormat())) {
+    } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
+        && isOf(write.fileFormat())) {
       if (write.catalogTable().isDefined()) {
         checkProperties(write.catalogTable().get(), write.options());
       }

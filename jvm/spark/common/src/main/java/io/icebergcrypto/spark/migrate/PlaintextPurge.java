@@ -182,7 +182,9 @@ public final class PlaintextPurge {
     }
   }
 
-  /** encrypt_table itself set gc.enabled; what counts is what it was, unless the user set it since. */
+  /**
+   * encrypt_table itself set gc.enabled; what counts is what it was, unless the user set it since.
+   */
   private void requireOwnFiles(Map<String, String> properties) {
     boolean shared = "false".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_GC));
     if (shared && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
@@ -193,8 +195,8 @@ public final class PlaintextPurge {
                   TableProperties.GC_ENABLED),
               String.format(
                   "Nothing was deleted. If they are this table's alone, say so with ALTER TABLE ..."
-                      + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On Nessie"
-                      + " its branches share files: use Nessie's own garbage collection.",
+                      + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On"
+                      + " Nessie its branches share files: use Nessie's own garbage collection.",
                   TableProperties.GC_ENABLED))
           .inTable(table.name());
     }

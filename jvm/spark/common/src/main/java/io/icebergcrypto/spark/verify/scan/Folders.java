@@ -111,7 +111,8 @@ public final class Folders implements AutoCloseable {
    * path, but in another storage, bucket or cluster, too.
    */
   public static Dataset<Row> outside(Dataset<Row> files, List<String> folders) {
-    FilterFunction<Row> outside = file -> folders.stream().noneMatch(f -> isIn(f, file.getAs("path")));
+    FilterFunction<Row> outside =
+        file -> folders.stream().noneMatch(f -> isIn(f, file.getAs("path")));
     return files.filter(outside);
   }
 
