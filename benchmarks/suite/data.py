@@ -13,8 +13,8 @@ from pyspark_iceberg_crypto.demo import flights
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 WIDE_COLUMNS = 200
-WRITTEN_ROWS = 150_000
-"""At most so many are in memory to be written."""
+WRITTEN_ROWS = {False: 150_000, True: 1_000_000}
+"""At most so many are in memory to be written, in quick and in full mode."""
 
 
 class Data:

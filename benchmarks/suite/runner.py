@@ -131,7 +131,7 @@ def timed(run: Run, times: int) -> float:
 
 def rows_of(bench: Bench, name: str) -> int:
     if name == "written":
-        return min(WRITTEN_ROWS, bench.data.rows("lineitem").count())
+        return min(WRITTEN_ROWS[bench.full], bench.data.rows("lineitem").count())
     return bench.data.rows(name).count()
 
 

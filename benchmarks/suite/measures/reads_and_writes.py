@@ -13,7 +13,7 @@ SMALL_FILES = {False: 64, True: 1000}
 
 def written(bench: Bench, name: str) -> DataFrame:
     """Rows in memory, so that only writing them is measured."""
-    rows = bench.data.rows(name).limit(WRITTEN_ROWS).repartition(2)
+    rows = bench.data.rows(name).limit(WRITTEN_ROWS[bench.full]).repartition(2)
     cached = rows.persist(StorageLevel.MEMORY_ONLY)
     cached.count()
     return cached
