@@ -40,7 +40,7 @@ final class LostKeyPurge {
    * @throws InvalidConfigurationException when the location holds another table, or is no table's
    *     own; nothing was dropped then
    * @throws IcebergCryptoException when the table was dropped and files remain, or when its
-   *     location cannot be listed; nothing was dropped then
+   *     location cannot be listed or metadata in it cannot be read; nothing was dropped then
    */
   PurgedFiles run(BooleanSupplier drop) {
     try {

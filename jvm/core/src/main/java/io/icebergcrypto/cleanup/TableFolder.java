@@ -2,19 +2,25 @@ package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.Listing;
+import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.SupportsPrefixOperations;
+import org.apache.iceberg.util.Tasks;
+import org.apache.iceberg.util.ThreadPools;
 
 /** The folder that is a table's location, before the table is dropped. */
 final class TableFolder {
@@ -52,11 +58,13 @@ final class TableFolder {
    * Counts the files.
    *
    * @throws InvalidConfigurationException when there is another table's metadata among them
+   * @throws IcebergCryptoException when a file cannot be read that may be that
    */
   PurgedFiles count() {
     long files = 0;
     long bytes = 0;
-    List<String> foreign = new ArrayList<>();
+    Set<String> own = ownMetadata();
+    List<String> unknown = new ArrayList<>();
     for (FileInfo file : files()) {
       if (!holds(file.location())) {
         throw refused(
@@ -66,11 +74,12 @@ final class TableFolder {
 
       files++;
       bytes += file.size();
-      if (METADATA.matcher(file.location()).find() && !isOwn(file.location())) {
-        foreign.add(file.location());
+      if (METADATA.matcher(file.location()).find() && !own.contains(file.location())) {
+        unknown.add(file.location());
       }
     }
 
+    List<String> foreign = foreign(unknown);
     if (!foreign.isEmpty()) {
       throw refused(
           String.format(
@@ -120,15 +129,48 @@ final class TableFolder {
     };
   }
 
-  private boolean isOwn(String metadataFile) {
-    boolean logged =
-        metadata.previousFiles().stream().anyMatch(entry -> entry.file().equals(metadataFile));
-    if (logged || metadataFile.equals(metadata.metadataFileLocation())) {
-      return true;
-    }
+  /** The metadata files that the table's metadata names. */
+  private Set<String> ownMetadata() {
+    Set<String> own = new HashSet<>();
+    own.add(metadata.metadataFileLocation());
+    metadata.previousFiles().forEach(entry -> own.add(entry.file()));
+    return own;
+  }
 
+  /** Those of some metadata files that are not of this table, in their order. */
+  private List<String> foreign(List<String> metadataFiles) {
+    Set<String> foreign = ConcurrentHashMap.newKeySet();
+    Tasks.foreach(metadataFiles)
+        .executeWith(ThreadPools.getWorkerPool())
+        .stopOnFailure()
+        .throwFailureWhenFinished()
+        .run(
+            file -> {
+              if (!isOwn(read(file))) {
+                foreign.add(file);
+              }
+            });
+    return metadataFiles.stream().filter(foreign::contains).toList();
+  }
+
+  private MetadataFile read(String metadataFile) {
     try {
-      return metadata.uuid().equals(TableMetadataParser.read(storage, metadataFile).uuid());
+      return MetadataFile.read(storage, metadataFile);
+    } catch (RuntimeException e) {
+      throw new IcebergCryptoException(
+          String.format(
+              "nothing was dropped: metadata file %s in its folder, which may be another table's,"
+                  + " cannot be read: %s",
+              metadataFile, Causes.innermostMessage(e)),
+          "Check that the storage is up and that this client may read the file, and try again. DROP"
+              + " TABLE without PURGE does not look at it, and leaves the files.",
+          e);
+    }
+  }
+
+  private boolean isOwn(MetadataFile file) {
+    try {
+      return metadata.uuid().equals(file.metadata().uuid());
     } catch (RuntimeException e) {
       return false; // a view's, or of an unknown table
     }

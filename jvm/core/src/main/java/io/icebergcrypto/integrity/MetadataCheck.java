@@ -121,9 +121,10 @@ final class MetadataCheck {
     }
 
     // a later Iceberg may have written more than this one loads
+    MetadataFile stored = file(); // the storage's errors are not the metadata's
     JsonObject whole;
     try {
-      whole = content.of(file());
+      whole = content.of(stored);
     } catch (IllegalArgumentException e) {
       return e.getMessage();
     }
@@ -132,7 +133,7 @@ final class MetadataCheck {
       return mismatch(mac, whole, place, key);
     }
 
-    return content.isSame(file(), metadata)
+    return content.isSame(stored, metadata)
         ? SigningKeys.retired(metadata, kek)
         : "its file was exchanged while it was read";
   }

@@ -90,13 +90,8 @@ public class TableFileIO implements FileIO {
       return io.newInputFile(list);
     }
 
-    try {
-      return io.newDecryptingInputFile(list.location(), keyMetadata(list));
-    } catch (IcebergCryptoException e) {
-      throw e;
-    } catch (RuntimeException e) {
-      throw unreadable(list, e);
-    }
+    ByteBuffer keyMetadata = keyMetadata(list);
+    return io.newDecryptingInputFile(list.location(), keyMetadata); // what fails is the storage
   }
 
   /**
@@ -117,7 +112,7 @@ public class TableFileIO implements FileIO {
 
   private RuntimeException unreadable(ManifestListFile list, RuntimeException e) {
     if (knows(list) && !isOfCipher(e)) {
-      return e; // the storage's
+      return e; // the KMS client's
     }
 
     return new TamperedException(
@@ -136,10 +131,12 @@ public class TableFileIO implements FileIO {
     return key != null && key(key.encryptedById()) != null;
   }
 
+  /** The storage is not asked before; a KMS's errors have types of their own. */
   private static boolean isOfCipher(Throwable e) {
     return e.getCause() instanceof GeneralSecurityException
         || e instanceof IllegalArgumentException
-        || e instanceof IllegalStateException;
+        || e instanceof IllegalStateException
+        || e instanceof NegativeArraySizeException; // shorter than a nonce and a tag
   }
 
   private String problem(ManifestListFile list) {

@@ -11,17 +11,24 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
@@ -31,7 +38,9 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
@@ -243,6 +252,46 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(store.objects).hasSize(2);
   }
 
+  /** Whose metadata it is nobody knows then, and a retry may tell. */
+  @Test
+  void metadataThatCannotBeReadIsNotAnotherTables() {
+    String current = "s3://b/db/t/metadata/00009-x.metadata.json";
+    List<String> older =
+        IntStream.range(0, 9).mapToObj(i -> current.replace("00009", "0000" + i)).toList();
+    ObjectStore store = new ObjectStore();
+    store.objects.add(current);
+    store.objects.addAll(older);
+    TableMetadata metadata = at("s3://b/db/t", current);
+    String json = TableMetadataParser.toJson(metadata);
+    older.forEach(file -> store.contents.put(file, json));
+    String last = older.get(8);
+    for (RuntimeException failure :
+        List.of(
+            new IllegalStateException("Slow Down (Service: S3, Status Code: 503)"),
+            new UncheckedIOException(new IOException("Connection reset")),
+            new ForbiddenException("denied: %s", last))) {
+      store.failures.put(last, failure);
+      assertThatThrownBy(
+              () ->
+                  new LostKeyPurge("lake.db.t", metadata, store)
+                      .run(() -> Assertions.fail("dropped")))
+          .isExactlyInstanceOf(IcebergCryptoException.class)
+          .hasMessageContainingAll("lake.db.t", "nothing was dropped", last, "cannot be read")
+          .hasMessageContainingAll(Causes.innermostMessage(failure), "without PURGE")
+          .message()
+          .doesNotContain("not of this table");
+    }
+
+    store.failures.clear();
+    store.readers.clear();
+    assertThat(new LostKeyPurge("t", metadata, store).run(() -> true).files()).isEqualTo(10);
+    assertThat(store.objects).isEmpty();
+    assertThat(store.readers)
+        .as("the worker pool's, and the file in force needs no look")
+        .hasSize(9)
+        .doesNotContain(Thread.currentThread());
+  }
+
   private static TableMetadata at(String location, String metadataFile) {
     return TableMetadata.buildFrom(
             TableMetadata.newTableMetadata(
@@ -257,6 +306,9 @@ class LostKeyPurgeTest extends LakeFixture {
     private static final long serialVersionUID = 1L;
 
     private final Set<String> objects = new TreeSet<>();
+    private final Map<String, String> contents = new HashMap<>();
+    private final Map<String, RuntimeException> failures = new HashMap<>();
+    private final Queue<Thread> readers = new ConcurrentLinkedQueue<>();
     private boolean deletes = true;
 
     @Override
@@ -277,7 +329,12 @@ class LostKeyPurgeTest extends LakeFixture {
 
     @Override
     public InputFile newInputFile(String path) {
-      throw new UnsupportedOperationException(path);
+      readers.add(Thread.currentThread());
+      if (failures.containsKey(path)) {
+        throw failures.get(path);
+      }
+
+      return new InMemoryInputFile(path, contents.get(path).getBytes(StandardCharsets.UTF_8));
     }
 
     @Override

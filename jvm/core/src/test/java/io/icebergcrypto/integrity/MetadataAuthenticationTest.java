@@ -13,12 +13,14 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.UnknownHostException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
@@ -40,6 +42,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -279,6 +282,42 @@ public class MetadataAuthenticationTest extends LakeFixture {
           json.remove("encryption-keys");
         });
     assertRefused("has no encryption.metadata-mac");
+  }
+
+  /** The check reads the file again, as a later Iceberg may have written more than was loaded. */
+  @Test
+  void aStorageThatFailsInTheCheckIsNoTampering() throws IOException {
+    Table table = create("t");
+    edit(file(table), json -> json.getAsJsonObject("properties").addProperty("comment", "x"));
+    assertRefused("its MAC does not match");
+    try (EncryptedCatalog other = lake.open(Map.of("io-impl", AwayInTheCheck.class.getName()))) {
+      assertThatThrownBy(() -> other.loadTable(T).schema())
+          .isExactlyInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("nameservice1");
+    }
+  }
+
+  /** Gives metadata to the catalog behind, and not to the check. */
+  public static final class AwayInTheCheck extends HadoopFileIO {
+    private static final long serialVersionUID = 1L;
+
+    /** Made by Iceberg. */
+    public AwayInTheCheck() {}
+
+    @Override
+    public InputFile newInputFile(String path) {
+      boolean checks =
+          StackWalker.getInstance()
+              .walk(
+                  frames ->
+                      frames.anyMatch(
+                          frame -> frame.getClassName().equals(MetadataFile.class.getName())));
+      if (checks) {
+        throw new IllegalArgumentException(new UnknownHostException("nameservice1"));
+      }
+
+      return super.newInputFile(path);
+    }
   }
 
   // ---- other metadata in place

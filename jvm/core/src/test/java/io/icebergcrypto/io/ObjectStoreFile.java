@@ -15,6 +15,7 @@ final class ObjectStoreFile implements InputFile {
   private final byte[] bytes;
   private final boolean ranges;
   private int opened = 0;
+  private RuntimeException failure = null;
 
   ObjectStoreFile(byte[] bytes, boolean ranges) {
     this.bytes = bytes;
@@ -24,6 +25,11 @@ final class ObjectStoreFile implements InputFile {
   /** How often it was opened; every other request fails. */
   int opened() {
     return opened;
+  }
+
+  /** Has all reads fail from now on. */
+  void failWith(RuntimeException error) {
+    this.failure = error;
   }
 
   @Override
@@ -81,6 +87,10 @@ final class ObjectStoreFile implements InputFile {
     }
 
     final void checkRange(long from) {
+      if (failure != null) {
+        throw failure;
+      }
+
       if (from > bytes.length) {
         throw new IllegalStateException(
             "The requested range is not satisfiable (Service: S3, Status Code: 416)");

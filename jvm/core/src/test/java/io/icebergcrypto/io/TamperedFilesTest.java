@@ -12,13 +12,16 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.InvalidKeyException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.avro.Avro;
@@ -30,6 +33,7 @@ import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.inmemory.InMemoryOutputFile;
@@ -102,6 +106,96 @@ class TamperedFilesTest {
       assertThatThrownBy(in::read)
           .isInstanceOf(TamperedException.class)
           .hasMessageContaining("cut off");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "The requested range is not satisfiable (Service: S3, Status Code: 416, Request ID: 9)",
+        "null (Service: S3, Status Code: 416, Request ID: 9)",
+        "oops (Service: Amazon S3; Status Code: 416; Error Code: InvalidRange; Request ID: 9)",
+        "416 Requested range not satisfiable\nGET https://storage.googleapis.com/bucket/file",
+        "Status code 416, \"{\"error\":{\"code\":\"InvalidRange\",\"message\":\"The range is\"}}\"",
+        "Status code 416, (empty body)",
+        "HTTP/1.1 416"
+      })
+  void whatClientsSayOfAReadBehindTheEndIsKnown(String message) throws IOException {
+    for (RuntimeException failure :
+        List.of(
+            new IllegalStateException(message),
+            new RuntimeException("read failed", new IOException(message)))) {
+      eachWayOfReading(
+          failure,
+          read ->
+              assertThatThrownBy(read::run)
+                  .isInstanceOfSatisfying(
+                      TamperedException.class,
+                      e -> assertThat(e.code()).isEqualTo(ProblemCode.TRUNCATED)));
+    }
+  }
+
+  /** What a file is called, or a request's id, may have any number in it. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "s3://bucket/db/t/id_bucket=416/f.avro: Slow Down (Service: S3, Status Code: 503)",
+        "s3://bucket/db/t/status=416/f.avro: Slow Down (Service: S3, Status Code: 503)",
+        "s3://bucket/db/t/http_status_code=416/f.avro: (Service: S3, Status Code: 503)",
+        "Access Denied (Service: S3, Status Code: 403, Request ID: 416)",
+        "timeout after 416 ms"
+      })
+  void anotherFailureIsNoEnd(String message) throws IOException {
+    IllegalStateException failure = new IllegalStateException(message);
+    eachWayOfReading(failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
+  }
+
+  @Test
+  void aFileThatIsGoneIsNotCutOff() throws IOException {
+    for (String cause : List.of("Status Code: 404, Request ID: 416", "Status Code: 416")) {
+      NotFoundException gone =
+          new NotFoundException(
+              new IllegalStateException(cause),
+              "Location does not exist: s3://bucket/db/t/id_bucket=416/f.avro");
+      eachWayOfReading(gone, read -> assertThatThrownBy(read::run).isSameAs(gone));
+    }
+  }
+
+  @Test
+  void whatTheStorageThrowsIsItsOwn() throws IOException {
+    for (RuntimeException failure :
+        List.of(
+            new IllegalStateException("Connection pool shut down"),
+            new IllegalStateException("Cannot read: already closed"),
+            new IllegalArgumentException(new UnknownHostException("nameservice1")),
+            new RuntimeException(new InvalidKeyException("the storage account's")))) {
+      eachWayOfReading(failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
+    }
+  }
+
+  @FunctionalInterface
+  private interface Read {
+    void run() throws IOException;
+  }
+
+  /** Reads a file whose storage fails: decrypted and as Parquet does, as a stream and by range. */
+  private void eachWayOfReading(RuntimeException failure, Consumer<Read> check)
+      throws IOException {
+    Written file = write(plaintext(1000));
+    for (boolean ranges : new boolean[] {false, true}) {
+      ObjectStoreFile stored = new ObjectStoreFile(file.bytes, ranges);
+      stored.failWith(failure);
+      NativeEncryptionInputFile input = open(manager, stored, file.keyMetadata);
+      for (InputFile each : List.of(input, input.encryptedInputFile())) {
+        try (SeekableInputStream in = each.newStream()) {
+          if (ranges) {
+            check.accept(() -> ((RangeReadable) in).readFully(10, new byte[20], 0, 20));
+          } else {
+            check.accept(in::read);
+            check.accept(in::readAllBytes);
+          }
+        }
+      }
     }
   }
 

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 import org.apache.parquet.example.data.simple.SimpleGroup;
@@ -107,6 +108,54 @@ class PageCheckTest {
     assertThatThrownBy(() -> PageCheck.check(missing.toString(), hadoop))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("none.parquet could not be read");
+  }
+
+  @Test
+  void aFooterThatIsNotGivenIsOfTheStorage() {
+    HadoopFileIO io = new HadoopFileIO(hadoop);
+    org.apache.iceberg.io.InputFile stored = io.newInputFile(file.toString());
+    assertThat(new ProtectionReader(io, hadoop).read(stored)).isNotNull();
+    assertThatThrownBy(() -> new ProtectionReader(io, hadoop).read(new OnFire(stored)))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("people.parquet could not be read: the disk is on fire")
+        .hasMessageContaining("says nothing about the file");
+  }
+
+  /** A file that is there and cannot be read. */
+  private record OnFire(org.apache.iceberg.io.InputFile file)
+      implements org.apache.iceberg.io.InputFile {
+    @Override
+    public long getLength() {
+      return file.getLength();
+    }
+
+    @Override
+    public org.apache.iceberg.io.SeekableInputStream newStream() {
+      return new org.apache.iceberg.io.SeekableInputStream() {
+        @Override
+        public int read() throws IOException {
+          throw new IOException("the disk is on fire");
+        }
+
+        @Override
+        public void seek(long position) {}
+
+        @Override
+        public long getPos() {
+          return 0;
+        }
+      };
+    }
+
+    @Override
+    public String location() {
+      return file.location();
+    }
+
+    @Override
+    public boolean exists() {
+      return true;
+    }
   }
 
   /** Its footer can be read; what is before a position from which it can, cannot. */

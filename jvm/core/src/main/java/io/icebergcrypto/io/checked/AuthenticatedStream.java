@@ -4,7 +4,6 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.io.stream.DecryptingStream;
 import java.io.EOFException;
 import java.io.IOException;
-import java.security.GeneralSecurityException;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
@@ -105,12 +104,12 @@ final class AuthenticatedStream extends SeekableInputStream implements RangeRead
   private RuntimeException fail(Exception e) {
     if (e instanceof IcebergCryptoException known) {
       this.failed = known;
-    } else if (e.getCause() instanceof GeneralSecurityException) {
+    } else if (e instanceof DecryptingStream.TagException) {
       this.failed = file.wrongTag(e);
-    } else if (e instanceof EOFException || e instanceof IllegalStateException) {
-      this.failed = file.malformed(e); // it does not start with a stream's header
+    } else if (e instanceof DecryptingStream.HeaderException || e instanceof EOFException) {
+      this.failed = file.malformed(e);
     } else {
-      return (RuntimeException) e; // from the storage
+      return (RuntimeException) e; // the storage's, of any type
     }
 
     return failed;

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.regex.Pattern;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileRange;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
@@ -15,9 +16,16 @@ import org.apache.iceberg.io.SeekableInputStream;
  * LengthCheckedInputFile}.
  */
 class LengthCheckedStream extends SeekableInputStream {
-  /** What object stores answer to a range behind an object's end: HTTP status 416. */
+  /**
+   * What the clients of object stores say of a range behind an object's end, HTTP status 416:
+   * "Status Code: 416" (AWS), "Status code 416" (Azure), "416 Requested range not satisfiable"
+   * (Google Cloud). The number alone may be in a path, as "status=416" of a partition is.
+   */
   private static final Pattern BEHIND_THE_END =
-      Pattern.compile("\\b416\\b|InvalidRange|range not satisfiable", Pattern.CASE_INSENSITIVE);
+      Pattern.compile(
+          "\\b(status( code)?:?|HTTP(/[0-9.]+)?) 416\\b"
+              + "|\\bInvalidRange\\b|\\brange (is )?not satisfiable",
+          Pattern.CASE_INSENSITIVE);
 
   private final SeekableInputStream stored;
   final ExpectedFile file;
@@ -123,6 +131,10 @@ class LengthCheckedStream extends SeekableInputStream {
   }
 
   private RuntimeException behindTheEnd(long where, RuntimeException e) {
+    if (e instanceof NotFoundException) {
+      return e; // there is no file, and so no end
+    }
+
     for (Throwable cause = e; cause != null; cause = cause.getCause()) {
       if (cause.getMessage() != null && BEHIND_THE_END.matcher(cause.getMessage()).find()) {
         return file.endsBefore(where, e);

@@ -6,6 +6,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.security.GeneralSecurityException;
 import java.util.Objects;
 import org.apache.iceberg.encryption.Ciphers;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
@@ -39,6 +40,24 @@ public final class DecryptingStream extends SeekableInputStream implements Range
   private long position = 0;
   private boolean moved = false; // a range was read: nobody knows where stored is
 
+  /** The file does not start with the header of such a stream. */
+  public static final class HeaderException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private HeaderException(String message) {
+      super(message);
+    }
+  }
+
+  /** The tag of a block does not match: caused by the cipher's GeneralSecurityException. */
+  public static final class TagException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private TagException(RuntimeException ofIceberg) {
+      super(ofIceberg.getMessage(), ofIceberg.getCause());
+    }
+  }
+
   /**
    * Reads nothing yet.
    *
@@ -61,10 +80,11 @@ public final class DecryptingStream extends SeekableInputStream implements Range
   }
 
   /**
-   * Reads as many bytes as there are, up to a number.
+   * Reads as many bytes as there are, up to a number. An exception of any other type than these two
+   * is the storage's, and says nothing about the bytes.
    *
-   * @throws IllegalStateException when the file does not start with a stream's header
-   * @throws RuntimeException Iceberg's, caused by a GeneralSecurityException, when a tag is wrong
+   * @throws HeaderException when the file does not start with a stream's header
+   * @throws TagException when a tag is wrong
    */
   @Override
   public int read(byte[] bytes, int offset, int count) throws IOException {
@@ -222,12 +242,12 @@ public final class DecryptingStream extends SeekableInputStream implements Range
     }
 
     if (FileMagic.of(encrypted) != FileMagic.AGS1) {
-      throw new IllegalStateException("Invalid GCM stream: it does not start with AGS1");
+      throw new HeaderException("Invalid GCM stream: it does not start with AGS1");
     }
 
     int size = ByteBuffer.wrap(encrypted, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
     if (size != BLOCK) {
-      throw new IllegalStateException(
+      throw new HeaderException(
           String.format(
               "Invalid GCM stream: its header gives blocks of %d bytes, expected %d", size, BLOCK));
     }
@@ -246,8 +266,12 @@ public final class DecryptingStream extends SeekableInputStream implements Range
 
   private void decrypt(long index, int at, byte[] target, int offset) {
     int length = plainLength(index) + Ags1Layout.BLOCK_OVERHEAD;
-    int done = decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
-    FileMetrics.streamDecrypted(done);
+    try {
+      int done = decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
+      FileMetrics.streamDecrypted(done);
+    } catch (RuntimeException e) {
+      throw e.getCause() instanceof GeneralSecurityException ? new TagException(e) : e;
+    }
   }
 
   private int plainLength(long index) {

@@ -162,6 +162,8 @@ public final class KeyCache {
     } catch (ExecutionException e) {
       if (e.getCause() instanceof RuntimeException cause) {
         throw cause;
+      } else if (e.getCause() instanceof Error cause) {
+        throw cause;
       }
       throw new IllegalStateException(e.getCause());
     } catch (InterruptedException e) {

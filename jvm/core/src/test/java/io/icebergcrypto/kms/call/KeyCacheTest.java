@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.util.concurrent.CompletableFuture;
@@ -118,6 +119,42 @@ class KeyCacheTest {
     cancelled.interrupt();
     assertThat(waiting.get(10, TimeUnit.SECONDS)).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
     assertThat(calls).hasValue(1);
+  }
+
+  /** Any other type would tell readers of a manifest list that its key was exchanged. */
+  @Test
+  void whoWaitsGetsTheErrorAsItIs() throws Exception {
+    OutOfMemoryError error = new OutOfMemoryError("of a test");
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    Thread loads =
+        new Thread(
+            () ->
+                cache.get(
+                    "k",
+                    ByteBuffer.wrap(new byte[] {1}),
+                    () -> {
+                      asked.countDown();
+                      try {
+                        goOn.await();
+                      } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                      }
+                      throw error;
+                    },
+                    metrics));
+    loads.setUncaughtExceptionHandler((thread, e) -> {});
+    loads.start();
+    asked.await();
+    CompletableFuture<ByteBuffer> waiting = new CompletableFuture<>();
+    Thread waits = new Thread(() -> waiting.completeAsync(() -> get(1), Runnable::run));
+    waits.start();
+    while (waits.getState() != Thread.State.WAITING) {
+      Thread.onSpinWait();
+    }
+    goOn.countDown();
+    assertThatThrownBy(() -> waiting.get(10, TimeUnit.SECONDS)).hasCause(error);
+    assertThat(calls).hasValue(0);
   }
 
   @Test

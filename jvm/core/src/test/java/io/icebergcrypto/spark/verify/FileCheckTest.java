@@ -25,18 +25,22 @@ import io.icebergcrypto.spark.verify.deep.FileKey;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.ZipException;
 import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.shaded.org.apache.avro.AvroRuntimeException;
+import org.apache.iceberg.shaded.org.apache.avro.file.DataFileStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -334,6 +338,33 @@ class FileCheckTest {
             "unauthenticated",
             "unreadable")
         .allSatisfy(label -> assertThat(ProblemCode.ofLabel(label).label()).isEqualTo(label));
+  }
+
+  /** A connection that breaks while Avro reads a manifest says nothing about the manifest. */
+  @Test
+  void whatAvroWrapsMayBeOfTheStorage() {
+    IOException ofAvro = new IOException("Invalid sync!");
+    ofAvro.setStackTrace(
+        new StackTraceElement[] {
+          new StackTraceElement(DataFileStream.class.getName(), "next", null, 1)
+        });
+    Map<RuntimeException, ProblemCode> codes =
+        Map.of(
+            new AvroRuntimeException(new SocketException("Connection reset")),
+            UNREADABLE,
+            new AvroRuntimeException(new IOException("500 Internal Server Error")),
+            UNREADABLE,
+            new AvroRuntimeException(ofAvro),
+            TAMPERED,
+            new AvroRuntimeException("Malformed data"),
+            TAMPERED,
+            new AvroRuntimeException(new ZipException("invalid block type")),
+            TAMPERED,
+            new AvroRuntimeException(new ChecksumException("checksum error at 0", 0)),
+            TAMPERED);
+    codes.forEach(
+        (failure, code) ->
+            assertThat(FailedCheck.below(FINE, failure).code()).as("%s", failure).isEqualTo(code));
   }
 
   @Test

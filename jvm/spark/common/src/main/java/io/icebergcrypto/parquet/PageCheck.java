@@ -123,7 +123,8 @@ public final class PageCheck {
         error);
   }
 
-  private static IcebergCryptoException notRead(String location, IOException ofStorage) {
+  /** The storage failed. */
+  static IcebergCryptoException notRead(String location, IOException ofStorage) {
     return new IcebergCryptoException(
         String.format("%s could not be read: %s", location, Causes.innermostMessage(ofStorage)),
         "This says nothing about the file. Check that the storage is up and that its credentials"

@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.parquet.FileProtection.By;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import java.io.ByteArrayInputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -17,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.IOUtil;
@@ -69,13 +71,15 @@ public final class ProtectionReader {
   public FileProtection read(InputFile file) {
     String location = file.location();
     long length = file.getLength();
+    String magic;
+    byte[] footer;
     try (SeekableInputStream in = file.newStream()) {
       if (length < TAIL + 4) {
         return null;
       }
 
       byte[] tail = bytes(in, length - TAIL, TAIL);
-      String magic = new String(tail, 4, 4, StandardCharsets.US_ASCII);
+      magic = new String(tail, 4, 4, StandardCharsets.US_ASCII);
       if (!magic.equals("PARE") && !magic.equals("PAR1")) {
         return null;
       }
@@ -85,8 +89,15 @@ public final class ProtectionReader {
         throw broken(location, "its last bytes give a footer of " + size + " bytes", null);
       }
 
-      byte[] footer = bytes(in, length - TAIL - size, size);
-      MaterialInFile material = new MaterialInFile(io, location);
+      footer = bytes(in, length - TAIL - size, size);
+    } catch (EOFException | ChecksumException e) {
+      throw broken(location, "its footer does not parse", e);
+    } catch (IOException e) {
+      throw PageCheck.notRead(location, e);
+    }
+
+    MaterialInFile material = new MaterialInFile(io, location);
+    try {
       return magic.equals("PAR1") ? open(footer, material) : closed(footer, location, material);
     } catch (IOException e) {
       throw broken(location, "its footer does not parse", e);

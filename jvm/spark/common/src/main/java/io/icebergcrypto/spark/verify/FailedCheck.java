@@ -5,6 +5,8 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileProblem;
+import java.io.IOException;
+import java.util.zip.ZipException;
 import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.spark.TaskKilledException;
@@ -34,15 +36,28 @@ final class FailedCheck {
 
       if (cause instanceof NotFoundException // not Java's, which may be about a file of Spark's
           || cause instanceof ChecksumException
-          || cause
-              .getClass()
-              .getName()
-              .contains("org.apache.avro.")) { // relocated in Iceberg's jar
+          || isOfAvro(cause)) {
         return cause;
       }
     }
 
     return null;
+  }
+
+  /** Avro throws its own errors also for what the storage throws while it reads. */
+  private static boolean isOfAvro(Throwable error) {
+    return isAvros(error.getClass().getName())
+        && !(error.getCause() instanceof IOException cause && isOfStorage(cause));
+  }
+
+  private static boolean isOfStorage(IOException cause) {
+    StackTraceElement[] stack = cause.getStackTrace();
+    boolean thrownByAvro = stack.length > 0 && isAvros(stack[0].getClassName());
+    return !thrownByAvro && !(cause instanceof ZipException); // a block that does not inflate
+  }
+
+  private static boolean isAvros(String className) {
+    return className.contains("org.apache.avro."); // relocated in Iceberg's jar
   }
 
   /** What a failure to read a file, or its key, says about the file. */
