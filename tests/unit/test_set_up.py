@@ -1,6 +1,5 @@
 """The scripts of `make`'s set-up: what they say when something is missing, and which JDK they choose."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -166,9 +165,9 @@ def test_what_is_brought_once_is_whole_or_not_there(bare: Path, tmp_path: Path) 
     """
 
     def brought(later: str) -> tuple[int, str, list[str]]:
-        cache = tmp_path / "cache"
-        done = run(bare, "bash", "-c", bring, XDG_CACHE_HOME=str(cache), LATER=later)
-        return done.returncode, done.stdout, sorted(os.listdir(cache / "iceberg-crypto"))
+        done = run(bare, "bash", "-c", bring, XDG_CACHE_HOME=str(tmp_path), LATER=later)
+        kept = (tmp_path / "iceberg-crypto").iterdir()
+        return done.returncode, done.stdout, sorted(file.name for file in kept)
 
     assert brought("false") == (1, "bringing\n", ["thing.lock"])
     assert brought("true") == (0, "bringing\nwhole\n", ["thing-1", "thing.lock"])
