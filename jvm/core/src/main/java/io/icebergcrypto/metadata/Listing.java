@@ -15,6 +15,7 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 public final class Listing {
   /** What a location has before its path: scheme and, where there is one, host or container. */
   public static final Pattern ROOT = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+
   private static final Pattern SCHEME = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*:/");
 
   private Listing() {}
