@@ -150,8 +150,8 @@ TESTED := $(CURDIR)/build/tested
 nightly: export ICEBERG_CRYPTO_TESTED := $(TESTED)
 
 .PHONY: tested-versions
-tested-versions: ## Write the tables of docs/tested-versions.md from what `make nightly` recorded
-	@"$(PYTHON)" dev/tested_versions.py $(TESTED)
+tested-versions: ## Write the tables of docs/tested-versions.md from what `make nightly` recorded (PARTIAL=1: also when it did not end)
+	@"$(PYTHON)" dev/tested_versions.py $(TESTED) $(if $(PARTIAL),--partial)
 
 .PHONY: nightly
 nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks, then soak, bench-check and newcomer; with a new seed (SEED=n repeats one)

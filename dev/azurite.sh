@@ -4,9 +4,9 @@
 # Usage: azurite.sh        installs it if it is not there
 #        azurite.sh path   says where it is, or would be
 set -euo pipefail
+. "${BASH_SOURCE%/*}/once.sh"
 
 sources=$(cd "${BASH_SOURCE%/*}/../tests/servers/azurite" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/iceberg-crypto
 folder=$cache/azurite-$(sha256sum < "$sources/package-lock.json" | cut -c 1-16)
 
 if [[ ${1:-} == path ]]; then
@@ -14,14 +14,11 @@ if [[ ${1:-} == path ]]; then
   exit
 fi
 
-mkdir -p "$cache"
-exec 9> "$cache/azurite.lock" # clones side by side install it once
-flock 9
-[[ ! -d $folder ]] || exit 0
-echo "installing Azurite for the tests, once, into $folder"
-unfinished=$(mktemp -d "$cache/.azurite-XXXXXX")
-trap 'rm -rf "$unfinished"' EXIT
-cp "$sources"/package*.json "$unfinished"
-npm ci --silent --ignore-scripts --no-audit --no-fund --no-update-notifier --prefix "$unfinished"
-chmod 755 "$unfinished"
-mv "$unfinished" "$folder"
+install_azurite() {
+  echo "installing Azurite for the tests, once, into $folder"
+  mkdir "$1/made"
+  cp "$sources"/package*.json "$1/made"
+  npm ci --silent --ignore-scripts --no-audit --no-fund --no-update-notifier --prefix "$1/made"
+}
+
+once azurite "$folder" install_azurite

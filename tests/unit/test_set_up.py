@@ -31,7 +31,10 @@ def bare(tmp_path: Path) -> Path:
         "grep",
         "id",
         "mkdir",
+        "mktemp",
+        "mv",
         "readlink",
+        "rm",
         "sed",
         "sha256sum",
     ]:
@@ -135,16 +138,40 @@ def test_another_python_is_found_by_what_it_says_of_itself(bare: Path, tmp_path:
         assert (found.returncode, found.stdout) == (0 if told else 1, told)
 
 
-def test_without_a_new_go_vault_says_where_one_comes_from(bare: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["vault", "gcs"])
+def test_without_a_new_go_a_server_says_where_one_comes_from(
+    bare: Path, tmp_path: Path, name: str
+) -> None:
     write_program(bare / "go", "echo go version go1.19.8 linux/amd64")
     tree = tmp_path / "tree"
-    for part in ("dev", "tests/servers/vault"):
+    for part in ("dev", f"tests/servers/{name}"):
         shutil.copytree(ROOT / part, tree / part)
-    done = run(bare, tree / "dev" / "go-server.sh", "vault", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = run(bare, tree / "dev" / "go-server.sh", name, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
-    assert "is built with Go 1.21 or newer, and there is none" in done.stderr
-    assert "hint: make vault;" in done.stderr
-    assert [file.name for file in (tmp_path / "cache/iceberg-crypto").iterdir()] == ["vault.lock"]
+    assert f"{name} server is built with Go 1.21 or newer, and there is none" in done.stderr
+    assert "hint: make setup, " in done.stderr
+    assert f"dev/go-server.sh {name}\n" in done.stderr
+    kept = [file.name for file in (tmp_path / "cache/iceberg-crypto").iterdir()]
+    assert kept == [f"{name}.lock"]
+
+
+def test_what_is_brought_once_is_whole_or_not_there(bare: Path, tmp_path: Path) -> None:
+    bring = f"""
+        set -euo pipefail
+        . {DEV}/once.sh
+        bring() {{ echo bringing; echo half > "$1/made"; $LATER; echo whole > "$1/made"; }}
+        once thing "$cache/thing-1" bring
+        cat "$cache/thing-1"
+    """
+
+    def brought(later: str) -> tuple[int, str, list[str]]:
+        done = run(bare, "bash", "-c", bring, XDG_CACHE_HOME=str(tmp_path), LATER=later)
+        kept = (tmp_path / "iceberg-crypto").iterdir()
+        return done.returncode, done.stdout, sorted(file.name for file in kept)
+
+    assert brought("false") == (1, "bringing\n", ["thing.lock"])
+    assert brought("true") == (0, "bringing\nwhole\n", ["thing-1", "thing.lock"])
+    assert brought("false") == (0, "whole\n", ["thing-1", "thing.lock"]), "it is there"
 
 
 def test_the_lock_has_a_version_of_each_package_that_is_named() -> None:

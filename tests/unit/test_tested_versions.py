@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from pyspark_iceberg_crypto.artifacts import BUILDS
+
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = {
     "Spark": "4.1.4",
@@ -32,24 +34,32 @@ def record(run: str = "a", **changes: Any) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, *records: dict[str, Any]) -> "tuple[int, str, str]":
+def whole() -> list[dict[str, Any]]:
+    """Records of all that a night runs: Java's tests, and Python's on each Spark that there is a jar for."""
+    sparks = {build.spark: {**PYTHON, "Spark": f"{build.spark}.7"} for build in BUILDS}
+    java = record("java", tests="Java's", environments=[{**PYTHON, "Python": ""}])
+    return [java, *(record(spark, environments=[each]) for spark, each in sparks.items())]
+
+
+def write(folder: Path, *records: dict[str, Any], partial: bool = True) -> "tuple[int, str, str]":
     """In a tree of its own; the exit code, what it says, and the page."""
     tree = folder / "tree"
     for part in ("dev", "docs"):
         (tree / part).mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "dev" / "tested_versions.py", tree / "dev")
     shutil.copy(ROOT / "docs" / "tested-versions.md", tree / "docs")
+    shutil.copy(ROOT / "settings.gradle", tree)
     kept = folder / "kept"
     kept.mkdir()
     (kept / "commit").write_text("abc1234\n")
     for i, each in enumerate(records):
         (kept / f"{i}.json").write_text(json.dumps(each))
-    done = run(tree, str(kept))
+    done = run(tree, str(kept), *(["--partial"] if partial else []))
     return done.returncode, done.stderr, (tree / "docs" / "tested-versions.md").read_text()
 
 
-def run(tree: Path, what: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(tree / "dev" / "tested_versions.py"), what]
+def run(tree: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(tree / "dev" / "tested_versions.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -88,6 +98,45 @@ def test_versions_on_which_a_test_failed_are_refused(tmp_path: Path) -> None:
     assert "error: 1 of Python's tests failed on" in said
     assert "hint: " in said
     assert page == (ROOT / "docs" / "tested-versions.md").read_text()
+
+
+def test_a_whole_run_needs_no_option(tmp_path: Path) -> None:
+    code, said, page = write(tmp_path, *whole(), partial=False)
+    assert (code, said) == (0, "")
+    assert "Left out" not in page
+    assert run(tmp_path / "tree", "check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "name"),
+    [
+        (0, None, "Java's tests"),
+        (1, None, "Python's tests on Spark 4.1"),
+        (3, None, "Python's tests on Spark 3.5"),
+        (2, {"outcomes": {"skipped": 5}}, "Python's tests on Spark 4.0"),
+    ],
+)
+def test_a_run_that_was_stopped_is_refused_or_named(
+    tmp_path: Path, place: int, changes: dict[str, Any] | None, name: str
+) -> None:
+    records = whole()
+    gone = records.pop(place)
+    records += [{**gone, **changes}] if changes else []
+    (tmp_path / "refused").mkdir()
+    code, said, page = write(tmp_path / "refused", *records, partial=False)
+    assert code == 1
+    assert f"has no record of {name}\n" in said
+    assert "PARTIAL=1" in said
+    assert page == (ROOT / "docs" / "tested-versions.md").read_text()
+
+    (tmp_path / "partial").mkdir()
+    code, said, page = write(tmp_path / "partial", *records)
+    assert (code, said) == (0, "")
+    assert f"begin -->\n\nLeft out: {name}.\n\nRecorded " in page
+    tree = tmp_path / "partial" / "tree"
+    assert run(tree, "check").returncode == 0
+    (tree / "docs" / "tested-versions.md").write_text(page.replace("Left out", "It has not"))
+    assert run(tree, "check").returncode == 1
 
 
 def test_without_a_record_it_says_where_they_come_from(tmp_path: Path) -> None:

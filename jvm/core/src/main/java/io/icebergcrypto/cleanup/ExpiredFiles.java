@@ -22,15 +22,7 @@ final class ExpiredFiles {
   private final TableOperations ops;
   private final ExecutorService executor;
   private final BiConsumer<Collection<String>, String> deleter;
-  private final Map<ListFile, List<ManifestFile>> read = new ConcurrentHashMap<>();
-  private final Map<String, ManifestFile> known = new ConcurrentHashMap<>();
-
-  /** A manifest list, which nobody can exchange for another one under the same key. */
-  private record ListFile(long snapshotId, String location, String keyId) {
-    static ListFile of(Snapshot snapshot) {
-      return new ListFile(snapshot.snapshotId(), snapshot.manifestListLocation(), snapshot.keyId());
-    }
-  }
+  private final ReadLists read = new ReadLists();
 
   /**
    * Says how files are read and deleted.
@@ -49,29 +41,16 @@ final class ExpiredFiles {
 
   /**
    * The manifests of a metadata's snapshots by path, read with the keys of that metadata. A list is
-   * read once, and a manifest is one object, however many lists name it.
+   * read once.
    */
   Map<String, ManifestFile> manifests(TableMetadata of, Collection<Snapshot> snapshots) {
-    List<Snapshot> unread =
-        snapshots.stream().filter(s -> !read.containsKey(ListFile.of(s))).toList();
+    List<Snapshot> unread = snapshots.stream().filter(s -> !read.contain(s)).toList();
     if (!unread.isEmpty()) {
       new ReachableFiles(ops.temp(of).io(), of.specsById(), executor)
-          .forEachList(
-              unread, (snapshot, manifests) -> read.put(ListFile.of(snapshot), shared(manifests)));
+          .forEachList(unread, read::add);
     }
 
-    Map<String, ManifestFile> byPath = new HashMap<>();
-    for (Snapshot snapshot : snapshots) {
-      read.get(ListFile.of(snapshot)).forEach(manifest -> byPath.put(manifest.path(), manifest));
-    }
-
-    return byPath;
-  }
-
-  private List<ManifestFile> shared(List<ManifestFile> manifests) {
-    return manifests.stream()
-        .map(manifest -> known.computeIfAbsent(manifest.path(), path -> manifest))
-        .toList();
+    return read.manifests(snapshots);
   }
 
   /**

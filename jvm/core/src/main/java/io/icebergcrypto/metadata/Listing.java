@@ -13,7 +13,9 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * have in their container, without scheme and container.
  */
 public final class Listing {
-  private static final Pattern ROOT = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+  /** What a location has before its path: scheme and, where there is one, host or container. */
+  public static final Pattern ROOT = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
+
   private static final Pattern SCHEME = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*:/");
 
   private Listing() {}
@@ -50,8 +52,9 @@ public final class Listing {
                     "%s lists the files in %s by names in their container (%s), which Iceberg takes"
                         + " for files of no table; nothing was deleted",
                     storage.getClass().getName(), prefix, file.location()),
-                "Call remove_orphan_files without prefix_listing. verify_table(strays=True) lists"
-                    + " files that no metadata reaches.");
+                "Call remove_orphan_files without prefix_listing: it then lists by Hadoop's file"
+                    + " system for abfss, from hadoop-azure, which needs a login of its own."
+                    + " verify_table(strays=True) lists files that no metadata reaches.");
           }
 
           return file;

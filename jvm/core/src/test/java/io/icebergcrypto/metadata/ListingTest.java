@@ -43,7 +43,11 @@ class ListingTest {
     assertThatThrownBy(() -> locations(Listing.ofLocations(azure, AZURE + "/db/t")))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll(
-            AZURE + "/db/t", "db/t/data/f", "nothing was deleted", "without prefix_listing");
+            AZURE + "/db/t",
+            "db/t/data/f",
+            "nothing was deleted",
+            "without prefix_listing",
+            "hadoop-azure");
   }
 
   private static List<String> locations(Iterable<FileInfo> files) {

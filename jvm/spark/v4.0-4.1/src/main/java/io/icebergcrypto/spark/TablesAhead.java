@@ -5,6 +5,7 @@ import io.icebergcrypto.spark.call.ScalaLists;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.security.PrivilegedAction;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -14,6 +15,7 @@ import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -93,8 +95,9 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
     }
 
     /** A table by its name, as Spark understands it, if it is in one of our catalogs. */
-    private void add(List<String> name, Set<Named> tables) {
+    private void add(List<String> written, Set<Named> tables) {
       CatalogManager catalogs = spark.sessionState().catalogManager();
+      List<String> name = expanded(written, catalogs);
       boolean inCatalog = name.size() > 1 && catalogs.isCatalogRegistered(name.get(0));
       CatalogPlugin plugin = inCatalog ? catalogs.catalog(name.get(0)) : catalogs.currentCatalog();
       if (plugin instanceof SparkCatalogBase ours
@@ -109,14 +112,33 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
       }
     }
 
+    /** In a view's body, a name starts at the catalog and namespace that the view was made in. */
+    private static List<String> expanded(List<String> name, CatalogManager catalogs) {
+      List<String> ofView = ScalaLists.toJava(AnalysisContext.get().catalogAndNamespace());
+      boolean inCatalog = name.size() > 1 && catalogs.isCatalogRegistered(name.get(0));
+      if (ofView.isEmpty() || inCatalog) {
+        return name;
+      }
+
+      List<String> expanded = new ArrayList<>(name.size() == 1 ? ofView : ofView.subList(0, 1));
+      expanded.addAll(name);
+      return expanded;
+    }
+
     /** On a thread that is no other user's: those that wait for work are taken by anybody. */
     private static void begin(Named table) {
       ClassLoader loader = Thread.currentThread().getContextClassLoader();
       UserGroupInformation user = currentUser();
       Ahead.begin(
           () -> {
-            Thread.currentThread().setContextClassLoader(loader);
-            user.doAs((PrivilegedAction<Void>) () -> load(table));
+            Thread thread = Thread.currentThread();
+            ClassLoader ofPool = thread.getContextClassLoader();
+            thread.setContextClassLoader(loader);
+            try {
+              user.doAs((PrivilegedAction<Void>) () -> load(table));
+            } finally {
+              thread.setContextClassLoader(ofPool); // the session's jars are not kept
+            }
           });
     }
 
