@@ -6,12 +6,15 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 import org.apache.parquet.example.data.simple.SimpleGroup;
@@ -107,6 +110,28 @@ class PageCheckTest {
     assertThatThrownBy(() -> PageCheck.check(missing.toString(), hadoop))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("none.parquet could not be read");
+  }
+
+  @Test
+  void aFooterThatIsNotReadIsOfTheStorage() throws IOException {
+    java.nio.file.Path path = folder.resolve("people.parquet");
+    String location = BurningFileSystem.location(path, 0, hadoop);
+    assertThatThrownBy(() -> look(location))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("people.parquet could not be read: the disk is on fire")
+        .hasMessageContaining("says nothing about the file");
+    byte[] bytes = Files.readAllBytes(path);
+    bytes[bytes.length - 5] = 1; // of the footer's length
+    Files.write(path, bytes);
+    String damaged = BurningFileSystem.location(path, 1, hadoop);
+    assertThatThrownBy(() -> look(damaged))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("people.parquet is not a whole Parquet file");
+  }
+
+  private FileProtection look(String location) {
+    FileIO io = new HadoopFileIO(hadoop);
+    return new ProtectionReader(io, hadoop).read(io.newInputFile(location));
   }
 
   /** Its footer can be read; what is before a position from which it can, cannot. */

@@ -8,7 +8,9 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.parquet.FileProtection.By;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import java.io.ByteArrayInputStream;
+import java.io.EOFException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -17,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.IOUtil;
@@ -47,6 +50,8 @@ public final class ProtectionReader {
   private final FileIO io;
   private final Configuration hadoop;
 
+  private record Footer(boolean encrypted, byte[] bytes) {}
+
   /**
    * A reader of files.
    *
@@ -68,8 +73,26 @@ public final class ProtectionReader {
    */
   public FileProtection read(InputFile file) {
     String location = file.location();
-    long length = file.getLength();
+    Footer footer = stored(file);
+    if (footer == null) {
+      return null;
+    }
+
+    try {
+      MaterialInFile material = new MaterialInFile(io, location);
+      return footer.encrypted
+          ? closed(footer.bytes, location, material)
+          : open(footer.bytes, material);
+    } catch (IOException e) {
+      throw broken(location, "its footer does not parse", e);
+    }
+  }
+
+  /** Null: it is no Parquet file. */
+  private static Footer stored(InputFile file) {
+    String location = file.location();
     try (SeekableInputStream in = file.newStream()) {
+      long length = file.getLength();
       if (length < TAIL + 4) {
         return null;
       }
@@ -85,11 +108,11 @@ public final class ProtectionReader {
         throw broken(location, "its last bytes give a footer of " + size + " bytes", null);
       }
 
-      byte[] footer = bytes(in, length - TAIL - size, size);
-      MaterialInFile material = new MaterialInFile(io, location);
-      return magic.equals("PAR1") ? open(footer, material) : closed(footer, location, material);
-    } catch (IOException e) {
-      throw broken(location, "its footer does not parse", e);
+      return new Footer(magic.equals("PARE"), bytes(in, length - TAIL - size, size));
+    } catch (EOFException | ChecksumException e) {
+      throw broken(location, "its footer cannot be read", e);
+    } catch (IOException | UncheckedIOException e) {
+      throw PageCheck.notRead(location, e);
     }
   }
 
