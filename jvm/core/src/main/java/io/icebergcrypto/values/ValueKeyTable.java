@@ -166,7 +166,7 @@ public final class ValueKeyTable {
   private List<WrappedValueKey> commitThoseLeft(Table keeper, List<WrappedValueKey> wrapped) {
     TableOperations ops = ((HasTableOperations) keeper).operations();
     List<WrappedValueKey> left = new ArrayList<>();
-    Tasks.foreach(keeper)
+    Tasks.foreach(ops)
         .retry(
             PropertyUtil.propertyAsInt(
                 keeper.properties(),
@@ -179,11 +179,10 @@ public final class ValueKeyTable {
             2.0)
         .onlyRetryOn(CommitFailedException.class)
         .run(
-            table -> {
-              table.refresh();
-              TableMetadata base = ops.current();
+            current -> {
+              TableMetadata base = current.refresh();
               Set<String> there =
-                  of(table).versions().stream()
+                  of(keeper).versions().stream()
                       .map(WrappedValueKey::property)
                       .collect(Collectors.toSet());
               left.clear();
@@ -192,7 +191,7 @@ public final class ValueKeyTable {
                   left.stream()
                       .collect(
                           Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
-              ops.commit(base, TableMetadata.buildFrom(base).setProperties(properties).build());
+              current.commit(base, TableMetadata.buildFrom(base).setProperties(properties).build());
             });
     keeper.refresh();
     return left;

@@ -375,9 +375,9 @@ class OrcKeyProviderTest {
   /** ORC's errors about bytes are IOExceptions, too: those of the storage are kept apart. */
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 2})
-  void aFailedReadIsOfTheStorage(int opened) throws IOException {
+  void aFailedReadIsOfTheStorage(int reads) throws IOException {
     write();
-    String location = BurningFileSystem.location(folder.resolve("part-0.orc"), opened, hadoop);
+    String location = BurningFileSystem.location(folder.resolve("part-0.orc"), reads, hadoop);
     assertThatThrownBy(() -> OrcProtection.readAll(location, hadoop))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("part-0.orc: the disk is on fire")

@@ -5,6 +5,7 @@ import java.io.IOException;
 import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSInputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.FilterFileSystem;
 import org.apache.hadoop.fs.Path;
@@ -28,6 +29,11 @@ final class WatchedStorage extends FilterFileSystem {
   @Override
   public FSDataInputStream open(Path path, int bufferSize) throws IOException {
     return new FSDataInputStream(new Watched(watched(() -> super.open(path, bufferSize))));
+  }
+
+  @Override
+  public FileStatus getFileStatus(Path path) throws IOException {
+    return watched(() -> super.getFileStatus(path));
   }
 
   private interface Access<T> {
