@@ -103,11 +103,13 @@ class ParquetKeys:
     def options(self) -> dict[str, str]:
         """Return these keys as options of one write: ``df.write.options(**keys.options())``.
 
-        They stand in place of all that the session says of keys; empty ones take its away.
+        They stand in place of all that the session says of keys; empty ones take its away. The KMS is the session's,
+        which ``configure_spark(parquet_columns=...)`` has set: without one, the write fails.
 
         Spark does not give options to ``insertInto``, ``saveAsTable`` in mode append, and ``writeStream``.
         """
         return {
+            "parquet.crypto.factory.class": FACTORY,
             "parquet.encryption.footer.key": _escaped(self.footer),
             "parquet.encryption.column.keys": self._column_keys(),
             "parquet.encryption.complete.columns": _text(self.complete and bool(self.columns)),
@@ -145,8 +147,7 @@ def _choice(allowed: bool) -> str:
 
 def session_conf(keys: ParquetKeys, prefix: str) -> dict[str, str]:
     """Return what makes these keys the default of all Parquet files of a session."""
-    conf = {"parquet.crypto.factory.class": FACTORY, **keys.options()}
-    return {prefix + name: value for name, value in conf.items()}
+    return {prefix + name: value for name, value in keys.options().items()}
 
 
 @dataclass(frozen=True)

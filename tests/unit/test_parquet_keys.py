@@ -33,6 +33,7 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], told: str) -> None:
 def test_options() -> None:
     keys = ParquetKeys(footer="f", columns={"ssn": "arn:aws:k", "a.b": "k%1", "c": "arn:aws:k"})
     options = keys.options()
+    assert options["parquet.crypto.factory.class"].endswith(".ParquetCryptoFactory")
     assert options["parquet.encryption.column.keys"] == "arn%3Aaws%3Ak:ssn,c;k%251:a.b"
     assert options["parquet.encryption.complete.columns"] == "true"
     assert options["parquet.encryption.uniform.key"] == ""

@@ -163,6 +163,49 @@ def test_refused(
     assert own.read.parquet(f"{tmp_path}/t").count() == 20
 
 
+def test_a_column_of_folders_has_no_key(
+    own: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """However partitionBy spells it, an overwriting statement deletes nothing."""
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
+    told = "'ssn', which is not in the file"
+    with pytest.raises(ConfigurationError, match=told), typed_errors():
+        people.write.partitionBy("SSN").mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+    people.write.partitionBy("ID").parquet(f"{tmp_path}/p")
+    assert own.read.parquet(f"{tmp_path}/p").agg(fn.sum("id")).first()[0] == 190
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"parquet.summary.metadata.level": "ALL"}, {"parquet.enable.summary-metadata": "true"}],
+)
+def test_no_summary_files(people: DataFrame, tmp_path: Path, option: dict[str, str]) -> None:
+    """They would have the statistics of encrypted columns in plaintext."""
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
+    with pytest.raises(NotSupportedError, match="_metadata"), typed_errors():
+        people.write.options(**option).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+    assert not list(tmp_path.rglob("_*metadata"))
+
+
+def test_options_in_a_session_without_keys(spark: SparkSession, tmp_path: Path) -> None:
+    """They bring the factory; a KMS they do not."""
+    people = rows(spark)
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
+    options = KEYS.options()
+    with pytest.raises(ConfigurationError, match="no KMS is") as told, typed_errors():
+        people.write.options(**options).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert "configure_spark(parquet_columns=...)" in told.value.hint
+    del options["parquet.crypto.factory.class"]
+    with pytest.raises(ConfigurationError, match="/t, and parquet.* is not set"), typed_errors():
+        people.write.options(**options).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+
+
 @pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table; CREATE TABLE AS SELECT, INSERT OVERWRITE and partitions."""

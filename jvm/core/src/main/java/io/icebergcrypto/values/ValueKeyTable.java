@@ -14,19 +14,28 @@ import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.util.PropertyUtil;
+import org.apache.iceberg.util.Tasks;
 
 /**
  * The table that keeps the value keys of a catalog: an encrypted table without rows, whose
@@ -127,7 +136,8 @@ public final class ValueKeyTable {
   }
 
   /**
-   * Has all versions of a value key wrapped anew; values stay as they are.
+   * Has all versions of a value key wrapped anew; values stay as they are. The KMS may take its
+   * time: a version that somebody dropped meanwhile stays dropped.
    *
    * @param newMasterKeyId another master key; null: each version's own, whose newest version wraps
    * @return the versions as they are now
@@ -140,7 +150,6 @@ public final class ValueKeyTable {
       catalog.checkMasterKey(table, newMasterKeyId);
     }
 
-    UpdateProperties update = keeper.updateProperties();
     List<WrappedValueKey> wrapped =
         keys.versions(name).stream()
             .map(
@@ -150,9 +159,42 @@ public final class ValueKeyTable {
                   return key.anew(by, wrapped(keeper, by, bytes));
                 })
             .toList();
-    wrapped.forEach(key -> update.set(key.property(), key.toJson()));
-    commit(keeper, update);
-    return entries(wrapped);
+    return entries(commitThoseLeft(keeper, wrapped));
+  }
+
+  /** Iceberg's own update of properties would set all of them again on newer metadata. */
+  private List<WrappedValueKey> commitThoseLeft(Table keeper, List<WrappedValueKey> wrapped) {
+    TableOperations ops = ((HasTableOperations) keeper).operations();
+    List<WrappedValueKey> left = new ArrayList<>();
+    Tasks.foreach(ops)
+        .retry(
+            PropertyUtil.propertyAsInt(
+                keeper.properties(),
+                TableProperties.COMMIT_NUM_RETRIES,
+                TableProperties.COMMIT_NUM_RETRIES_DEFAULT))
+        .exponentialBackoff(
+            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
+            2.0)
+        .onlyRetryOn(CommitFailedException.class)
+        .run(
+            current -> {
+              TableMetadata base = current.refresh();
+              Set<String> there =
+                  of(keeper).versions().stream()
+                      .map(WrappedValueKey::property)
+                      .collect(Collectors.toSet());
+              left.clear();
+              wrapped.stream().filter(key -> there.contains(key.property())).forEach(left::add);
+              Map<String, String> properties =
+                  left.stream()
+                      .collect(
+                          Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
+              current.commit(base, TableMetadata.buildFrom(base).setProperties(properties).build());
+            });
+    keeper.refresh();
+    return left;
   }
 
   /**

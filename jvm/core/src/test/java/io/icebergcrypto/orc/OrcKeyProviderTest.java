@@ -17,6 +17,7 @@ import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import io.icebergcrypto.parquet.WrappedDataKeys;
+import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
@@ -369,6 +370,18 @@ class OrcKeyProviderTest {
       assertThatThrownBy(() -> OrcProtection.read(bad.toUri().toString(), hadoop))
           .isInstanceOf(TamperedException.class);
     }
+  }
+
+  /** ORC's errors about bytes are IOExceptions, too: those of the storage are kept apart. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2})
+  void aFailedReadIsOfTheStorage(int reads) throws IOException {
+    write();
+    String location = BurningFileSystem.location(folder.resolve("part-0.orc"), reads, hadoop);
+    assertThatThrownBy(() -> OrcProtection.readAll(location, hadoop))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("part-0.orc: the disk is on fire")
+        .hasMessageContaining("says nothing about the file");
   }
 
   @ParameterizedTest

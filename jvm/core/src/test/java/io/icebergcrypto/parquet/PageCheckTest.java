@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,6 +14,7 @@ import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.FileIO;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 import org.apache.parquet.example.data.simple.SimpleGroup;
@@ -111,51 +113,28 @@ class PageCheckTest {
   }
 
   @Test
-  void aFooterThatIsNotGivenIsOfTheStorage() {
-    HadoopFileIO io = new HadoopFileIO(hadoop);
-    org.apache.iceberg.io.InputFile stored = io.newInputFile(file.toString());
-    assertThat(new ProtectionReader(io, hadoop).read(stored)).isNotNull();
-    assertThatThrownBy(() -> new ProtectionReader(io, hadoop).read(new OnFire(stored)))
-        .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContaining("people.parquet could not be read: the disk is on fire")
-        .hasMessageContaining("says nothing about the file");
+  void aFooterThatIsNotReadIsOfTheStorage() throws IOException {
+    java.nio.file.Path path = folder.resolve("people.parquet");
+    for (int reads = 0; reads < 2; reads++) {
+      String location = BurningFileSystem.location(path, reads, hadoop);
+      assertThatThrownBy(() -> look(location))
+          .isExactlyInstanceOf(IcebergCryptoException.class)
+          .hasMessageContaining("people.parquet could not be read: the disk is on fire")
+          .hasMessageContaining("says nothing about the file");
+    }
+
+    byte[] bytes = Files.readAllBytes(path);
+    bytes[bytes.length - 5] = 1; // of the footer's length
+    Files.write(path, bytes);
+    String damaged = BurningFileSystem.location(path, 1, hadoop);
+    assertThatThrownBy(() -> look(damaged))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("people.parquet is not a whole Parquet file");
   }
 
-  /** A file that is there and cannot be read. */
-  private record OnFire(org.apache.iceberg.io.InputFile file)
-      implements org.apache.iceberg.io.InputFile {
-    @Override
-    public long getLength() {
-      return file.getLength();
-    }
-
-    @Override
-    public org.apache.iceberg.io.SeekableInputStream newStream() {
-      return new org.apache.iceberg.io.SeekableInputStream() {
-        @Override
-        public int read() throws IOException {
-          throw new IOException("the disk is on fire");
-        }
-
-        @Override
-        public void seek(long position) {}
-
-        @Override
-        public long getPos() {
-          return 0;
-        }
-      };
-    }
-
-    @Override
-    public String location() {
-      return file.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return true;
-    }
+  private FileProtection look(String location) {
+    FileIO io = new HadoopFileIO(hadoop);
+    return new ProtectionReader(io, hadoop).read(io.newInputFile(location));
   }
 
   /** Its footer can be read; what is before a position from which it can, cannot. */

@@ -252,6 +252,66 @@ class ParquetCryptoFactoryTest {
     assertThatCode(this::write).doesNotThrowAnyException();
   }
 
+  /** Also of a plaintext write: Parquet's committer reads all files of the folder. */
+  @ParameterizedTest
+  @CsvSource({
+    "parquet.summary.metadata.level, ALL",
+    "parquet.summary.metadata.level, common_only",
+    "parquet.summary.metadata.level, often",
+    "parquet.enable.summary-metadata, true",
+  })
+  void summaryFilesAreRefused(String name, String value) {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set(name, value);
+    assertNoSummaries(name + "=" + value);
+    hadoop.unset(UNIFORM_KEY);
+    hadoop.set(ParquetSettings.PLAINTEXT_WRITES, "allow");
+    assertNoSummaries(name + "=" + value);
+  }
+
+  private void assertNoSummaries(String setting) {
+    assertThatThrownBy(this::write)
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining(setting)
+        .hasMessageContaining("_metadata");
+  }
+
+  @Test
+  void summaryFilesMayBeTurnedOff() {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set("parquet.enable.summary-metadata", "false");
+    assertThat(write()).isNotNull();
+    hadoop.set("parquet.enable.summary-metadata", "true");
+    hadoop.set("parquet.summary.metadata.level", "NONE"); // as Spark sets it
+    assertThat(write()).isNotNull();
+  }
+
+  @Test
+  void keysWithoutAFactoryAreRefused() {
+    Path into = new Path(folder.toUri());
+    ParquetCryptoFactory.check(hadoop, into, SCHEMA);
+    for (String name : List.of(UNIFORM_KEY, FOOTER_KEY, COLUMN_KEYS)) {
+      hadoop.set(name, "k1");
+      assertThatThrownBy(() -> ParquetCryptoFactory.check(hadoop, into, SCHEMA))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining(into + ", and parquet.crypto.factory.class is not set");
+      hadoop.set(name, ""); // as an option that takes the session's away
+    }
+
+    ParquetCryptoFactory.check(hadoop, into, SCHEMA);
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set("parquet.crypto.factory.class", PropertiesDrivenCryptoFactory.class.getName());
+    ParquetCryptoFactory.check(hadoop, into, SCHEMA);
+  }
+
+  @Test
+  void keysWithoutAKmsAreRefused() {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.unset("iceberg-crypto.encryption.kms-type");
+    assertRefused("no KMS is");
+    assertRefused("configure_spark(parquet_columns=...)");
+  }
+
   @Test
   void keysThatMayNotBeUsedAreRefused() {
     hadoop.set(UNIFORM_KEY, "k3");

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -77,6 +78,14 @@ class ParquetDoctorTest {
     assertFails("no KMS is");
     hadoop.set("iceberg-crypto.parquet.plaintext-reed", "refuse");
     assertFails("There is no property iceberg-crypto.parquet.plaintext-reed");
+  }
+
+  @Test
+  void settingsThatRefuseEachWriteFail() {
+    hadoop.set("parquet.summary.metadata.level", "ALL");
+    assertThatThrownBy(() -> ParquetDoctor.examine(hadoop))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("parquet.summary.metadata.level=ALL");
   }
 
   private void assertFails(String message) {

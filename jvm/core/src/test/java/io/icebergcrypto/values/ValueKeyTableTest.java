@@ -17,8 +17,10 @@ import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.kms.KeystoreKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -28,10 +30,13 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Catalog;
@@ -328,6 +333,63 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(EncryptionKeys.of(catalog, KEYS).keys()).allMatch(key -> key.problem() == null);
     assertThatThrownBy(() -> catalog.dropTable(KEYS, false))
         .isInstanceOf(NotSupportedException.class);
+  }
+
+  /** A keystore during whose next call something else happens. */
+  public static final class Slow extends FailingKms {
+    private static final long serialVersionUID = 1L;
+    private static final AtomicReference<Runnable> MEANWHILE = new AtomicReference<>();
+    private final KeystoreKmsClient keystore = new KeystoreKmsClient();
+
+    @Override
+    public void initialize(Map<String, String> properties) {
+      keystore.initialize(properties);
+    }
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      Runnable meanwhile = MEANWHILE.getAndSet(null);
+      if (meanwhile != null) {
+        meanwhile.run();
+      }
+
+      return keystore.wrapKey(key, wrappingKeyId);
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      return keystore.unwrapKey(wrappedKey, wrappingKeyId);
+    }
+
+    @Override
+    protected RuntimeException failure() {
+      return new IllegalStateException();
+    }
+  }
+
+  /** Who waits for the KMS does not bring back what somebody else dropped. */
+  @Test
+  void aVersionThatIsDroppedMeanwhileStaysDropped() throws IOException {
+    keys().create("a", "k1");
+    keys().addVersion("a", null);
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    String first = version(0);
+    Map<String, String> own = new HashMap<>(properties());
+    own.putAll(TestKeystore.existing(folder).properties());
+    own.remove("encryption.kms-type");
+    own.put("encryption.kms-impl", Slow.class.getName());
+    try (EncryptedCatalog slow = new TestLake(backend, folder, own).open(Map.of())) {
+      Slow.MEANWHILE.set(() -> keys().drop("a", first, true));
+      assertThat(new ValueKeyTable(slow).rewrap("a", "k2"))
+          .extracting(ValueKeyEntry::masterKeyId)
+          .containsExactly("k2");
+    }
+
+    assertThat(keys().entries())
+        .extracting(ValueKeyEntry::version)
+        .hasSize(1)
+        .doesNotContain(first);
+    assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 
   private String version(int index) {

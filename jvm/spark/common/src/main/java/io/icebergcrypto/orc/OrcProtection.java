@@ -180,17 +180,13 @@ public final class OrcProtection {
 
   private static <T> T with(String location, KeyProvider keys, Configuration hadoop, Look<T> look) {
     Path path = new Path(location);
-    FileSystem storage;
+    WatchedStorage storage;
     long length;
     try {
-      storage = path.getFileSystem(hadoop);
+      storage = new WatchedStorage(path.getFileSystem(hadoop));
       length = storage.getFileStatus(path).getLen();
     } catch (IOException e) {
-      throw new IcebergCryptoException(
-          "Cannot read " + location + ": " + e.getMessage(),
-          "Check that the storage is up and that Hadoop's settings allow reading this file: ORC"
-              + " reads by Hadoop's file systems.",
-          e);
+      throw notRead(location, e);
     }
 
     try {
@@ -201,8 +197,19 @@ public final class OrcProtection {
         return look.at(reader);
       }
     } catch (IOException | RuntimeException e) {
-      throw Causes.typed(e).orElseGet(() -> damaged(location, e));
+      IOException ofStorage = storage.failure();
+      throw Causes.typed(e)
+          .orElseGet(
+              () -> ofStorage == null ? damaged(location, e) : notRead(location, ofStorage));
     }
+  }
+
+  private static IcebergCryptoException notRead(String location, IOException ofStorage) {
+    return new IcebergCryptoException(
+        String.format("Cannot read %s: %s", location, Causes.innermostMessage(ofStorage)),
+        "This says nothing about the file. Check that the storage is up and that Hadoop's settings"
+            + " allow reading this file: ORC reads by Hadoop's file systems.",
+        ofStorage);
   }
 
   /** ORC's reader allocates what the end of a file says, up to 2 GiB. */

@@ -123,8 +123,8 @@ public final class PageCheck {
         error);
   }
 
-  /** The storage failed. */
-  static IcebergCryptoException notRead(String location, IOException ofStorage) {
+  /** The error of a file that its storage does not give. */
+  static IcebergCryptoException notRead(String location, Exception ofStorage) {
     return new IcebergCryptoException(
         String.format("%s could not be read: %s", location, Causes.innermostMessage(ofStorage)),
         "This says nothing about the file. Check that the storage is up and that its credentials"

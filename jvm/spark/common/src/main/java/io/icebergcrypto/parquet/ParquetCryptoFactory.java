@@ -78,9 +78,11 @@ public final class ParquetCryptoFactory
    * factory is the one that is set.
    *
    * @param schema of the files
+   * @throws InvalidConfigurationException when keys are named, and no factory is set
    * @throws IcebergCryptoException the error that writing a file would have
    */
   public static void check(Configuration hadoop, Path folder, MessageType schema) {
+    ParquetSettings.checkFactory(hadoop, "the Parquet files in " + folder);
     if (isSet(hadoop)) {
       Configuration own = new Configuration(hadoop);
       own.unset(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME); // or there would be a file
@@ -101,14 +103,16 @@ public final class ParquetCryptoFactory
    *
    * @return null for a plaintext file, where the settings allow it
    * @throws PlaintextException when no key is named, and plaintext is not allowed
-   * @throws InvalidConfigurationException when a property is misspelt or wrong, or a column is not
-   *     in the file
+   * @throws InvalidConfigurationException when a property is misspelt or wrong, a column is not in
+   *     the file, or there is no KMS
+   * @throws NotSupportedException when the settings would leave a part of the file in plaintext
    * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
    */
   @Override
   public FileEncryptionProperties getFileEncryptionProperties(
       Configuration hadoop, Path file, WriteContext context) {
     ParquetSettings settings = new ParquetSettings(hadoop);
+    settings.checkSummaries(); // of files that are in the folder, too
     if (file != null && FileKind.ofPath(file.toString()) != FileKind.FILE) {
       settings = settings.forOther(context.getSchema());
     }
@@ -129,6 +133,7 @@ public final class ParquetCryptoFactory
               ParquetSettings.PLAINTEXT_WRITES));
     }
 
+    settings.checkKms();
     settings.checkIntegrity();
     settings.checkPages();
     if (file == null && settings.keysBeside()) {

@@ -2,8 +2,7 @@ package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.NotSupportedException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,19 +26,15 @@ public final class ParquetDoctor {
    *     with a {@code hint}
    * @throws InvalidConfigurationException when keys are set that do nothing, or a name or a value
    *     means nothing
+   * @throws NotSupportedException when every write would be refused
    * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
    */
   public static Map<String, Object> examine(Configuration hadoop) {
     ParquetSettings settings = new ParquetSettings(hadoop);
     String factory = hadoop.getTrimmed(FACTORY, "");
     if (factory.isEmpty()) {
-      if (!settings.namesKeys()) {
-        return null;
-      }
-
-      throw new InvalidConfigurationException(
-          "Keys are named for Parquet files, and " + FACTORY + " is not set: files are plaintext",
-          String.format("Set %s=%s.", FACTORY, ParquetCryptoFactory.class.getName()));
+      ParquetSettings.checkFactory(hadoop, "Parquet files");
+      return null;
     }
 
     Map<String, Object> found = new LinkedHashMap<>();
@@ -57,16 +52,9 @@ public final class ParquetDoctor {
       return found;
     }
 
-    Map<String, String> properties = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
-    if (!KmsClients.isConfigured(KmsClients.ofKms(properties))) {
-      throw new InvalidConfigurationException(
-          FACTORY + " is set, and no KMS is: no Parquet file with keys can be written or read",
-          String.format(
-              "Set %s%s and its settings, as configure_spark(parquet_columns=...) does.",
-              KmsProperties.HADOOP_PREFIX, KmsProperties.KMS_TYPE));
-    }
-
+    settings.checkKms();
     settings.checkIntegrity();
+    settings.checkSummaries();
     List<String> keys = settings.keyIds();
     keys.forEach(new WrappedDataKeys(hadoop)::check);
     found.put("keys", keys);

@@ -3,6 +3,7 @@ package io.icebergcrypto.parquet;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.SessionProperties;
+import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.util.List;
@@ -12,6 +13,7 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ParquetProperties.WriterVersion;
+import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.ParquetCipher;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.KmsClient;
@@ -82,6 +84,8 @@ final class ParquetSettings {
           KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME,
           KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME);
 
+  private static final String FACTORY =
+      EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
   private static final String COLUMN_KEYS = PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME;
   private static final String TOKEN = KeyToolkit.KEY_ACCESS_TOKEN_PROPERTY_NAME;
   private static final long MILLIS = 1000;
@@ -137,6 +141,44 @@ final class ParquetSettings {
     return new InvalidConfigurationException(
         "Property " + TOKEN + " would show a secret to whoever sees the session",
         "Leave it out: the KMS's own properties name the variable or the file that has the login.");
+  }
+
+  /**
+   * Refuses keys that do nothing, as no factory is set that would use them.
+   *
+   * @param files what the settings are for
+   * @throws InvalidConfigurationException when keys are named, and there is no factory
+   */
+  static void checkFactory(Configuration hadoop, String files) {
+    boolean namesKeys =
+        Stream.of(
+                PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
+                PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
+                COLUMN_KEYS)
+            .anyMatch(name -> !hadoop.getTrimmed(name, "").isEmpty());
+    if (namesKeys && hadoop.getTrimmed(FACTORY, "").isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Keys are named for %s, and %s is not set: files are plaintext", files, FACTORY),
+          String.format(
+              "Set %s=%s, as configure_spark(parquet_columns=...) does.",
+              FACTORY, ParquetCryptoFactory.class.getName()));
+    }
+  }
+
+  /**
+   * Refuses settings without a KMS.
+   *
+   * @throws InvalidConfigurationException when there is none
+   */
+  void checkKms() {
+    if (!KmsClients.isConfigured(KmsClients.ofKms(ours))) {
+      throw new InvalidConfigurationException(
+          FACTORY + " is set, and no KMS is: no Parquet file with keys can be written or read",
+          String.format(
+              "Set %s%s and its settings, as configure_spark(parquet_columns=...) does.",
+              KmsProperties.HADOOP_PREFIX, KmsProperties.KMS_TYPE));
+    }
   }
 
   private String scope() {
@@ -241,6 +283,32 @@ final class ParquetSettings {
                   + " and how long lists are",
               ParquetOutputFormat.WRITER_VERSION, version),
           "Leave it out: pages of version 1 are encrypted as a whole.");
+    }
+  }
+
+  /**
+   * Refuses the files in which Parquet's committer repeats the footers of all files of a folder in
+   * plaintext, with the statistics of encrypted columns. Spark has none if neither property is set.
+   *
+   * @throws NotSupportedException when they are set
+   */
+  void checkSummaries() {
+    String name = ParquetOutputFormat.JOB_SUMMARY_LEVEL;
+    String value = hadoop.getTrimmed(name); // it decides, if both are set
+    boolean isOff = "none".equalsIgnoreCase(value);
+    if (value == null) {
+      name = ParquetOutputFormat.ENABLE_JOB_SUMMARY;
+      value = hadoop.getTrimmed(name);
+      isOff = !"true".equalsIgnoreCase(value);
+    }
+
+    if (!isOff) {
+      throw new NotSupportedException(
+          String.format(
+              "%s=%s: Parquet would write the footers of all files of the folder into _metadata, in"
+                  + " plaintext, with the smallest and largest values of encrypted columns",
+              name, value),
+          "Leave it out: Spark does not need such files.");
     }
   }
 

@@ -10,6 +10,7 @@ import io.icebergcrypto.parquet.FileProtection.Column;
 import java.io.ByteArrayInputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -49,6 +50,8 @@ public final class ProtectionReader {
   private final FileIO io;
   private final Configuration hadoop;
 
+  private record Footer(boolean encrypted, byte[] bytes) {}
+
   /**
    * A reader of files.
    *
@@ -70,16 +73,32 @@ public final class ProtectionReader {
    */
   public FileProtection read(InputFile file) {
     String location = file.location();
-    long length = file.getLength();
-    String magic;
-    byte[] footer;
+    Footer footer = stored(file);
+    if (footer == null) {
+      return null;
+    }
+
+    try {
+      MaterialInFile material = new MaterialInFile(io, location);
+      return footer.encrypted
+          ? closed(footer.bytes, location, material)
+          : open(footer.bytes, material);
+    } catch (IOException e) {
+      throw broken(location, "its footer does not parse", e);
+    }
+  }
+
+  /** Null: it is no Parquet file. */
+  private static Footer stored(InputFile file) {
+    String location = file.location();
     try (SeekableInputStream in = file.newStream()) {
+      long length = file.getLength();
       if (length < TAIL + 4) {
         return null;
       }
 
       byte[] tail = bytes(in, length - TAIL, TAIL);
-      magic = new String(tail, 4, 4, StandardCharsets.US_ASCII);
+      String magic = new String(tail, 4, 4, StandardCharsets.US_ASCII);
       if (!magic.equals("PARE") && !magic.equals("PAR1")) {
         return null;
       }
@@ -89,18 +108,11 @@ public final class ProtectionReader {
         throw broken(location, "its last bytes give a footer of " + size + " bytes", null);
       }
 
-      footer = bytes(in, length - TAIL - size, size);
+      return new Footer(magic.equals("PARE"), bytes(in, length - TAIL - size, size));
     } catch (EOFException | ChecksumException e) {
-      throw broken(location, "its footer does not parse", e);
-    } catch (IOException e) {
+      throw broken(location, "its footer cannot be read", e);
+    } catch (IOException | UncheckedIOException e) {
       throw PageCheck.notRead(location, e);
-    }
-
-    MaterialInFile material = new MaterialInFile(io, location);
-    try {
-      return magic.equals("PAR1") ? open(footer, material) : closed(footer, location, material);
-    } catch (IOException e) {
-      throw broken(location, "its footer does not parse", e);
     }
   }
 

@@ -1,16 +1,18 @@
 package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableCommand;
@@ -183,16 +185,22 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
             });
   }
 
-  /** Without those that the table is partitioned by. */
+  /** Without those that the table is partitioned by, in whatever case the statement names them. */
   private static StructType columns(InsertIntoHadoopFsRelationCommand write) {
-    Set<String> partitions = new HashSet<>();
+    Set<ExprId> partitions = new HashSet<>();
     write
         .partitionColumns()
         .iterator()
-        .foreach(column -> partitions.add(column.name())); // Scala 2.12 and 2.13 alike
-    return new StructType(
-        Stream.of(write.query().schema().fields())
-            .filter(field -> !partitions.contains(field.name()))
-            .toArray(StructField[]::new));
+        .foreach(column -> partitions.add(column.exprId())); // Scala 2.12 and 2.13 alike
+    List<StructField> fields = new ArrayList<>();
+    write
+        .outputColumns()
+        .iterator()
+        .foreach(column -> !partitions.contains(column.exprId()) && fields.add(field(column)));
+    return new StructType(fields.toArray(StructField[]::new));
+  }
+
+  private static StructField field(Attribute column) {
+    return new StructField(column.name(), column.dataType(), column.nullable(), column.metadata());
   }
 }
