@@ -297,7 +297,7 @@ final class ParquetSettings {
     String value = hadoop.getTrimmed(name); // it decides, if both are set
     boolean isOff = "none".equalsIgnoreCase(value);
     if (value == null) {
-      name = ParquetOutputFormat.ENABLE_JOB_SUMMARY;
+      name = "parquet.enable.summary-metadata"; // its older name
       value = hadoop.getTrimmed(name);
       isOff = !"true".equalsIgnoreCase(value);
     }
