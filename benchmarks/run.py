@@ -34,7 +34,7 @@ KMS = "kms"
 OUT = HERE.parent / "build" / "benchmarks" / "results.json"
 DOCS = HERE.parent / "docs"
 MODES = {
-    False: {"scale": 0.1, "rounds": 7, "minutes": 12},
+    False: {"scale": 0.1, "rounds": 7, "minutes": 16},
     True: {"scale": 1.0, "rounds": 11, "minutes": 180},
 }
 """What holds in quick and in full mode, if nothing else is given."""
@@ -146,7 +146,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=names, default=[], help="groups of measures, by commas")
     parser.add_argument("--peers", type=names, default=list(EVERYONE), help="names, by commas")
     parser.add_argument("--rounds", type=int, help="values of each cell (7; full: 11)")
-    parser.add_argument("--minutes", type=float, help="then nothing new begins (12; full: 180)")
+    parser.add_argument("--minutes", type=float, help="then nothing new begins (16; full: 180)")
     parser.add_argument("--scale", type=float, help="TPC-H's scale factor (0.1; full: 1)")
     parser.add_argument("--seed", type=int, help="of the random order")
     parser.add_argument("--cores", type=int, default=2, help="of Spark (2)")
