@@ -324,7 +324,7 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
 	@echo "building the jars for Flink and plain Java, and fetching Iceberg's"
-	@$(gradle) flinkJars kafkaConnectJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
+	@$(gradle) flinkJars kafkaConnectJars orcToolsJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

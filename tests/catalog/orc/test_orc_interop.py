@@ -1,4 +1,4 @@
-"""ORC files of ours in other programs: pyarrow, Hive; and who may read them, by Vault."""
+"""ORC files of ours in other programs: pyarrow, ORC's tools, Hive; and who may read them, by Vault."""
 
 import shlex
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.orc
 import pytest
-from harness.jars import build_jars, our_jar
+from harness.jars import SPARK_JARS, build_jars, our_jar
 from harness.programs import run
 from harness.world import World
 from pyspark.sql import SparkSession
@@ -52,6 +52,36 @@ def test_pyarrow_reads_masks(own: SparkSession, tmp_path: Path, compression: str
     assert read.column("id").to_pylist() == list(range(1000))
     assert read.column("ssn").to_pylist()[777] == "Xxxxxx.999"
     assert read.column("address").to_pylist()[0] == {"street": None, "city": "Ulm"}
+
+
+@pytest.mark.nightly
+def test_orcs_tools(own: SparkSession, tmp_path: Path) -> None:
+    """They read masks; with this project's jar and the session's settings in core-site.xml, the values."""
+    own.range(3).selectExpr("'Sesame-777' AS ssn", "id").coalesce(1).write.options(
+        **OrcKeys(columns={"ssn": "k1"}, masks={"ssn": "redact"}).options()
+    ).orc(f"{tmp_path}/t")
+    (file,) = (tmp_path / "t").glob("part-*.orc")
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration>"
+        + "".join(
+            f"<property><name>{name}</name><value>{own.conf.get(name)}</value></property>"
+            for name in own.conf.getAll
+            if name.startswith(("iceberg-crypto.encryption.", "orc.key.provider"))
+        )
+        + "</configuration>"
+    )
+    jars = [*build_jars("orc-tools"), our_jar()]
+    jars += build_jars("test-jars", "iceberg-spark-runtime-*.jar")
+
+    def tool(command: str, *first: Path) -> str:
+        path = ":".join(map(str, [*first, *jars, f"{SPARK_JARS}/*"]))
+        driver = ["java", "-cp", path, "org.apache.orc.tools.Driver", command, str(file)]
+        return run(driver, tmp_path)
+
+    assert tool("data").count('{"ssn":"Xxxxxx.999","id":') == 3
+    assert tool("data", tmp_path).count('{"ssn":"Sesame-777","id":') == 3
+    meta = tool("meta")
+    assert "encrypt: k1" in meta and "mask: redact_any" in meta and "Sesame" not in meta
 
 
 @pytest.mark.nightly
