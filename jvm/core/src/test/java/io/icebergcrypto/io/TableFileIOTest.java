@@ -42,8 +42,7 @@ class TableFileIOTest {
   private final TableEncryptionManager writer = manager(List.of());
   private final FileEncryptionKeys keys =
       writer.registerKeyMetadata(writer.encrypt(new InMemoryOutputFile(LIST)).keyMetadata());
-  private final ManifestListFile list =
-      new StatisticsFiles.KeyEntry(LIST, keys.fileKey().keyId());
+  private final ManifestListFile list = new StatisticsFiles.KeyEntry(LIST, keys.fileKey().keyId());
 
   private static TableEncryptionManager manager(List<EncryptedKey> keys) {
     return new TableEncryptionManager("lake.db.t", keys, "k1", 16, new XorKms());
@@ -83,8 +82,7 @@ class TableFileIOTest {
 
   private void assertTampered(ProblemCode code, FileIO io, String words) {
     assertThatThrownBy(() -> io.newInputFile(list))
-        .isInstanceOfSatisfying(
-            TamperedException.class, e -> assertThat(e.code()).isEqualTo(code))
+        .isInstanceOfSatisfying(TamperedException.class, e -> assertThat(e.code()).isEqualTo(code))
         .hasMessageContainingAll("lake.db.t", LIST, words, "hint:");
   }
 }

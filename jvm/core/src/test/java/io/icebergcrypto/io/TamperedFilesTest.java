@@ -179,8 +179,7 @@ class TamperedFilesTest {
   }
 
   /** Reads a file whose storage fails: decrypted and as Parquet does, as a stream and by range. */
-  private void eachWayOfReading(RuntimeException failure, Consumer<Read> check)
-      throws IOException {
+  private void eachWayOfReading(RuntimeException failure, Consumer<Read> check) throws IOException {
     Written file = write(plaintext(1000));
     for (boolean ranges : new boolean[] {false, true}) {
       ObjectStoreFile stored = new ObjectStoreFile(file.bytes, ranges);
