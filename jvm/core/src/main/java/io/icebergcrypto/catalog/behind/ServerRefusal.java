@@ -86,7 +86,7 @@ public final class ServerRefusal {
     }
 
     TableMetadata answer = client.current();
-    if (answer == before) { // of a server that names no metadata files, the client reads no answer
+    if (answer == before && answer.metadataFileLocation() == null) { // the client reads no answer
       return;
     }
 

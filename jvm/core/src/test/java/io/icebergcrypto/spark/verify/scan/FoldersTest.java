@@ -14,7 +14,6 @@ class FoldersTest {
     "abfss://c@a.dfs.core.windows.net/t, abfs://c@a.dfs.core.windows.net/t/f",
     "file:/wh/t, /wh/t/f",
     "/wh/t, file:///wh/t/f",
-    "hdfs://new/wh/t, HDFS://new/wh/t/f",
   })
   void isInTheFolder(String folder, String file) {
     assertThat(Folders.isIn(folder, file)).isTrue();

@@ -102,10 +102,10 @@ public record Storage(FileIO io) implements Serializable {
 
   /**
    * A location in the one form in which it can be compared: without the scheme, which is written in
-   * several ways, and without doubled slashes.
+   * several ways, without doubled slashes, and without one at its end.
    */
   public static String comparable(String location) {
-    return MetadataPlace.folderOf(location + "/").replaceAll("/{2,}", "/");
+    return MetadataPlace.folderOf(location + "/").replaceAll("/{2,}", "/").replaceFirst("/$", "");
   }
 
   /**
