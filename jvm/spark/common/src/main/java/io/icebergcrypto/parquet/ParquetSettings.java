@@ -53,6 +53,9 @@ final class ParquetSettings {
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
 
+  /** Deprecated by Parquet, which heeds it. */
+  private static final String ENABLE_SUMMARIES = "parquet.enable.summary-metadata";
+
   private static final List<String> NAMES =
       List.of(
           PLAINTEXT_WRITES,
@@ -297,7 +300,7 @@ final class ParquetSettings {
     String value = hadoop.getTrimmed(name); // it decides, if both are set
     boolean isOff = "none".equalsIgnoreCase(value);
     if (value == null) {
-      name = ParquetOutputFormat.ENABLE_JOB_SUMMARY;
+      name = ENABLE_SUMMARIES;
       value = hadoop.getTrimmed(name);
       isOff = !"true".equalsIgnoreCase(value);
     }
