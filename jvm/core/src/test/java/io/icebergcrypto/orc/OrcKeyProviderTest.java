@@ -493,7 +493,7 @@ class OrcKeyProviderTest {
   @Test
   void ctrIsRefusedWhereIntegrityIsRequired() {
     hadoop.set(OrcSettings.REQUIRE_INTEGRITY, "true");
-    assertRefused("does not authenticate it");
+    assertRefused("AES-CTR, which authenticates nothing");
   }
 
   @ParameterizedTest
