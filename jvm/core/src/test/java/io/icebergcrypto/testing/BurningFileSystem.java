@@ -35,8 +35,7 @@ public final class BurningFileSystem extends RawLocalFileSystem {
   }
 
   @Override
-  public FSDataInputStream open(org.apache.hadoop.fs.Path path, int bufferSize)
-      throws IOException {
+  public FSDataInputStream open(org.apache.hadoop.fs.Path path, int bufferSize) throws IOException {
     return new FSDataInputStream(new Burning(super.open(path, bufferSize)));
   }
 

@@ -199,8 +199,7 @@ public final class OrcProtection {
     } catch (IOException | RuntimeException e) {
       IOException ofStorage = storage.failure();
       throw Causes.typed(e)
-          .orElseGet(
-              () -> ofStorage == null ? damaged(location, e) : notRead(location, ofStorage));
+          .orElseGet(() -> ofStorage == null ? damaged(location, e) : notRead(location, ofStorage));
     }
   }
 
