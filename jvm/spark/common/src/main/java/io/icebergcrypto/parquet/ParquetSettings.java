@@ -53,6 +53,9 @@ final class ParquetSettings {
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
 
+  /** Deprecated by Parquet, which heeds it. */
+  private static final String ENABLE_SUMMARIES = "parquet.enable.summary-metadata";
+
   private static final List<String> NAMES =
       List.of(
           PLAINTEXT_WRITES,
