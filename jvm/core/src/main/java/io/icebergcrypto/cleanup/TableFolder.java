@@ -25,7 +25,6 @@ import org.apache.iceberg.util.ThreadPools;
 /** The folder that is a table's location, before the table is dropped. */
 final class TableFolder {
   private static final int LONGEST_LIST = 5;
-  private static final Pattern AUTHORITY = Pattern.compile("^[A-Za-z][A-Za-z0-9+.-]*://[^/]*");
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
 
   private final TableMetadata metadata;
@@ -178,7 +177,7 @@ final class TableFolder {
 
   private boolean holds(String file) {
     // a location without scheme and host is listed with those of the default file system
-    String listed = path.startsWith("/") ? AUTHORITY.matcher(file).replaceFirst("") : file;
+    String listed = path.startsWith("/") ? Listing.ROOT.matcher(file).replaceFirst("") : file;
     return comparable(listed).startsWith(comparable(path) + "/");
   }
 

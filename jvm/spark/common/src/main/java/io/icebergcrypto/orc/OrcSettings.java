@@ -56,7 +56,8 @@ final class OrcSettings {
   /** One key of {@link #ENCRYPT}, with its columns. */
   private static final Pattern KEYS =
       Pattern.compile(
-          "(\\w++|Q):(?:[^`;:]++|Q)++(?:;|$)".replace("Q", QUOTED), Pattern.UNICODE_CHARACTER_CLASS);
+          "(\\w++|Q):(?:[^`;:]++|Q)++(?:;|$)".replace("Q", QUOTED),
+          Pattern.UNICODE_CHARACTER_CLASS);
 
   private static final List<String> OURS =
       List.of(PLAINTEXT_WRITES, REQUIRE_INTEGRITY, DATA_KEY_LENGTH, MISSING_KEYS);
