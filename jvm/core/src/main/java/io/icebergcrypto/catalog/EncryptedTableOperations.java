@@ -5,6 +5,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.commit.CommitSteps;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.CatalogSettings;
@@ -16,6 +17,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Collection;
+import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -23,7 +25,6 @@ import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -33,7 +34,6 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
-import org.apache.iceberg.util.Tasks;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
@@ -224,22 +224,7 @@ final class EncryptedTableOperations implements TableOperations {
    * @throws NotSupportedException when the server does not take keys
    */
   void addFirstKek() {
-    Tasks.foreach(this)
-        .retry(TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
-        .exponentialBackoff(
-            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
-            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
-            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
-            2.0)
-        .onlyRetryOn(CommitFailedException.class)
-        .run(
-            ops -> {
-              TableMetadata current = ops.refresh();
-              TableMetadata complete = steps.withFirstKek(current);
-              if (complete != current) {
-                ops.commit(current, complete);
-              }
-            });
+    CommitRetry.commit(this, Map.of(), steps::withFirstKek);
   }
 
   /**

@@ -5,6 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
@@ -13,10 +14,7 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.CommitFailedException;
-import org.apache.iceberg.util.Tasks;
 
 /** An encrypted table whose keys are to be changed. */
 final class RotatedTable {
@@ -95,31 +93,7 @@ final class RotatedTable {
    *     committed
    */
   void commit(UnaryOperator<TableMetadata> change) {
-    TableMetadata now = ops.current();
-    Tasks.foreach(ops)
-        .retry(
-            now.propertyAsInt(
-                TableProperties.COMMIT_NUM_RETRIES, TableProperties.COMMIT_NUM_RETRIES_DEFAULT))
-        .exponentialBackoff(
-            now.propertyAsInt(
-                TableProperties.COMMIT_MIN_RETRY_WAIT_MS,
-                TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT),
-            now.propertyAsInt(
-                TableProperties.COMMIT_MAX_RETRY_WAIT_MS,
-                TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT),
-            now.propertyAsInt(
-                TableProperties.COMMIT_TOTAL_RETRY_TIME_MS,
-                TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT),
-            2.0)
-        .onlyRetryOn(CommitFailedException.class)
-        .run(
-            table -> {
-              TableMetadata base = table.refresh();
-              TableMetadata changed = change.apply(base);
-              if (changed != base) {
-                table.commit(base, changed);
-              }
-            });
+    CommitRetry.commit(ops, ops.current().properties(), change);
     ops.refresh();
   }
 }

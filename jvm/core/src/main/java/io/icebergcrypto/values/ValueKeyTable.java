@@ -7,6 +7,7 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -25,17 +26,13 @@ import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
-import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.types.Types;
-import org.apache.iceberg.util.PropertyUtil;
-import org.apache.iceberg.util.Tasks;
 
 /**
  * The table that keeps the value keys of a catalog: an encrypted table without rows, whose
@@ -166,33 +163,21 @@ public final class ValueKeyTable {
   private List<WrappedValueKey> commitThoseLeft(Table keeper, List<WrappedValueKey> wrapped) {
     TableOperations ops = ((HasTableOperations) keeper).operations();
     List<WrappedValueKey> left = new ArrayList<>();
-    Tasks.foreach(ops)
-        .retry(
-            PropertyUtil.propertyAsInt(
-                keeper.properties(),
-                TableProperties.COMMIT_NUM_RETRIES,
-                TableProperties.COMMIT_NUM_RETRIES_DEFAULT))
-        .exponentialBackoff(
-            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
-            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
-            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
-            2.0)
-        .onlyRetryOn(CommitFailedException.class)
-        .run(
-            current -> {
-              TableMetadata base = current.refresh();
-              Set<String> there =
-                  of(keeper).versions().stream()
-                      .map(WrappedValueKey::property)
-                      .collect(Collectors.toSet());
-              left.clear();
-              wrapped.stream().filter(key -> there.contains(key.property())).forEach(left::add);
-              Map<String, String> properties =
-                  left.stream()
-                      .collect(
-                          Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
-              current.commit(base, TableMetadata.buildFrom(base).setProperties(properties).build());
-            });
+    CommitRetry.commit(
+        ops,
+        keeper.properties(),
+        base -> {
+          Set<String> there =
+              of(keeper).versions().stream()
+                  .map(WrappedValueKey::property)
+                  .collect(Collectors.toSet());
+          left.clear();
+          wrapped.stream().filter(key -> there.contains(key.property())).forEach(left::add);
+          Map<String, String> properties =
+              left.stream()
+                  .collect(Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
+          return TableMetadata.buildFrom(base).setProperties(properties).build();
+        });
     keeper.refresh();
     return left;
   }

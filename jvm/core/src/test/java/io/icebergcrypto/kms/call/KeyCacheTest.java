@@ -9,6 +9,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
 /** The cache's time, by a clock that the tests move. */
@@ -90,33 +92,13 @@ class KeyCacheTest {
 
   @Test
   void whoWaitsForATaskThatIsCancelledAsksByItself() throws Exception {
-    CountDownLatch asked = new CountDownLatch(1);
-    Thread cancelled =
-        new Thread(
-            () ->
-                cache.get(
-                    "k",
-                    ByteBuffer.wrap(new byte[] {1}),
-                    () -> {
-                      asked.countDown();
-                      try {
-                        Thread.sleep(60_000);
-                      } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                      }
-                      throw new IllegalStateException("cancelled");
-                    },
-                    metrics));
-    cancelled.setUncaughtExceptionHandler((thread, e) -> {});
-    cancelled.start();
-    asked.await();
-    CompletableFuture<ByteBuffer> waiting = new CompletableFuture<>();
-    Thread waits = new Thread(() -> waiting.completeAsync(() -> get(1), Runnable::run));
-    waits.start();
-    while (waits.getState() != Thread.State.WAITING) {
-      Thread.onSpinWait();
-    }
-    cancelled.interrupt();
+    CompletableFuture<ByteBuffer> waiting =
+        waitingFor(
+            () -> {
+              awaitUninterrupted(new CountDownLatch(1));
+              throw new IllegalStateException("cancelled");
+            },
+            Thread::interrupt);
     assertThat(waiting.get(10, TimeUnit.SECONDS)).isEqualTo(ByteBuffer.wrap(new byte[] {1, 1}));
     assertThat(calls).hasValue(1);
   }
@@ -125,24 +107,28 @@ class KeyCacheTest {
   @Test
   void whoWaitsGetsTheErrorAsItIs() throws Exception {
     OutOfMemoryError error = new OutOfMemoryError("of a test");
-    CountDownLatch asked = new CountDownLatch(1);
     CountDownLatch goOn = new CountDownLatch(1);
-    Thread loads =
-        new Thread(
-            () ->
-                cache.get(
-                    "k",
-                    ByteBuffer.wrap(new byte[] {1}),
-                    () -> {
-                      asked.countDown();
-                      try {
-                        goOn.await();
-                      } catch (InterruptedException e) {
-                        Thread.currentThread().interrupt();
-                      }
-                      throw error;
-                    },
-                    metrics));
+    CompletableFuture<ByteBuffer> waiting =
+        waitingFor(
+            () -> {
+              awaitUninterrupted(goOn);
+              throw error;
+            },
+            loads -> goOn.countDown());
+    assertThatThrownBy(() -> waiting.get(10, TimeUnit.SECONDS)).hasCause(error);
+    assertThat(calls).hasValue(0);
+  }
+
+  /** Who waits for a key that another thread loads, and what is then done with that thread. */
+  private CompletableFuture<ByteBuffer> waitingFor(Supplier<ByteBuffer> load, Consumer<Thread> end)
+      throws InterruptedException {
+    CountDownLatch asked = new CountDownLatch(1);
+    Supplier<ByteBuffer> told =
+        () -> {
+          asked.countDown();
+          return load.get();
+        };
+    Thread loads = new Thread(() -> cache.get("k", ByteBuffer.wrap(new byte[] {1}), told, metrics));
     loads.setUncaughtExceptionHandler((thread, e) -> {});
     loads.start();
     asked.await();
@@ -152,9 +138,17 @@ class KeyCacheTest {
     while (waits.getState() != Thread.State.WAITING) {
       Thread.onSpinWait();
     }
-    goOn.countDown();
-    assertThatThrownBy(() -> waiting.get(10, TimeUnit.SECONDS)).hasCause(error);
-    assertThat(calls).hasValue(0);
+
+    end.accept(loads);
+    return waiting;
+  }
+
+  private static void awaitUninterrupted(CountDownLatch latch) {
+    try {
+      latch.await(60, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   @Test

@@ -197,9 +197,7 @@ public final class OrcProtection {
         return look.at(reader);
       }
     } catch (IOException | RuntimeException e) {
-      IOException ofStorage = storage.failure();
-      throw Causes.typed(e)
-          .orElseGet(() -> ofStorage == null ? damaged(location, e) : notRead(location, ofStorage));
+      throw storage.reads().typed(e, of -> notRead(location, of), () -> damaged(location, e));
     }
   }
 

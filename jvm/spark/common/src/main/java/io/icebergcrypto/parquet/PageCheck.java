@@ -3,13 +3,11 @@ package io.icebergcrypto.parquet;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.Causes;
-import java.io.EOFException;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.ParquetReadOptions;
@@ -68,7 +66,7 @@ public final class PageCheck {
         }
       }
     } catch (IOException | RuntimeException e) {
-      throw typed(location, stored.failure, e);
+      throw stored.reads.typed(e, of -> notRead(location, of), () -> changed(location, e));
     }
 
     return left;
@@ -108,13 +106,6 @@ public final class PageCheck {
             .withNewFields(narrowed(field.asGroupType().getType(path[depth]), path, depth + 1));
   }
 
-  private static IcebergCryptoException typed(
-      String location, IOException ofStorage, Exception error) {
-    return Causes.typed(error)
-        .orElseGet(
-            () -> ofStorage == null ? changed(location, error) : notRead(location, ofStorage));
-  }
-
   private static TamperedException changed(String location, Exception error) {
     return new TamperedException(
         String.format("%s is not what was written: %s", location, Causes.innermostMessage(error)),
@@ -132,13 +123,10 @@ public final class PageCheck {
         ofStorage);
   }
 
-  /**
-   * A file that keeps what its storage threw: Parquet's own errors about what the file says are of
-   * the same classes.
-   */
+  /** A file whose reads are watched. */
   private static final class Stored implements InputFile {
     private final InputFile file;
-    private IOException failure;
+    private final WatchedReads reads = new WatchedReads();
 
     Stored(InputFile file) {
       this.file = file;
@@ -146,22 +134,22 @@ public final class PageCheck {
 
     @Override
     public long getLength() throws IOException {
-      return watched(file::getLength);
+      return reads.watched(file::getLength);
     }
 
     @Override
     public SeekableInputStream newStream() throws IOException {
-      SeekableInputStream in = watched(file::newStream);
+      SeekableInputStream in = reads.watched(file::newStream);
       return new DelegatingSeekableInputStream(
           new FilterInputStream(in) {
             @Override
             public int read() throws IOException {
-              return watched(in::read);
+              return reads.watched(in::read);
             }
 
             @Override
             public int read(byte[] bytes, int offset, int count) throws IOException {
-              return watched(() -> in.read(bytes, offset, count));
+              return reads.watched(() -> in.read(bytes, offset, count));
             }
           }) {
         @Override
@@ -171,7 +159,7 @@ public final class PageCheck {
 
         @Override
         public void seek(long position) throws IOException {
-          watched(
+          reads.watched(
               () -> {
                 in.seek(position);
                 return position;
@@ -179,21 +167,5 @@ public final class PageCheck {
         }
       };
     }
-
-    /** An end that comes too early, or a wrong checksum, is of the file and not of the storage. */
-    private <T> T watched(Access<T> access) throws IOException {
-      try {
-        return access.run();
-      } catch (EOFException | ChecksumException e) {
-        throw e;
-      } catch (IOException e) {
-        this.failure = e;
-        throw e;
-      }
-    }
-  }
-
-  private interface Access<T> {
-    T run() throws IOException;
   }
 }

@@ -93,9 +93,7 @@ public final class ParquetCryptoFactory
 
   /** Whether this factory is the one that is set. */
   public static boolean isSet(Configuration hadoop) {
-    return ParquetCryptoFactory.class
-        .getName()
-        .equals(hadoop.getTrimmed(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME));
+    return ParquetCryptoFactory.class.getName().equals(hadoop.getTrimmed(ParquetSettings.FACTORY));
   }
 
   /**

@@ -8,14 +8,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 
 /** What is wrong with the settings of a session for keys in Parquet files. */
 public final class ParquetDoctor {
-  private static final String FACTORY =
-      EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
-
   private ParquetDoctor() {}
 
   /**
@@ -31,7 +27,7 @@ public final class ParquetDoctor {
    */
   public static Map<String, Object> examine(Configuration hadoop) {
     ParquetSettings settings = new ParquetSettings(hadoop);
-    String factory = hadoop.getTrimmed(FACTORY, "");
+    String factory = hadoop.getTrimmed(ParquetSettings.FACTORY, "");
     if (factory.isEmpty()) {
       ParquetSettings.checkFactory(hadoop, "Parquet files");
       return null;
@@ -44,7 +40,10 @@ public final class ParquetDoctor {
           "warnings",
           List.of(
               warning(
-                  FACTORY + " is " + factory + ", which this project knows nothing of",
+                  ParquetSettings.FACTORY
+                      + " is "
+                      + factory
+                      + ", which this project knows nothing of",
                   "Parquet's own takes a misspelt property or a missing key for no encryption: set"
                       + " "
                       + ParquetCryptoFactory.class.getName()

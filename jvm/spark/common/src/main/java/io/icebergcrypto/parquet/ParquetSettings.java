@@ -53,6 +53,9 @@ final class ParquetSettings {
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
 
+  /** Who gives Parquet the keys of a file. */
+  static final String FACTORY = EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
+
   /** Deprecated by Parquet, which heeds it. */
   private static final String ENABLE_SUMMARIES = "parquet.enable.summary-metadata";
 
@@ -87,8 +90,6 @@ final class ParquetSettings {
           KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME,
           KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME);
 
-  private static final String FACTORY =
-      EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
   private static final String COLUMN_KEYS = PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME;
   private static final String TOKEN = KeyToolkit.KEY_ACCESS_TOKEN_PROPERTY_NAME;
   private static final long MILLIS = 1000;

@@ -16,7 +16,7 @@ class FoldersTest {
     "/wh/t, file:///wh/t/f",
   })
   void isInTheFolder(String folder, String file) {
-    assertThat(Folders.isIn(folder, file)).isTrue();
+    assertThat(isIn(folder, file)).isTrue();
   }
 
   @ParameterizedTest
@@ -31,6 +31,10 @@ class FoldersTest {
     "abfss://c@a.dfs.core.windows.net/t, abfss://d@a.dfs.core.windows.net/t/f",
   })
   void isOutside(String folder, String file) {
-    assertThat(Folders.isIn(folder, file)).isFalse();
+    assertThat(isIn(folder, file)).isFalse();
+  }
+
+  private static boolean isIn(String folder, String file) {
+    return Folders.Place.of(file).isIn(Folders.Place.of(folder));
   }
 }

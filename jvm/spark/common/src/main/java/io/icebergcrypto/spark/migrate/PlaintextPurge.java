@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
@@ -31,10 +32,8 @@ import org.apache.iceberg.TableMetadata.MetadataLogEntry;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.util.Tasks;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.ForeachPartitionFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -387,15 +386,10 @@ public final class PlaintextPurge {
 
   private void commit(
       BiFunction<Map<String, String>, TableMetadata.Builder, TableMetadata.Builder> change) {
-    Tasks.foreach(table.operations())
-        .retry(TableProperties.COMMIT_NUM_RETRIES_DEFAULT)
-        .onlyRetryOn(CommitFailedException.class)
-        .run(
-            ops -> {
-              TableMetadata base = ops.refresh();
-              TableMetadata.Builder builder = TableMetadata.buildFrom(base);
-              ops.commit(base, change.apply(base.properties(), builder).build());
-            });
+    CommitRetry.commit(
+        table.operations(),
+        Map.of(),
+        base -> change.apply(base.properties(), TableMetadata.buildFrom(base)).build());
   }
 
   private void prove() {

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import java.io.Serializable;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -111,16 +112,26 @@ public final class Folders implements AutoCloseable {
    * path, but in another storage, bucket or cluster, too.
    */
   public static Dataset<Row> outside(Dataset<Row> files, List<String> folders) {
+    List<Place> places = folders.stream().map(Place::of).toList();
     FilterFunction<Row> outside =
-        file -> folders.stream().noneMatch(f -> isIn(f, file.getAs("path")));
+        file -> {
+          Place place = Place.of(file.getAs("path"));
+          return places.stream().noneMatch(place::isIn);
+        };
     return files.filter(outside);
   }
 
-  static boolean isIn(String folder, String file) {
-    String place = Storage.comparable(file);
-    return Storage.of(file).equals(Storage.of(folder))
-        && place.startsWith(Storage.comparable(folder) + "/")
-        && !place.contains("/..");
+  /** A location as it can be compared: its storage, and its path with a slash at its end. */
+  record Place(String storage, String path) implements Serializable {
+    static Place of(String location) {
+      return new Place(Storage.of(location), Storage.comparable(location) + "/");
+    }
+
+    boolean isIn(Place folder) {
+      return storage.equals(folder.storage)
+          && path.startsWith(folder.path)
+          && !path.contains("/..");
+    }
   }
 
   @Override
