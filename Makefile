@@ -102,7 +102,9 @@ test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 
 # What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
 OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
-    tests/test_examples.py::test_quickstart tests/catalog/parquet/test_hudi.py $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
+    tests/test_examples.py::test_quickstart tests/catalog/orc/test_orc_columns.py tests/catalog/interop/test_kryo.py \
+    $(addprefix tests/catalog/parquet/test_,columns.py hudi.py) \
+    $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
 
 .PHONY: test-older
 test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)

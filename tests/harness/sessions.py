@@ -136,6 +136,13 @@ def process_id(spark: SparkSession) -> int:
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
+def executor_count(spark: SparkSession) -> int:
+    """How many executors the driver has now."""
+    jvm: Any = spark.sparkContext._jvm
+    context = jvm.org.apache.spark.SparkContext.getOrCreate()
+    return int(context.getExecutorMemoryStatus().size()) - 1  # the driver is among them
+
+
 def web_ui(spark: SparkSession) -> str:
     """The address of the driver's UI."""
     return str(spark.sparkContext.uiWebUrl)

@@ -1,4 +1,4 @@
-"""What tests/catalog/test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors.
+"""What test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors.
 
 Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
 """
@@ -25,7 +25,7 @@ def main() -> None:
     builder = SparkSession.builder.appName("iceberg-crypto Kryo test")
     for key, value in settings["conf"].items():
         builder = builder.config(key, value)
-    work = Work(builder.getOrCreate(), Path(settings["folder"]))
+    work = Work(builder.getOrCreate(), Path(settings["folder"]), settings["mode"])
     seen = work.done()
     work.spark.stop()
     sys.stdout.write("SEEN " + json.dumps(seen) + "\n")
@@ -34,9 +34,12 @@ def main() -> None:
 class Work:
     """The steps, each of which is told apart: what it saw, or its error."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, mode: str) -> None:
         self.spark = spark
         self.folder = folder
+        self.modes = "".join(
+            f", 'write.{what}.mode'='{mode}'" for what in ("delete", "update", "merge")
+        )
 
     def done(self) -> dict[str, Any]:
         steps: list[Callable[[], Any]] = [
@@ -58,8 +61,7 @@ class Work:
     def create(self, table: str, more: str = "") -> None:
         self.sql(
             f"CREATE TABLE {table} (id BIGINT, part BIGINT) USING iceberg PARTITIONED BY (part) "
-            f"TBLPROPERTIES ('encryption.key-id'='k1', 'write.delete.mode'='merge-on-read', "
-            f"'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read'{more})"
+            f"TBLPROPERTIES ('encryption.key-id'='k1'{self.modes}{more})"
         )
 
     def insert(self, table: str, start: int, count: int = 20) -> None:

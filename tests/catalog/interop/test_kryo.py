@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
+from harness.life import MODE
 from harness.programs import run
 from harness.world import World, catalog_conf
 from servers.cluster import cluster_conf, spark_home
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.nightly
 
 ROWS = [*range(40)]
 CHANGED = sorted({*ROWS, 100, 200} - {3, 23, 4, 5})
-KINDS = ["data", "deletion vector", "manifest", "manifest list"]
+DELETES = ["deletion vector"] if MODE == "merge-on-read" else []
+KINDS = ["data", *DELETES, "manifest", "manifest list"]
 STATISTICS = ["partition statistics", "statistics"]
 
 
@@ -42,7 +44,7 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         [sys.executable, Path(__file__).with_name("kryo_program.py")],
         folder,
         {"SPARK_HOME": str(spark_home(folder / "spark"))},
-        given=json.dumps({"conf": conf, "folder": str(folder)}),
+        given=json.dumps({"conf": conf, "folder": str(folder), "mode": MODE}),
     )
     line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
     outcome: dict[str, Any] = json.loads(line.removeprefix("SEEN "))

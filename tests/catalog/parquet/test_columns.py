@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from harness.jars import BUILT
 from harness.world import World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -63,7 +64,8 @@ def people(own: SparkSession) -> DataFrame:
 
 def catalog(spark: SparkSession) -> str:
     """The name of the session's own."""
-    found = (n for n in spark.conf.getAll if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", n))
+    names = (row.key for row in spark.sql("SET").collect())
+    found = (name for name in names if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", name))
     return next(found).rpartition(".")[2]
 
 
@@ -264,12 +266,14 @@ def test_a_look_at_files(
         "k1",
     )
     assert seen.columns is not None
+    # Parquet 1.13 knows no rest of the columns: each is named, with the footer's master key
+    rest = ("column key" if BUILT.spark == "3.5" else "footer key", "k1")
     assert {c.name: (c.protected_by, c.key_id) for c in seen.columns} == {
         "ssn": ("column key", "k2"),
-        "id": ("footer key", "k1"),
+        "id": rest,
         "address.street": ("column key", "k-128"),
-        "address.city": ("footer key", "k1"),
-        "tags.list.element": ("footer key", "k1"),
+        "address.city": rest,
+        "tags.list.element": rest,
     }
     blind = inspect_file(spark, file)
     assert blind.columns is None

@@ -5,13 +5,14 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.files import MARKER, change, flipped
 from harness.lake import FILES_ON_DRIVER, Lake
 from harness.life import MODE, live
-from harness.sessions import OtherSession, process_id
+from harness.sessions import OtherSession, executor_count, process_id
 from harness.world import KINDS, World, create_lock_tables
 from pyspark.sql import SparkSession
 from servers.cluster import session_on_cluster
@@ -72,6 +73,38 @@ def test_executors_are_other_processes(cluster: OtherSession) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tables_life(cluster: OtherSession, kind: str) -> None:
     live(cluster, f"enc_{kind}", f"cluster_{kind}")
+
+
+def test_executors_come_and_go(world: World, tmp_path: Path) -> None:
+    """Dynamic allocation, with Kryo: an executor that comes later reads what those before it wrote, and its keys."""
+    allocation = {
+        "enabled": "true",
+        "shuffleTracking.enabled": "true",
+        "shuffleTracking.timeout": "1s",
+        "executorIdleTimeout": "1s",
+        "minExecutors": "0",
+        "maxExecutors": "2",
+    }
+    more = {
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        FILES_ON_DRIVER: "0",
+        **{f"spark.dynamicAllocation.{name}": value for name, value in allocation.items()},
+    }
+    table = "enc_jdbc.elastic.kept"
+    with session_on_cluster(world, tmp_path, more) as elastic:
+        live(elastic, "enc_jdbc", "elastic")
+        elastic.sql(
+            f"CREATE TABLE {table} USING iceberg TBLPROPERTIES ('encryption.key-id'='k1') "
+            "AS SELECT id FROM range(0, 100, 1, 4)"
+        )
+        before = executors(elastic)
+        end = time.monotonic() + 60
+        while elastic.do(executor_count) and time.monotonic() < end:
+            time.sleep(0.2)
+        assert elastic.do(executor_count) == 0
+        assert elastic.sql(f"SELECT sum(id) AS sum FROM {table}") == [{"sum": 4950}]
+        assert elastic.verify(table, depth="deep")["ok"]
+        assert before.isdisjoint(executors(elastic))
 
 
 def test_an_executor_is_killed_while_it_writes(cluster: OtherSession, world: World) -> None:
