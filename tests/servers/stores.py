@@ -18,6 +18,7 @@ from doubles.faults import FaultProxy
 from harness.jars import ROOT, build_jars
 from harness.jvm import ENVIRONMENT
 from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.used import used
 
 from servers.aws import REGION, catalog_on_s3, start_moto
 
@@ -47,7 +48,8 @@ class ObjectStore:
         proxy: between Iceberg and the server.
         objects: the bucket past the proxy.
         stop: ends the server.
-        uploads: how many uploads in parts are not finished, where the store tells.
+        unfinished: ends the uploads in parts that were begun, as who has the bucket's rights may, and returns what was
+            in each; where the store tells.
     """
 
     kind: str
@@ -58,7 +60,7 @@ class ObjectStore:
     proxy: FaultProxy
     objects: Objects
     stop: Callable[[], None]
-    uploads: Callable[[], int] | None = None
+    unfinished: Callable[[], list[bytes]] | None = None
 
     def put(self, uri: str, content: bytes) -> str:
         """Writes an object; returns its URI."""
@@ -104,6 +106,21 @@ def _s3(folder: Path) -> ObjectStore:
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
             return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
+    def unfinished() -> list[bytes]:
+        contents = []
+        for one in client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
+            upload = {"Bucket": BUCKET, "Key": one["Key"], "UploadId": one["UploadId"]}
+            parts = client.list_parts(**upload).get("Parts", [])
+            if parts:
+                told = [{"PartNumber": part["PartNumber"], "ETag": part["ETag"]} for part in parts]
+                client.complete_multipart_upload(**upload, MultipartUpload={"Parts": told})
+                contents.append(Bucket().get(one["Key"]))
+                Bucket().delete(one["Key"])
+            else:
+                client.abort_multipart_upload(**upload)
+                contents.append(b"")
+        return contents
+
     return ObjectStore(
         "s3",
         f"s3://{BUCKET}",
@@ -114,12 +131,14 @@ def _s3(folder: Path) -> ObjectStore:
         proxy,
         Bucket(),
         _both(proxy, moto.stop),
-        lambda: len(client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])),
+        unfinished,
     )
 
 
 def _gcs(folder: Path) -> ObjectStore:
     program = _path_of("go-server.sh", "gcs")
+    locked = (ROOT / "tests" / "servers" / "gcs" / "go.mod").read_text()
+    used("fake-gcs-server", locked.partition("/fake-gcs-server v")[2].split()[0])
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
@@ -197,6 +216,8 @@ def _adls(folder: Path) -> ObjectStore:
     from doubles.dfs import DfsFront
 
     home = _path_of("azurite.sh")
+    package = json.loads((home / "node_modules/azurite/package.json").read_text())
+    used("Azurite", package["version"])
     port = free_port()
     command = ["node", str(home / "node_modules/azurite/dist/src/blob/main.js")]
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]

@@ -1,14 +1,20 @@
 """Tables on object stores, with Iceberg's own FileIO of each: S3, Google Cloud Storage and Azure's Data Lake."""
 
+import os
+import signal
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
+from harness.files import MARKER
 from harness.lake import FILES_ON_DRIVER
-from harness.sessions import OtherSession, remove_orphans
+from harness.sessions import OtherSession, process_id, remove_orphans
 from harness.world import STOCK, World, catalog_conf
 from servers.stores import KINDS, ObjectStore, start_store
 
@@ -254,6 +260,72 @@ def test_a_failed_write_leaves_no_more_than_on_plaintext(table: StoredTable, wri
     assert table.ids() == [0, 2, 3, 4, 10, 11]
     strays = table.verify(strays=True)
     assert strays["ok"], strays["problems"]
+
+
+@pytest.fixture
+def large(table: StoredTable) -> Iterator[str]:
+    """Rows for a file of some 13 MB, which goes to S3 in parts of 5 MiB, and tables `large` for it."""
+    if table.store.unfinished is None:
+        pytest.skip("uploads in parts that were left can be seen on S3 alone")
+    assert table.store.unfinished() == []
+    for catalog, key in {"lake": "'encryption.key-id'='k1', ", "plain": ""}.items():
+        table.session.sql(
+            f"CREATE TABLE {catalog}.db.large (id BIGINT, note STRING) TBLPROPERTIES "
+            f"({key}'write.parquet.compression-codec'='uncompressed')"
+        )
+    yield (
+        f"SELECT id, concat('{MARKER}', array_join(transform(sequence(1, 30), i -> uuid()), ''))"
+        " FROM range(0, 12000, 1, 1)"
+    )
+    for catalog in ("lake", "plain"):
+        table.session.sql(f"DROP TABLE {catalog}.db.large PURGE")
+
+
+def test_a_failed_upload_leaves_no_parts(table: StoredTable, large: str) -> None:
+    store = table.store
+    assert store.unfinished
+    store.proxy.only, store.proxy.mode = "partNumber=2", ("status", 403, {}, "")
+    for catalog in ("lake", "plain"):
+        with pytest.raises(RuntimeError, match="403|denied|Forbidden"):
+            table.session.sql(f"INSERT INTO {catalog}.db.large {large}")
+    store.proxy.mode = "pass"
+    assert store.unfinished() == []
+    table.session.sql(f"INSERT INTO lake.db.large {large}")
+    (row,) = table.session.sql("SELECT count(DISTINCT id) AS ids FROM lake.db.large")
+    assert row == {"ids": 12_000}
+
+
+def test_a_writer_is_killed_in_an_upload(
+    table: StoredTable, large: str, conf: dict[str, str]
+) -> None:
+    """kill -9: the table is as before, and the parts that are left hold no plaintext."""
+    store = table.store
+    assert store.unfinished
+    store.proxy.forget()
+    store.proxy.only, store.proxy.mode = "partNumber=3", "hang"
+    writer = OtherSession(conf, store.environment)
+    process = writer.do(process_id)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(writer.sql, f"INSERT INTO lake.db.large {large}")
+        end = time.monotonic() + 120
+        while not any("partNumber=3" in one for one in store.proxy.requests):
+            assert not writing.done() and time.monotonic() < end, "nothing was uploaded in parts"
+            time.sleep(0.1)
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(RuntimeError):
+            writing.result(120)
+    with suppress(Exception):
+        writer.__exit__(None, None, None)
+    store.proxy.mode = "pass"
+    (left,) = store.unfinished()
+    assert left[:4] == b"PARE"
+    assert len(left) >= 5 << 20
+    assert MARKER.encode() not in left
+    assert table.session.sql("SELECT id FROM lake.db.large") == []
+    report = table.session.verify("lake.db.large", strays=True)
+    assert report["ok"], report
+    table.session.sql(f"INSERT INTO lake.db.large {large}")
+    assert table.session.verify("lake.db.large", depth="deep")["ok"]
 
 
 def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectStore) -> None:
