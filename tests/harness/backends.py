@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from doubles.faults import FaultProxy
 
+from harness.keystore import QUICK
+
 if TYPE_CHECKING:
     from servers.aws import AwsServer
 
@@ -77,7 +79,7 @@ def _keystore(folder: Path) -> Backend:
     fields = {"path": str(path), "password_file": str(password)}
 
     def delete(key_id: str) -> None:
-        command = ["keytool", "-delete", "-alias", key_id, "-keystore", str(path)]
+        command = ["keytool", *QUICK, "-delete", "-alias", key_id, "-keystore", str(path)]
         command += ["-storepass:file", str(password)]
         subprocess.run(command, check=True, capture_output=True)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 
-_QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
+QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
 KEY_BITS = {"k1": 256, "k2": 256, "k-128": 128, "k-192": 192, "k-256": 256}
 
 
@@ -30,7 +30,7 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
         subprocess.run(
             [
                 "keytool",
-                *_QUICK,
+                *QUICK,
                 "-genseckey",
                 "-alias",
                 name,
@@ -48,6 +48,10 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
 
 
 def few_iterations(patch: pytest.MonkeyPatch) -> None:
-    """Has our Keystore hash passwords quickly: 600,000 iterations take seconds each time that a file is written."""
+    """Has our Keystore hash passwords quickly: 600,000 iterations take seconds each time that a file is written.
+
+    They are what the optimizing compiler is for.
+    """
     patch.setattr(_keytool, "ITERATIONS", 1000)
     patch.setattr(_keytool, "MAC_ITERATIONS", 1000)
+    patch.setattr(_keytool, "_JVM", (*_keytool._JVM, *QUICK))
