@@ -1,6 +1,5 @@
 """The Hadoop KMS client against a real one: wrapped keys as documented, rolled keys, its lists, its servers."""
 
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from doubles.faults import FaultProxy
 from harness.jvm import Client, Jvm
 from harness.refused import refused
 from harness.tls import make_authority
-from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, start_hadoop_kms
+from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, eventually, start_hadoop_kms
 
 from pyspark_iceberg_crypto import (
     AccessDeniedError,
@@ -216,16 +215,3 @@ def test_answers_of_others(
             refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))
     finally:
         proxy.stop()
-
-
-def eventually(check: Any) -> None:
-    """The server reads its lists again each second."""
-    end = time.monotonic() + 10
-    while True:
-        try:
-            check()
-            return
-        except (AssertionError, pytest.fail.Exception, AccessDeniedError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
