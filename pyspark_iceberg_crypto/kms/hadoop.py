@@ -210,7 +210,9 @@ class HadoopKms(Kms):
         self.describe_key(key_id)  # the KMS answers 500 for more than a missing key
         self._ask("POST", f"key/{key_id}", f"rotate key {key_id!r}", {})
         for server in self._servers()[1:]:
-            doing = f"tell {server.hostname!r} to forget older data keys, after {key_id!r} was rotated"
+            doing = (
+                f"tell {server.hostname!r} to forget older data keys, after {key_id!r} was rotated"
+            )
             self._ask("POST", f"key/{key_id}/{_FORGET}", doing, {}, server=server)
         return self.describe_key(key_id)
 

@@ -44,12 +44,16 @@ class RangerAdmin:
     def newer_than(self, version: int) -> dict[str, Any] | None:
         """What a KMS is told that has that version of the policies."""
         newest, policies = self._policies
-        return None if version == newest else {
-            "serviceName": SERVICE,
-            "serviceDef": self._definition,
-            "policyVersion": newest,
-            "policies": policies,
-        }
+        return (
+            None
+            if version == newest
+            else {
+                "serviceName": SERVICE,
+                "serviceDef": self._definition,
+                "policyVersion": newest,
+                "policies": policies,
+            }
+        )
 
 
 def policy(user: str, operations: Sequence[str], key: str = "*") -> dict[str, Any]:

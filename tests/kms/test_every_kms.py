@@ -1,4 +1,4 @@
-"""Seven KMSs and Ranger's times {key, create, insert, select in a new session, executors, rotate, verify}; and no secret travels.
+"""Each KMS times {key, create, insert, select in a new session, executors, rotate, verify}; and no secret travels.
 
 One program (cluster_program.py) lives a table's life under each KMS, on a cluster of a driver and two
 executors, each a JVM of its own, with tables on a JDBC catalog: in files, and for AWS in object storage. What it
