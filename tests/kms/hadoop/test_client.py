@@ -135,7 +135,7 @@ def test_the_lists_of_the_policy_are_enough(
         server.allow(lists)
         eventually(lambda: client.unwrap(client.wrap(KEK, key), key))
     finally:
-        server.allow({})
+        server.deny(False)  # and waits for that, or the next test might be refused
     made = server.ask("POST", "keys", {"name": "seen-by-nobody", "length": 256})[1]
     assert made["versionName"] == "seen-by-nobody@0"
     assert made["material"] is None
@@ -180,7 +180,7 @@ def test_the_login_of_the_process(jvm: Jvm, server: HadoopKmsServer, key: str) -
         server.allow({"default.key.acl.GENERATE_EEK": me, "default.key.acl.DECRYPT_EEK": me})
         eventually(lambda: client.unwrap(client.wrap(KEK, key), key))
     finally:
-        server.allow({})
+        server.deny(False)  # and waits for that, or the next test might be refused
 
 
 def test_no_hadoop_kms_there(jvm: Jvm, server: HadoopKmsServer) -> None:
