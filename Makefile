@@ -325,8 +325,8 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@touch $@
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
-	@echo "building the jars for Flink and plain Java, and fetching Iceberg's"
-	@$(gradle) flinkJars kafkaConnectJars orcToolsJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
+	@echo "building the jars for Flink and plain Java, and fetching Iceberg's and Ranger KMS's"
+	@$(gradle) flinkJars kafkaConnectJars orcToolsJars rangerKmsServerJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

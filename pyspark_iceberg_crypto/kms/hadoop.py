@@ -20,6 +20,7 @@ from pyspark_iceberg_crypto.errors import (
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
+    NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
@@ -28,6 +29,7 @@ from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setti
 
 _TIMEOUT_SECONDS = 30
 _AT_ONCE = 50  # keys, whose names become one URL
+_FORGET = "_invalidatecache"
 _EXAMPLE = "kms://https@kms.example.com:9600/kms"
 _URI = re.compile(
     r"kms://(?P<scheme>https?)@(?P<hosts>[\w.-]+(;[\w.-]+)*|\[[\da-fA-F:]+])"
@@ -52,7 +54,11 @@ class _Refused(Exception):  # noqa: N818 (it is none of ours: the table makes on
 def _read(error: Exception) -> tuple[Sequence[str], str]:
     if not isinstance(error, _Refused):
         return (), str(error)
-    found = {"taken": "already exists", "AuthorizationException": "AuthorizationException:"}
+    found = {
+        "untold": f"/{_FORGET}",
+        "taken": "already exists",
+        "AuthorizationException": "AuthorizationException:",
+    }
     named = [code for code, words in found.items() if words in error.said]
     status = 404 if error.status < 400 else error.status  # a redirect
     return [*named, error.name, http_status(status)], error.said
@@ -60,6 +66,14 @@ def _read(error: Exception) -> tuple[Sequence[str], str]:
 
 ERRORS = ErrorTable(
     [
+        # It took the request for the roll of another key.
+        Rule(
+            "untold",
+            NotSupportedError,
+            "do not rotate it again. That server wraps with the older version until it is restarted, or for as long as "
+            "its hadoop.security.kms.encrypted.key.cache.expiry says: 12 hours, where nobody set it",
+            "{what}: it has no such request, as Ranger KMS 2.0 has none: {said}",
+        ),
         Rule(
             "taken",
             ConfigurationError,
@@ -187,13 +201,19 @@ class HadoopKms(Kms):
     def rotate_key(self, key_id: str) -> KeyInfo:
         """Add a version to a key, which Hadoop calls rolling it. What older versions wrapped still unwraps.
 
-        Each server keeps encrypted data keys for later, and is told to throw away those of older versions.
+        Each server keeps encrypted data keys for later. The one that rotates throws away those of older versions, and
+        the others are told to.
+
+        Raises:
+            NotSupportedError: the key was rotated, but another server cannot be told.
         """
         self.describe_key(key_id)  # the KMS answers 500 for more than a missing key
-        doing = f"rotate key {key_id!r}"
-        self._ask("POST", f"key/{key_id}", doing, {})
-        for server in self._servers():
-            self._ask("POST", f"key/{key_id}/_invalidatecache", doing, {}, server=server)
+        self._ask("POST", f"key/{key_id}", f"rotate key {key_id!r}", {})
+        for server in self._servers()[1:]:
+            doing = (
+                f"tell {server.hostname!r} to forget older data keys, after {key_id!r} was rotated"
+            )
+            self._ask("POST", f"key/{key_id}/{_FORGET}", doing, {}, server=server)
         return self.describe_key(key_id)
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:

@@ -16,6 +16,8 @@ from harness.keystore import QUICK
 
 if TYPE_CHECKING:
     from servers.aws import AwsServer
+    from servers.hadoop_kms import HadoopKmsServer
+    from servers.ranger_kms import RangerKmsServer
 
 
 @dataclass
@@ -63,7 +65,7 @@ def start(kind: str, folder: Path) -> Backend:
     """Starts a KMS.
 
     Args:
-        kind: as in encryption.kms-type; or "ministack", AWS once more.
+        kind: as in encryption.kms-type; or "ministack", AWS once more, or "ranger", Ranger's Hadoop KMS.
         folder: gets its files.
     """
     folder.mkdir(parents=True)
@@ -261,9 +263,20 @@ def _pkcs11(folder: Path) -> Backend:
 
 
 def _hadoop(folder: Path) -> Backend:
-    from servers.hadoop_kms import ADMIN, USER, start_hadoop_kms
+    from servers.hadoop_kms import start_hadoop_kms
 
-    server = start_hadoop_kms(folder / "server")
+    return _hadoop_of(start_hadoop_kms(folder / "server"))
+
+
+def _ranger(folder: Path) -> Backend:
+    from servers.ranger_kms import start_ranger_kms
+
+    return _hadoop_of(start_ranger_kms(folder / "server"))
+
+
+def _hadoop_of(server: "HadoopKmsServer | RangerKmsServer") -> Backend:
+    from servers.hadoop_kms import ADMIN, USER
+
     proxy = FaultProxy(server.port).start()
     return Backend(
         "hadoop",
@@ -290,7 +303,7 @@ _STARTS: dict[str, Callable[[Path], Backend]] = {
     "hadoop": _hadoop,
 }
 KINDS = tuple(_STARTS)
-_STARTS["ministack"] = _ministack
+_STARTS |= {"ministack": _ministack, "ranger": _ranger}
 
 
 def _secret_file(path: Path, secret: str | None = None) -> Path:

@@ -36,7 +36,7 @@ def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
     if not jars:
         raise FileNotFoundError(
             f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars"
-            " nessieServerJars hadoopKmsServerJars testJars olderTestJars kmsJars flinkJars`"
+            " nessieServerJars hadoopKmsServerJars rangerKmsServerJars testJars olderTestJars kmsJars flinkJars`"
         )
     return jars
 

@@ -20,7 +20,7 @@ QUICK = {
     "encryption.kms.retry.max-attempts": "3",
     "encryption.kms.circuit-breaker.failures": "0",
 }
-EVERY = (*KINDS, "ministack")
+EVERY = (*KINDS, "ministack", "ranger")
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Hadoop KMS in a process of its own, on 127.0.0.1 and a free port, with simple authentication.
 
 Its administrator may do all but see keys; nobody may. Spark's user may do what the documents ask for.
+What Ranger KMS (ranger_kms.py) has in common with it is here, too.
 """
 
 import base64
@@ -8,22 +9,24 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import pytest
 from harness.jars import build_jars
 from harness.programs import wait_for_end
 from harness.used import used_jar
 
+from pyspark_iceberg_crypto import AccessDeniedError
 from servers.rest import port_of
 
 ADMIN, USER = "admin", "spark"
 
-_LOG = """
+LOG = """
 log4j.rootLogger=INFO, A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
 log4j.appender.A.target=System.err
@@ -31,19 +34,20 @@ log4j.appender.A.layout=org.apache.log4j.PatternLayout
 log4j.appender.A.layout.ConversionPattern=%d %p %c: %m%n
 """
 MANAGED = ("CREATE", "DELETE", "ROLLOVER", "GET_KEYS", "GET_METADATA")
+USED = ("GENERATE_EEK", "DECRYPT_EEK")
+OPENED = "--add-opens=java.base/java.lang=ALL-UNNAMED"  # as Hadoop's own script has it
 ACLS = {
     **{f"hadoop.kms.acl.{operation}": ADMIN for operation in MANAGED},
     **{f"hadoop.kms.acl.{operation}": " " for operation in ("GET", "SET_KEY_MATERIAL")},
     "default.key.acl.MANAGEMENT": ADMIN,
     "default.key.acl.READ": ADMIN,
-    "default.key.acl.GENERATE_EEK": USER,
-    "default.key.acl.DECRYPT_EEK": USER,
+    **{f"default.key.acl.{operation}": USER for operation in USED},
 }
 
 
 @dataclass
-class HadoopKmsServer:
-    """A running server. `stop` ends this process and no other."""
+class KmsServer:
+    """A running server with Hadoop KMS's REST interface. `stop` ends this process and no other."""
 
     process: "subprocess.Popen[str]"
     port: int
@@ -78,6 +82,22 @@ class HadoopKmsServer:
         assert status == 200, answer
         return base64.urlsafe_b64decode(answer["material"] + "==")
 
+    def await_denied(self, denied: bool) -> None:
+        """Returns once Spark's user may not use keys, or may."""
+
+        def check() -> None:
+            path = "key/none/_eek?eek_op=generate&num_keys=1"
+            assert (self.ask("GET", path, user=USER)[0] == 403) == denied
+
+        eventually(check)
+
+    def stop(self) -> None:
+        end_java(self.process)
+
+
+class HadoopKmsServer(KmsServer):
+    """Hadoop's own."""
+
     def allow(self, acls: Mapping[str, str]) -> None:
         """Has these access control lists beside ACLS; it reads them again each second."""
         file = self.folder / "kms-acls.xml"
@@ -87,16 +107,9 @@ class HadoopKmsServer:
 
     def deny(self, denied: bool) -> None:
         """Takes the right to use keys from Spark's user, or gives it back; returns when that counts."""
-        names = ("hadoop.kms.acl.GENERATE_EEK", "hadoop.kms.acl.DECRYPT_EEK")
+        names = [f"hadoop.kms.acl.{operation}" for operation in USED]
         self.allow(dict.fromkeys(names, " ") if denied else {})
-        end = time.monotonic() + 10
-        path = "key/none/_eek?eek_op=generate&num_keys=1"
-        while (self.ask("GET", path, user=USER)[0] == 403) != denied:
-            assert time.monotonic() < end, "the lists were not read again"
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        _end(self.process)
+        self.await_denied(denied)
 
 
 def start_hadoop_kms(
@@ -110,16 +123,17 @@ def start_hadoop_kms(
         java: further options.
     """
     folder.mkdir()
-    (folder / "log4j.properties").write_text(_LOG)
+    (folder / "log4j.properties").write_text(LOG)
     write_settings(folder / "kms-acls.xml", ACLS)
     given = [f"{name}={value}" for name, value in (settings or {}).items()]
     options = [
-        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # as Hadoop's own script has it
+        OPENED,
         "-Djdk.jceks.iterationCount=10000",  # not 200,000 for each key at each change
         *java,
     ]
-    process, port = _start("HadoopKmsServer", folder, given, options)
-    used_jar("Hadoop KMS", build_jars("hadoop-kms-server"), "hadoop-kms")
+    jars = build_jars("hadoop-kms-server")
+    process, port = start_java("HadoopKmsServer", jars, folder, given, options)
+    used_jar("Hadoop KMS", jars, "hadoop-kms")
     return HadoopKmsServer(process, port, folder)
 
 
@@ -139,13 +153,14 @@ class Kdc:
         return str(self.folder / f"{name}.keytab")
 
     def stop(self) -> None:
-        _end(self.process)
+        end_java(self.process)
 
 
 def start_kdc(folder: Path) -> Kdc:
     """Starts a KDC for the KMS on localhost, and for its two users."""
     folder.mkdir()
-    process, _ = _start("KdcServer", folder, ["HTTP/localhost", USER, ADMIN])
+    jars = build_jars("hadoop-kms-server")
+    process, _ = start_java("KdcServer", jars, folder, ["HTTP/localhost", USER, ADMIN])
     return Kdc(process, folder)
 
 
@@ -159,15 +174,20 @@ def with_kerberos(kdc: Kdc) -> dict[str, str]:
     }
 
 
-def _start(
-    program: str, folder: Path, arguments: Sequence[str], java: Sequence[str] = ()
+def start_java(
+    program: str,
+    classes: Sequence[Path],
+    folder: Path,
+    arguments: Sequence[str] = (),
+    java: Sequence[str] = (),
 ) -> "tuple[subprocess.Popen[str], int]":
+    """Starts one of this folder's programs; its first argument is its folder. Returns its port, too."""
     log = folder / "log"
     with log.open("w") as errors:
         process = subprocess.Popen(
             [
                 *("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *java),
-                *("-cp", ":".join(map(str, build_jars("hadoop-kms-server")))),
+                *("-cp", ":".join(map(str, classes))),
                 str(Path(__file__).with_name(f"{program}.java")),
                 *(str(folder), *arguments),
             ],
@@ -179,7 +199,8 @@ def _start(
     return process, port_of(process, log)
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def end_java(process: "subprocess.Popen[str]") -> None:
+    """Ends a program that start_java started."""
     assert process.stdin is not None
     process.stdin.close()  # each of the programs ends when its input does
     wait_for_end(process)
@@ -194,6 +215,19 @@ def write_settings(file: Path, settings: Mapping[str, str]) -> None:
     written = file.with_suffix(".new")
     written.write_text(f"<configuration>\n{properties}</configuration>\n")
     written.replace(file)
+
+
+def eventually(check: Callable[[], Any]) -> None:
+    """Checks until it holds, for who may do what is read again each second."""
+    end = time.monotonic() + 10
+    while True:
+        try:
+            check()
+            return
+        except (AssertionError, pytest.fail.Exception, AccessDeniedError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def _base64(data: bytes) -> str:

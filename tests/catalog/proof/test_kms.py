@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.lake import Lake
 from pyspark.errors import AnalysisException
 from servers.hadoop_kms import ADMIN, USER, start_hadoop_kms
+from servers.ranger_kms import start_ranger_kms
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -144,9 +146,10 @@ def test_wrong_settings(hadoop: Lake, options: dict[str, str], says: str) -> Non
 
 
 @pytest.mark.nightly
-def test_a_hadoop_kms(hadoop: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [start_hadoop_kms, start_ranger_kms])
+def test_a_hadoop_kms(hadoop: Lake, tmp_path: Path, start: Callable[[Path], Any]) -> None:
     """A real one: all is well, then no key, no right to use it, and nobody there."""
-    server = start_hadoop_kms(tmp_path / "kms")
+    server = start(tmp_path / "kms")
     try:
         kms = HadoopKms(f"kms://http@127.0.0.1:{server.port}/kms", user=ADMIN)
         kms.create_key("sales")

@@ -20,22 +20,30 @@ BY_DAY = (
     "test_an_outage[unavailable-hadoop]",
     "test_rotated[hadoop]",
 )
-"""Of Hadoop KMS, whose server is slow to start and to answer; the others run by night."""
+"""Of Hadoop KMS, whose server is slow to start and to answer; the others run by night, and so do all of Ranger KMS."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        kind = item.callspec.params.get("kms") if hasattr(item, "callspec") else None
-        if kind == "hadoop" and item.name not in BY_DAY:
+        if kind_of(item) in ("hadoop", "ranger") and item.name not in BY_DAY:
             item.add_marker(pytest.mark.nightly)
 
 
+def kind_of(item: pytest.Item) -> str | None:
+    """The KMS that a test is for, where it is for one."""
+    return item.callspec.params.get("kms") if hasattr(item, "callspec") else None
+
+
 @pytest.fixture(scope="session")
-def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Backend]]:
-    """The servers."""
+def backends(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Backend]]:
+    """The servers. By day, Ranger KMS's jars may not be there."""
     folder = tmp_path_factory.mktemp("contract")
-    started = {kind: start(kind, folder / kind) for kind in EVERY}
+    chosen = set(map(kind_of, request.session.items))
+    wanted = [kind for kind in EVERY if kind != "ranger" or kind in chosen]
+    started = {kind: start(kind, folder / kind) for kind in wanted}
     yield started
     for backend in started.values():
         backend.stop()

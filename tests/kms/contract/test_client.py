@@ -1,4 +1,4 @@
-"""What every KMS client must do: one contract, seven KMSs, and AWS as two programs imitate it.
+"""What every KMS client must do: one contract, seven KMSs; AWS as two programs imitate it, Hadoop KMS and Ranger's.
 
 A KMS's own folder has what only that one does. Whole tables are in test_every_kms.py.
 """
@@ -26,7 +26,7 @@ from pyspark_iceberg_crypto import (
 
 UNCACHED = {"encryption.kms.cache.ttl-ms": "0"}
 
-NETWORKED = ("vault", "aws", "gcp", "azure", "hadoop")
+NETWORKED = ("vault", "aws", "gcp", "azure", "hadoop", "ranger")
 AUTHENTIC = tuple(
     kind for kind in EVERY if kind != "ministack"
 )  # it notices no tampering, and rotates nothing
@@ -108,7 +108,7 @@ def test_cut_off_or_longer(kms: Subject) -> None:
         assert raised.value.hint
 
 
-@on("keystore", "vault", "gcp", "azure", "pkcs11", "hadoop")
+@on("keystore", "vault", "gcp", "azure", "pkcs11", "hadoop", "ranger")
 def test_of_another_key(kms: Subject) -> None:
     """AWS's say themselves which key it was; the key id that a caller names is checked by the real one."""
     client = kms.client()
@@ -138,7 +138,7 @@ def test_a_key_that_is_missing(kms: Subject) -> None:
         kms.refused(KeyNotFoundError, lambda: client.unwrap(blob, missing), missing)
 
 
-@on("keystore", "vault", "ministack", "gcp", "azure", "pkcs11", "hadoop")
+@on("keystore", "vault", "ministack", "gcp", "azure", "pkcs11", "hadoop", "ranger")
 def test_a_key_that_was_deleted(kms: Subject) -> None:
     """Where it can be had back for a time, it counts as disabled."""
     key, client = kms.new_key(), kms.client()
@@ -164,7 +164,7 @@ def test_a_key_that_is_disabled(kms: Subject) -> None:
     assert client.unwrap(blob, key) == KEY
 
 
-@on("vault", "gcp", "azure", "hadoop")
+@on("vault", "gcp", "azure", "hadoop", "ranger")
 def test_permission_taken_and_given_back(kms: Subject) -> None:
     client = kms.client()
     blob = client.wrap(KEY, kms.key)

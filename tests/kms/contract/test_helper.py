@@ -1,4 +1,4 @@
-"""What every KMS's Python class must do for whoever sets keys up: one contract, seven KMSs.
+"""What every KMS's Python class must do for whoever sets keys up: one contract, seven KMSs, and Ranger's Hadoop KMS.
 
 A KMS's own folder has what only that one does.
 """
@@ -20,7 +20,7 @@ def test_made_described_listed(kms: Subject) -> None:
     assert key in {listed.key_id for listed in kms.admin.list_keys()}
 
 
-@on(*KINDS)
+@on(*KINDS, "ranger")
 def test_rotated(kms: Subject) -> None:
     made = kms.admin.describe_key(kms.new_key())
     rotated = kms.admin.rotate_key(made.key_id)
@@ -51,7 +51,7 @@ def test_a_name_that_cannot_be(kms: Subject, name: str) -> None:
     refused(ConfigurationError, lambda: kms.admin.create_key(name), repr(name))
 
 
-@on("vault", "aws", "gcp", "azure", "hadoop")
+@on("vault", "aws", "gcp", "azure", "hadoop", "ranger")
 def test_an_outage(kms: Subject) -> None:
     assert kms.backend.proxy is not None
     kms.backend.proxy.mode = "down"

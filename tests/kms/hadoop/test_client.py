@@ -1,6 +1,5 @@
 """The Hadoop KMS client against a real one: wrapped keys as documented, rolled keys, its lists, its servers."""
 
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from doubles.faults import FaultProxy
 from harness.jvm import Client, Jvm
 from harness.refused import refused
 from harness.tls import make_authority
-from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, start_hadoop_kms
+from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, eventually, start_hadoop_kms
 
 from pyspark_iceberg_crypto import (
     AccessDeniedError,
@@ -136,7 +135,7 @@ def test_the_lists_of_the_policy_are_enough(
         server.allow(lists)
         eventually(lambda: client.unwrap(client.wrap(KEK, key), key))
     finally:
-        server.allow({})
+        server.deny(False)  # and waits for that, or the next test might be refused
     made = server.ask("POST", "keys", {"name": "seen-by-nobody", "length": 256})[1]
     assert made["versionName"] == "seen-by-nobody@0"
     assert made["material"] is None
@@ -181,7 +180,7 @@ def test_the_login_of_the_process(jvm: Jvm, server: HadoopKmsServer, key: str) -
         server.allow({"default.key.acl.GENERATE_EEK": me, "default.key.acl.DECRYPT_EEK": me})
         eventually(lambda: client.unwrap(client.wrap(KEK, key), key))
     finally:
-        server.allow({})
+        server.deny(False)  # and waits for that, or the next test might be refused
 
 
 def test_no_hadoop_kms_there(jvm: Jvm, server: HadoopKmsServer) -> None:
@@ -216,16 +215,3 @@ def test_answers_of_others(
             refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))
     finally:
         proxy.stop()
-
-
-def eventually(check: Any) -> None:
-    """The server reads its lists again each second."""
-    end = time.monotonic() + 10
-    while True:
-        try:
-            check()
-            return
-        except (AssertionError, pytest.fail.Exception, AccessDeniedError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
