@@ -135,6 +135,9 @@ def test_parquets_own_factory(
     rows = own.createDataFrame(list(zip(*ROWS.values(), strict=True)), "id long, ssn string")
     rows.write.parquet(f"{tmp_path}/ours")
     stock = session(spark, vault, tmp_path, "footer", "pii")
+    # a JVM's sessions share its clients of KMSs, whatever their settings
+    jvm: Any = spark._jvm
+    jvm.org.apache.parquet.crypto.keytools.KeyToolkit.removeCacheEntriesForAllTokens()
     stock.conf.set("parquet.crypto.factory.class", STOCK)
     stock.conf.set(
         "parquet.encryption.kms.client.class", "io.icebergcrypto.parquet.ParquetKmsClient"

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.catalogs("rest")
 
 
 def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_path: Path) -> None:
+    if lake.kind == "hadoop":
+        pytest.skip("it has no views, and takes the metadata file before one that is gone")
     lake.insert(lake.create("good"), [1])
     lake.insert(lake.create("broken"), [1])
     lake.sql(f"INSERT INTO {lake.create('plain', key=None)} VALUES (1, 'x', 'p')")
@@ -23,7 +25,7 @@ def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_p
     name = f"{lake.catalog}.{lake.namespace}"
     folder = tmp_path.as_uri()
     metadata = max(
-        (lake.folder / "broken" / "metadata").glob("*.metadata.json"),
+        (lake.folder / "broken").rglob("*.metadata.json"),
         key=lambda path: path.stat().st_mtime_ns,
     )
     whole = metadata.read_bytes()

@@ -269,7 +269,8 @@ def test_others_read_and_write_meanwhile(lake: Lake) -> None:
     table = plain(lake, format__version="2")
     for i in range(4):
         insert(lake, table, [i])
-    other = lake.with_options({})  # a session that knows the table as plaintext
+    # a session that knows the table as plaintext, however long this takes
+    other = lake.with_options({"cache.expiration-interval-ms": "-1"})
     written, seen = list(range(4)), []
     done = threading.Event()
 
