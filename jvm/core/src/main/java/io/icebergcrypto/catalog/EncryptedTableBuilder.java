@@ -140,6 +140,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     TableMetadata asMade = ops.current();
     try {
       checkKept(keyId, made.properties());
+      checkFormat(keyId, asMade);
       catalog.operations(ops, tableName()).addFirstKek();
     } catch (ServerRefusal.LostKeys e) {
       throw takenBack(ops.current(), e.ofDropped());
@@ -230,6 +231,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     BaseTransaction transaction = underlying(plain);
     TableMetadata start = transaction.currentMetadata();
     checkKept(keyId, start.properties());
+    checkFormat(keyId, start);
     EncryptedTableOperations ops = catalog.operations(transaction.underlyingOps(), tableName());
     Transaction made = factory.create(transaction.tableName(), ops, start, reporter);
     boolean creates = transaction.startMetadata() == null;
@@ -281,6 +283,13 @@ final class EncryptedTableBuilder implements TableBuilder {
               "The catalog's server drops or changes table properties: mend that; drop the table if"
                   + " it is there (it is empty) and create it again.")
           .inTable(tableName());
+    }
+  }
+
+  /** A server may know no newer format version than 2, which has no place for keys. */
+  private void checkFormat(String keyId, TableMetadata made) {
+    if (keyId != null) {
+      EncryptionProperties.checkMadeWith(tableName(), made.formatVersion());
     }
   }
 

@@ -159,7 +159,7 @@ final class EncryptedTableOperations implements TableOperations {
     } catch (IllegalArgumentException | IllegalStateException e) {
       checkDataKeyLength(base); // Hive uses it itself, in every commit
       throw keyRefused(base, prepared, e);
-    } catch (RESTException | UnsupportedOperationException e) {
+    } catch (RESTException | UnsupportedOperationException | CommitStateUnknownException e) {
       throw keyRefused(base, prepared, e);
     }
 

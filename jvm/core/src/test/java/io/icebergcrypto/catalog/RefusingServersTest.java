@@ -128,7 +128,8 @@ class RefusingServersTest extends LakeFixture {
   @Test
   void aServerThatTakesNoKeysGetsNoTable() throws IOException {
     Set<Path> before = written();
-    for (String answer : List.of("400 BadRequestException", "422 E", "501 E")) {
+    for (String answer :
+        List.of("400 BadRequestException", "422 E", "501 E", "500 InvalidTypeIdException")) {
       EncryptedCatalog server = refusing("add-encryption-key " + answer);
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
@@ -136,6 +137,46 @@ class RefusingServersTest extends LakeFixture {
       assertThat(catalog.tableExists(T)).as(answer).isFalse();
       assertThat(written()).as(answer).isEqualTo(before);
     }
+  }
+
+  /** As Nessie's does. Its tables would have no place for keys. */
+  @Test
+  void aServerOfAnOlderFormatGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    Map<String, String> older = Map.of("header.X-Tell", "format-version");
+    Map<String, String> atOnce = new HashMap<>(older);
+    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
+    for (Map<String, String> headers : List.of(older, atOnce)) {
+      assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", "makes it with format version 2", "hint:");
+      assertThat(catalog.tableExists(T)).isFalse();
+      assertThat(written()).isEqualTo(before);
+    }
+
+    Catalog.TableBuilder builder =
+        lake.open(older).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
+    for (Runnable begin :
+        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+      assertThatThrownBy(begin::run).hasMessageContaining("makes it with format version 2");
+    }
+
+    assertThat(lake.open(older).buildTable(T, TestLake.SCHEMA).create())
+        .as("a plaintext table")
+        .isNotNull();
+  }
+
+  /** Such answers do not tell what was kept: no alarm, and no false one. */
+  @Test
+  void aServerMayLeaveTheMetadataLocationOut() throws IOException {
+    EncryptedCatalog server = lake.open(Map.of("header.X-Tell", "no-location"));
+    TestLake.createTable(server, "t", Map.of());
+    for (long id : new long[] {1, 2}) {
+      TestLake.append(server.loadTable(T), id);
+    }
+
+    assertThat(TestLake.ids(server.loadTable(T))).containsExactly(1L, 2L);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L);
   }
 
   /** Its tables would be plaintext. */
@@ -212,7 +253,8 @@ class RefusingServersTest extends LakeFixture {
   @Test
   void aTableIsTakenBackWhoseKeyIsRefused() throws IOException {
     Set<Path> before = written();
-    for (String answer : List.of("400 BadRequestException", "406 E", "403 E")) {
+    for (String answer :
+        List.of("400 BadRequestException", "406 E", "403 E", "500 InvalidTypeIdException")) {
       EncryptedCatalog server = refusing("both " + answer);
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of())).isNotNull();
       assertThat(catalog.tableExists(T)).as(answer).isFalse();
