@@ -42,7 +42,8 @@ import org.eclipse.jetty.server.ServerConnector;
  * {@code X-Refuse} ({@code header.X-Refuse} in its properties) meets a server that refuses: {@code
  * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
- * that answer to a key and 400 to a staged create. To the type {@code InvalidTypeIdException} belongs
+ * that answer to a key and 400 to a staged create; {@code key-id}, with that answer to any table with
+ * a key id, where a commit is made all the same, as by Rustberg. To the type {@code InvalidTypeIdException} belongs
  * Jackson's message, which Nessie sends. With the header {@code X-Forget} it creates tables without
  * that property. With {@code X-Tell: format-version} it says that it makes tables with version 2; with
  * {@code X-Tell: no-location} its answers have no {@code metadata-location}. With {@code X-Lose} it takes a commit and drops, in silence, its
@@ -111,8 +112,18 @@ public final class RestServer {
           request.body() instanceof UpdateTableRequest update
               && update.updates().stream()
                   .anyMatch(AddEncryptionKey.class::isInstance);
+      boolean keyId =
+          request.body() instanceof CreateTableRequest create
+                  && create.properties().containsKey("encryption.key-id")
+              || request.body() instanceof UpdateTableRequest update
+                  && update.updates().stream()
+                      .anyMatch(
+                          one ->
+                              one instanceof MetadataUpdate.SetProperties set
+                                  && set.updated().containsKey("encryption.key-id"));
       boolean refuses =
           switch (refused[0]) {
+            case "key-id" -> keyId;
             case "stage-create" -> stage;
             case "add-encryption-key" -> key;
             case "both", "key" -> stage || key;
@@ -121,6 +132,13 @@ public final class RestServer {
       if (refuses) {
         int status = stage && refused[0].equals("key") ? 400 : Integer.parseInt(refused[1]);
         String what = stage ? "stage-create" : "add-encryption-key";
+        if (refused[0].equals("key-id")) {
+          what = "encryption.key-id";
+          if (request.body() instanceof UpdateTableRequest) {
+            super.execute(request, responseType, errorHandler, responseHeaders);
+          }
+        }
+
         String message =
             refused[2].equals("InvalidTypeIdException")
                 ? "Could not resolve type id '" + what + "' as a subtype of `Update`: known are []"

@@ -84,7 +84,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     // the catalog behind would do it past the operations that add the KEK and authenticate
     Table made;
     try {
-      BaseTransaction transaction = underlying(checked(delegate::createTransaction));
+      BaseTransaction transaction = underlying(staged(keyId, delegate::createTransaction));
       try {
         encryptedCreation(keyId, transaction).commitTransaction();
       } catch (ServerRefusal.LostKeys e) {
@@ -172,10 +172,21 @@ final class EncryptedTableBuilder implements TableBuilder {
     return encrypted(plain, keyId, Transactions::createTableTransaction, catalog.reporter());
   }
 
-  /** A transaction that creates the table, where the server stages that. */
-  private Transaction created(String keyId, Supplier<Transaction> create) {
+  /** A transaction that creates the table, where the server takes the key id. */
+  private Transaction staged(String keyId, Supplier<Transaction> create) {
     try {
       return checked(create);
+    } catch (RuntimeException e) {
+      throw keyId != null && ServerRefusal.isOfKeyId(e, catalog.delegate())
+          ? ServerRefusal.ofKeyId(e).inTable(tableName())
+          : e;
+    }
+  }
+
+  /** A transaction that creates the table, where the server stages that, too. */
+  private Transaction created(String keyId, Supplier<Transaction> create) {
+    try {
+      return staged(keyId, create);
     } catch (RuntimeException e) {
       throw keyId != null && ServerRefusal.is(e, catalog.delegate())
           ? ServerRefusal.ofStagedCreate(e).inTable(tableName())

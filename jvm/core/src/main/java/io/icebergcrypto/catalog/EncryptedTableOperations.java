@@ -161,6 +161,10 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     } catch (RESTException | UnsupportedOperationException | CommitStateUnknownException e) {
       throw keyRefused(base, prepared, e);
+    } catch (CommitFailedException e) {
+      throw ServerRefusal.isOfKeyId(e, delegate)
+          ? ServerRefusal.perhapsMade(e, keys.tableName())
+          : e;
     }
 
     ServerRefusal.checkKept(delegate, before, prepared, keys.tableName());

@@ -279,8 +279,8 @@ public final class EncryptionProperties {
                   "the catalog's server makes it with format version %d, although it was asked for"
                       + " %d, from which on Iceberg encrypts",
                   formatVersion, MIN_FORMAT_VERSION),
-              "Nothing was written, and there is no table. Use a version of the server that knows"
-                  + " that format, or another catalog.")
+              "Nothing was written. Use a version of the server that knows that format, or another"
+                  + " catalog.")
           .inTable(tableName);
     }
   }

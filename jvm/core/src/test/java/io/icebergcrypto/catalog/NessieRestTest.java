@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.MotoServer;
@@ -137,7 +138,7 @@ class NessieRestTest {
     assertThat(objects()).isEqualTo(before);
   }
 
-  /** The commit of encrypt_table. */
+  /** What encrypt_table asks first, and its commit. */
   @Test
   void noTableIsEncryptedInPlace() throws Exception {
     Table table = catalog.buildTable(T, TestLake.SCHEMA).create();
@@ -146,6 +147,9 @@ class NessieRestTest {
     TableMetadata next =
         EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
     List<String> before = objects();
+    assertThatThrownBy(() -> PlaintextTable.load(catalog, T, "k1"))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "makes it with format version 2");
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll("lake.db.t", "refused a commit that adds a key", "hint:")

@@ -6,6 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.lifecycle.KeyIdChange;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -243,6 +247,62 @@ class RefusingServersTest extends LakeFixture {
       lake.openStock().loadTable(T).manageSnapshots().rollbackTo(first(table)).commit();
       assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
     }
+  }
+
+  /** As those on iceberg-rust: 409 is no conflict there. */
+  @Test
+  void aServerThatRefusesKeyIdsGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
+    assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "makes no table with encryption.key-id", "hint:");
+    assertThat(catalog.tableExists(T)).isFalse();
+    assertThat(written()).isEqualTo(before);
+  }
+
+  /** What encrypt_table asks before it copies. */
+  @Test
+  void aTableIsNotEncryptedWhereTheServerWouldNotKeepItsKeyId() throws IOException {
+    catalog.buildTable(T, TestLake.SCHEMA).create();
+    Set<Path> before = everything();
+    Map<Map<String, String>, String> servers =
+        Map.of(
+            Map.of("header.X-Refuse", "key-id 409 AlreadyExistsException"), "makes no table with",
+            Map.of("header.X-Tell", "format-version"), "makes it with format version 2",
+            Map.of("header.X-Forget", "encryption.key-id"), "makes tables without the");
+    for (Map.Entry<Map<String, String>, String> server : servers.entrySet()) {
+      EncryptedCatalog there = lake.open(server.getKey());
+      assertThatThrownBy(() -> PlaintextTable.load(there, T, "k1"))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", server.getValue(), "hint:");
+    }
+
+    // nobody knows before the commit
+    PlaintextTable.load(refusing("stage-create 403 ForbiddenException"), T, "k1");
+    assertThat(everything()).isEqualTo(before);
+    assertThat(catalog.listTables(TestLake.DB)).containsExactly(T);
+  }
+
+  private Set<Path> everything() throws IOException {
+    try (Stream<Path> all =
+        Files.walk(TestLake.path(catalog.loadTable(T).location()).getParent())) {
+      return all.collect(Collectors.toSet());
+    }
+  }
+
+  /** encrypt_table would delete its copies after a conflict. */
+  @Test
+  void aConflictThatIsNoneMayHaveBeenMade() throws IOException {
+    catalog.buildTable(T, TestLake.SCHEMA).create();
+    EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
+    TableMetadata base = TestLake.metadata(server.loadTable(T));
+    TableMetadata next =
+        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
+    assertThatThrownBy(() -> KeyIdChange.commit(server, T, base, next))
+        .isInstanceOf(CommitStateUnknownException.class)
+        .hasMessageContainingAll("lake.db.t", "may have made the commit", "hint:");
+    assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
   }
 
   private static long first(Table table) {

@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -51,6 +52,46 @@ public final class ServerRefusal {
         || e instanceof CommitStateUnknownException
             && e.getCause() instanceof ServiceFailureException // 500
             && NOT_READ.matcher(e.getMessage()).find();
+  }
+
+  /**
+   * Whether a server has refused a new table for its key id, with whatever status: those on
+   * iceberg-rust have no KMS, and say 409.
+   *
+   * @param client the catalog that threw it
+   */
+  public static boolean isOfKeyId(RuntimeException e, Object client) {
+    return client.getClass().getPackage() == RESTCatalog.class.getPackage()
+        && !(e instanceof IcebergCryptoException)
+        && e.getMessage() != null
+        && e.getMessage().contains(EncryptionProperties.KEY_ID);
+  }
+
+  /** What to say then. */
+  public static IcebergCryptoException ofKeyId(RuntimeException e) {
+    return new NotSupportedException(
+        String.format(
+            "the catalog's server makes no table with %s: %s",
+            EncryptionProperties.KEY_ID, e.getMessage()),
+        "Nothing was made. The server, which needs no key, wants to decrypt tables itself: use a"
+            + " version of it that leaves that to its clients, or another catalog.",
+        e);
+  }
+
+  /**
+   * What to say where the commit of an existing table was refused like that: Rustberg makes it, and
+   * only then finds that it cannot answer. No file may be deleted.
+   */
+  public static CommitStateUnknownException perhapsMade(RuntimeException e, String tableName) {
+    return new CommitStateUnknownException(
+        new NotSupportedException(
+                String.format(
+                    "the catalog's server failed for %s, and may have made the commit: %s",
+                    EncryptionProperties.KEY_ID, e.getMessage()),
+                "If the server does not load the table any more, register its last metadata file,"
+                    + " or the one before, in another catalog; no file was deleted.",
+                e)
+            .inTable(tableName));
   }
 
   /** What to say where a table would be created in a transaction. */
