@@ -140,11 +140,12 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, Azurite, zsh, fish
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, Azurite, Rustberg, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	@dev/azurite.sh
 	@dev/go-server.sh gcs
+	@dev/rustberg.sh
 	$(call ready,$(NIGHTLY_JARS) $(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST))
 
 # Where its tests leave what they ran on.

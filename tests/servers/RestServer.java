@@ -10,6 +10,7 @@ import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.MetadataUpdate.AddEncryptionKey;
 import org.apache.iceberg.SnapshotParser;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.jdbc.JdbcCatalog;
@@ -41,8 +42,11 @@ import org.eclipse.jetty.server.ServerConnector;
  * {@code X-Refuse} ({@code header.X-Refuse} in its properties) meets a server that refuses: {@code
  * stage-create 406 UnsupportedOperationException} is what, the status and the error's type. What
  * else: {@code add-encryption-key}; {@code both}, with that answer to either; {@code key}, with
- * that answer to a key and 400 to a staged create. With the header {@code X-Forget} it creates
- * tables without that property. With {@code X-Lose} it takes a commit and drops, in silence, its
+ * that answer to a key and 400 to a staged create; {@code key-id}, with that answer to any table with
+ * a key id, where a commit is made all the same, as by Rustberg. To the type {@code InvalidTypeIdException} belongs
+ * Jackson's message, which Nessie sends. With the header {@code X-Forget} it creates tables without
+ * that property. With {@code X-Tell: format-version} it says that it makes tables with version 2; with
+ * {@code X-Tell: no-location} its answers have no {@code metadata-location}. With {@code X-Lose} it takes a commit and drops, in silence, its
  * {@code encryption-keys}, or the {@code key-id} of its snapshots. With {@code X-Require: token} it
  * answers only to those who have logged in by OAuth2; with {@code X-Vend: prefix} each table comes
  * with configuration and credentials of its own, of which {@code prefix-<table>} is the secret.
@@ -108,8 +112,18 @@ public final class RestServer {
           request.body() instanceof UpdateTableRequest update
               && update.updates().stream()
                   .anyMatch(AddEncryptionKey.class::isInstance);
+      boolean keyId =
+          request.body() instanceof CreateTableRequest create
+                  && create.properties().containsKey("encryption.key-id")
+              || request.body() instanceof UpdateTableRequest update
+                  && update.updates().stream()
+                      .anyMatch(
+                          one ->
+                              one instanceof MetadataUpdate.SetProperties set
+                                  && set.updated().containsKey("encryption.key-id"));
       boolean refuses =
           switch (refused[0]) {
+            case "key-id" -> keyId;
             case "stage-create" -> stage;
             case "add-encryption-key" -> key;
             case "both", "key" -> stage || key;
@@ -117,7 +131,18 @@ public final class RestServer {
           };
       if (refuses) {
         int status = stage && refused[0].equals("key") ? 400 : Integer.parseInt(refused[1]);
-        String message = (stage ? "stage-create" : "add-encryption-key") + " is refused here";
+        String what = stage ? "stage-create" : "add-encryption-key";
+        if (refused[0].equals("key-id")) {
+          what = "encryption.key-id";
+          if (request.body() instanceof UpdateTableRequest) {
+            super.execute(request, responseType, errorHandler, responseHeaders);
+          }
+        }
+
+        String message =
+            refused[2].equals("InvalidTypeIdException")
+                ? "Could not resolve type id '" + what + "' as a subtype of `Update`: known are []"
+                : what + " is refused here";
         errorHandler.accept(
             ErrorResponse.builder()
                 .responseCode(status)
@@ -140,6 +165,14 @@ public final class RestServer {
       T response =
           super.execute(
               withoutKeys(withoutProperty(request)), responseType, errorHandler, responseHeaders);
+      String tells =
+          request.headers().firstEntry("X-Tell").map(HTTPHeaders.HTTPHeader::value).orElse("");
+      if (response instanceof LoadTableResponse table
+          && (tells.equals("no-location")
+              || tells.equals("format-version") && request.body() instanceof CreateTableRequest)) {
+        return responseType.cast(told(table, tells.equals("format-version")));
+      }
+
       String prefix =
           request.headers().firstEntry("X-Vend").map(HTTPHeaders.HTTPHeader::value).orElse(null);
       return prefix != null && response instanceof LoadTableResponse table
@@ -156,6 +189,16 @@ public final class RestServer {
               .firstEntry("Authorization")
               .filter(header -> header.value().startsWith("Bearer client-credentials-token:"))
               .isPresent();
+    }
+
+    private static LoadTableResponse told(LoadTableResponse table, boolean old) {
+      String location = old ? table.metadataLocation() : null;
+      String json = TableMetadataParser.toJson(table.tableMetadata());
+      String told = old ? json.replace("\"format-version\":3", "\"format-version\":2") : json;
+      return LoadTableResponse.builder()
+          .withTableMetadata(TableMetadataParser.fromJson(location, told))
+          .addAllConfig(table.config())
+          .build();
     }
 
     private static LoadTableResponse vended(LoadTableResponse table, String prefix) {

@@ -84,7 +84,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     // the catalog behind would do it past the operations that add the KEK and authenticate
     Table made;
     try {
-      BaseTransaction transaction = underlying(checked(delegate::createTransaction));
+      BaseTransaction transaction = underlying(staged(keyId, delegate::createTransaction));
       try {
         encryptedCreation(keyId, transaction).commitTransaction();
       } catch (ServerRefusal.LostKeys e) {
@@ -140,6 +140,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     TableMetadata asMade = ops.current();
     try {
       checkKept(keyId, made.properties());
+      checkFormat(keyId, asMade);
       catalog.operations(ops, tableName()).addFirstKek();
     } catch (ServerRefusal.LostKeys e) {
       throw takenBack(ops.current(), e.ofDropped());
@@ -171,10 +172,21 @@ final class EncryptedTableBuilder implements TableBuilder {
     return encrypted(plain, keyId, Transactions::createTableTransaction, catalog.reporter());
   }
 
-  /** A transaction that creates the table, where the server stages that. */
-  private Transaction created(String keyId, Supplier<Transaction> create) {
+  /** A transaction that creates the table, where the server takes the key id. */
+  private Transaction staged(String keyId, Supplier<Transaction> create) {
     try {
       return checked(create);
+    } catch (RuntimeException e) {
+      throw keyId != null && ServerRefusal.isOfKeyId(e, catalog.delegate())
+          ? ServerRefusal.ofKeyId(e).inTable(tableName())
+          : e;
+    }
+  }
+
+  /** A transaction that creates the table, where the server stages that, too. */
+  private Transaction created(String keyId, Supplier<Transaction> create) {
+    try {
+      return staged(keyId, create);
     } catch (RuntimeException e) {
       throw keyId != null && ServerRefusal.is(e, catalog.delegate())
           ? ServerRefusal.ofStagedCreate(e).inTable(tableName())
@@ -230,6 +242,7 @@ final class EncryptedTableBuilder implements TableBuilder {
     BaseTransaction transaction = underlying(plain);
     TableMetadata start = transaction.currentMetadata();
     checkKept(keyId, start.properties());
+    checkFormat(keyId, start);
     EncryptedTableOperations ops = catalog.operations(transaction.underlyingOps(), tableName());
     Transaction made = factory.create(transaction.tableName(), ops, start, reporter);
     boolean creates = transaction.startMetadata() == null;
@@ -281,6 +294,13 @@ final class EncryptedTableBuilder implements TableBuilder {
               "The catalog's server drops or changes table properties: mend that; drop the table if"
                   + " it is there (it is empty) and create it again.")
           .inTable(tableName());
+    }
+  }
+
+  /** A server may know no newer format version than 2, which has no place for keys. */
+  private void checkFormat(String keyId, TableMetadata made) {
+    if (keyId != null) {
+      EncryptionProperties.checkMadeWith(tableName(), made.formatVersion());
     }
   }
 

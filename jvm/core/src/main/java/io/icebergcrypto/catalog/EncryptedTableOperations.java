@@ -159,8 +159,12 @@ final class EncryptedTableOperations implements TableOperations {
     } catch (IllegalArgumentException | IllegalStateException e) {
       checkDataKeyLength(base); // Hive uses it itself, in every commit
       throw keyRefused(base, prepared, e);
-    } catch (RESTException | UnsupportedOperationException e) {
+    } catch (RESTException | UnsupportedOperationException | CommitStateUnknownException e) {
       throw keyRefused(base, prepared, e);
+    } catch (CommitFailedException e) {
+      throw ServerRefusal.isOfKeyId(e, delegate)
+          ? ServerRefusal.perhapsMade(e, keys.tableName())
+          : e;
     }
 
     ServerRefusal.checkKept(delegate, before, prepared, keys.tableName());

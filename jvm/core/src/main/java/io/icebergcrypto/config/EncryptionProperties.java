@@ -271,6 +271,20 @@ public final class EncryptionProperties {
     return false;
   }
 
+  /** Checks the format version that a catalog has given a new encrypted table, asked for 3. */
+  public static void checkMadeWith(String tableName, int formatVersion) {
+    if (formatVersion < MIN_FORMAT_VERSION) {
+      throw new NotSupportedException(
+              String.format(
+                  "the catalog's server makes it with format version %d, although it was asked for"
+                      + " %d, from which on Iceberg encrypts",
+                  formatVersion, MIN_FORMAT_VERSION),
+              "Nothing was written. Use a version of the server that knows that format, or another"
+                  + " catalog.")
+          .inTable(tableName);
+    }
+  }
+
   private static boolean changed(
       String property, Map<String, String> before, Map<String, String> after) {
     return after.containsKey(property)

@@ -26,7 +26,13 @@ final class UnreadableMetadata {
     }
 
     boolean unreadable = e instanceof RuntimeIOException ? isNoJson(e.getCause()) : isFromParser(e);
-    return unreadable ? of("its metadata file", e) : null;
+    if (!unreadable) {
+      return null;
+    }
+
+    return passed(e, "org.apache.iceberg.rest.responses.LoadTableResponseParser")
+        ? ofAnswer(e)
+        : of("its metadata file", e);
   }
 
   /** The error for one file. */
@@ -36,6 +42,16 @@ final class UnreadableMetadata {
             "its metadata cannot be read, %s is no table metadata: %s", file, e.getMessage()),
         "The file was cut off or changed after it was committed; no retry helps. Restore it from a"
             + " backup or an object version, or register the table's last good metadata file.",
+        e);
+  }
+
+  /** The error for what a REST server sent. */
+  private static TamperedException ofAnswer(RuntimeException e) {
+    return new TamperedException(
+        "the catalog's server answered with what is no table metadata: " + e.getMessage(),
+        "Look at what the server sends, and at the table's last metadata file if it has one: either"
+            + " that was changed, or the server does not keep to Iceberg's REST specification; then"
+            + " use a version of it that does, or another catalog.",
         e);
   }
 
@@ -64,10 +80,14 @@ final class UnreadableMetadata {
 
   /** JSON that is not metadata: an IllegalArgumentException, a NullPointerException and others. */
   private static boolean isFromParser(RuntimeException e) {
+    return passed(e, "org.apache.iceberg.TableMetadataParser");
+  }
+
+  /** Whether a parser's method fromJson threw it. */
+  private static boolean passed(RuntimeException e, String parser) {
     return Arrays.stream(e.getStackTrace())
         .anyMatch(
             frame ->
-                frame.getClassName().equals("org.apache.iceberg.TableMetadataParser")
-                    && frame.getMethodName().equals("fromJson"));
+                frame.getClassName().equals(parser) && frame.getMethodName().equals("fromJson"));
   }
 }

@@ -6,6 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.lifecycle.KeyIdChange;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -128,7 +132,8 @@ class RefusingServersTest extends LakeFixture {
   @Test
   void aServerThatTakesNoKeysGetsNoTable() throws IOException {
     Set<Path> before = written();
-    for (String answer : List.of("400 BadRequestException", "422 E", "501 E")) {
+    for (String answer :
+        List.of("400 BadRequestException", "422 E", "501 E", "500 InvalidTypeIdException")) {
       EncryptedCatalog server = refusing("add-encryption-key " + answer);
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
@@ -136,6 +141,46 @@ class RefusingServersTest extends LakeFixture {
       assertThat(catalog.tableExists(T)).as(answer).isFalse();
       assertThat(written()).as(answer).isEqualTo(before);
     }
+  }
+
+  /** As Nessie's does. Its tables would have no place for keys. */
+  @Test
+  void aServerOfAnOlderFormatGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    Map<String, String> older = Map.of("header.X-Tell", "format-version");
+    Map<String, String> atOnce = new HashMap<>(older);
+    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
+    for (Map<String, String> headers : List.of(older, atOnce)) {
+      assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", "makes it with format version 2", "hint:");
+      assertThat(catalog.tableExists(T)).isFalse();
+      assertThat(written()).isEqualTo(before);
+    }
+
+    Catalog.TableBuilder builder =
+        lake.open(older).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
+    for (Runnable begin :
+        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+      assertThatThrownBy(begin::run).hasMessageContaining("makes it with format version 2");
+    }
+
+    assertThat(lake.open(older).buildTable(T, TestLake.SCHEMA).create())
+        .as("a plaintext table")
+        .isNotNull();
+  }
+
+  /** Such answers do not tell what was kept: no alarm, and no false one. */
+  @Test
+  void aServerMayLeaveTheMetadataLocationOut() throws IOException {
+    EncryptedCatalog server = lake.open(Map.of("header.X-Tell", "no-location"));
+    TestLake.createTable(server, "t", Map.of());
+    for (long id : new long[] {1, 2}) {
+      TestLake.append(server.loadTable(T), id);
+    }
+
+    assertThat(TestLake.ids(server.loadTable(T))).containsExactly(1L, 2L);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L);
   }
 
   /** Its tables would be plaintext. */
@@ -204,6 +249,62 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
+  /** As those on iceberg-rust: 409 is no conflict there. */
+  @Test
+  void aServerThatRefusesKeyIdsGetsNoTable() throws IOException {
+    Set<Path> before = written();
+    EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
+    assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "makes no table with encryption.key-id", "hint:");
+    assertThat(catalog.tableExists(T)).isFalse();
+    assertThat(written()).isEqualTo(before);
+  }
+
+  /** What encrypt_table asks before it copies. */
+  @Test
+  void aTableIsNotEncryptedWhereTheServerWouldNotKeepItsKeyId() throws IOException {
+    catalog.buildTable(T, TestLake.SCHEMA).create();
+    Set<Path> before = everything();
+    Map<Map<String, String>, String> servers =
+        Map.of(
+            Map.of("header.X-Refuse", "key-id 409 AlreadyExistsException"), "makes no table with",
+            Map.of("header.X-Tell", "format-version"), "makes it with format version 2",
+            Map.of("header.X-Forget", "encryption.key-id"), "makes tables without the");
+    for (Map.Entry<Map<String, String>, String> server : servers.entrySet()) {
+      EncryptedCatalog there = lake.open(server.getKey());
+      assertThatThrownBy(() -> PlaintextTable.load(there, T, "k1"))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", server.getValue(), "hint:");
+    }
+
+    // nobody knows before the commit
+    PlaintextTable.load(refusing("stage-create 403 ForbiddenException"), T, "k1");
+    assertThat(everything()).isEqualTo(before);
+    assertThat(catalog.listTables(TestLake.DB)).containsExactly(T);
+  }
+
+  private Set<Path> everything() throws IOException {
+    try (Stream<Path> all =
+        Files.walk(TestLake.path(catalog.loadTable(T).location()).getParent())) {
+      return all.collect(Collectors.toSet());
+    }
+  }
+
+  /** encrypt_table would delete its copies after a conflict. */
+  @Test
+  void aConflictThatIsNoneMayHaveBeenMade() throws IOException {
+    catalog.buildTable(T, TestLake.SCHEMA).create();
+    EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
+    TableMetadata base = TestLake.metadata(server.loadTable(T));
+    TableMetadata next =
+        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
+    assertThatThrownBy(() -> KeyIdChange.commit(server, T, base, next))
+        .isInstanceOf(CommitStateUnknownException.class)
+        .hasMessageContainingAll("lake.db.t", "may have made the commit", "hint:");
+    assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
+  }
+
   private static long first(Table table) {
     return table.history().get(0).snapshotId();
   }
@@ -212,7 +313,8 @@ class RefusingServersTest extends LakeFixture {
   @Test
   void aTableIsTakenBackWhoseKeyIsRefused() throws IOException {
     Set<Path> before = written();
-    for (String answer : List.of("400 BadRequestException", "406 E", "403 E")) {
+    for (String answer :
+        List.of("400 BadRequestException", "406 E", "403 E", "500 InvalidTypeIdException")) {
       EncryptedCatalog server = refusing("both " + answer);
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of())).isNotNull();
       assertThat(catalog.tableExists(T)).as(answer).isFalse();

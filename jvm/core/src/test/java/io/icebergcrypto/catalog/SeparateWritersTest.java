@@ -26,6 +26,7 @@ import java.util.Properties;
 import java.util.stream.LongStream;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -90,6 +91,9 @@ class SeparateWritersTest {
     assertThat(table.snapshots()).hasSize(WRITERS * COMMITS);
     TableProcess.checkReachable(table);
     catalog.dropTable(LakeFixture.T, false);
+    if (shared == Shared.REST) { // the server of all tests
+      ((SupportsNamespaces) catalog).dropNamespace(TestLake.DB);
+    }
   }
 
   /** The properties of the encrypting catalog; starts the server, if it needs one. */

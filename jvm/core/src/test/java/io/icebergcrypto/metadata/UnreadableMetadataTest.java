@@ -25,6 +25,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.rest.responses.LoadTableResponseParser;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -37,6 +38,19 @@ class UnreadableMetadataTest extends LakeFixture {
   void whatIsNoMetadataIsRefusedAtOnce() throws Exception {
     TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     check(T);
+  }
+
+  /** S3 Tables, as ministack has it, answers like this. No file was cut off there. */
+  @Test
+  void anAnswerOfAServerIsNoFile() {
+    String answer = "{\"metadata\": {\"format-version\": 3, \"location\": null}}";
+    assertThatThrownBy(
+            () ->
+                HashMismatchRetry.checked(
+                    "lake.db.t", () -> LoadTableResponseParser.fromJson(answer)))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContainingAll("lake.db.t", "the catalog's server answered with", "hint:")
+        .hasMessageNotContaining("cut off");
   }
 
   @Test

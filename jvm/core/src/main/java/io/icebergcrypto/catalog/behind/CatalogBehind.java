@@ -1,15 +1,21 @@
 package io.icebergcrypto.catalog.behind;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 import java.util.function.Supplier;
+import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -34,6 +40,49 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   /** Whether a REST server keeps the tables. */
   public boolean isRest() {
     return catalog instanceof RESTCatalog;
+  }
+
+  /**
+   * Asks a REST server to begin an encrypted table beside a plaintext one, which is not made: one
+   * that cannot keep a key id says so before a file is copied. A server that does not begin tables
+   * (or not for this user) is not known until the commit.
+   *
+   * @throws NotSupportedException when it cannot
+   */
+  public void checkKeepsKeyId(
+      TableIdentifier identifier, String tableName, Schema schema, String keyId) {
+    if (!isRest()) {
+      return;
+    }
+
+    String name = identifier.name() + "_" + UUID.randomUUID().toString().substring(0, 8);
+    TableMetadata begun;
+    try {
+      Transaction transaction =
+          catalog
+              .buildTable(TableIdentifier.of(identifier.namespace(), name), schema)
+              .withProperty(EncryptionProperties.KEY_ID, keyId)
+              .withProperty(TableProperties.FORMAT_VERSION, "3")
+              .createTransaction();
+      begun = ((BaseTransaction) transaction).currentMetadata();
+    } catch (RuntimeException e) {
+      if (ServerRefusal.isOfKeyId(e, catalog)) {
+        throw ServerRefusal.ofKeyId(e).inTable(tableName);
+      }
+
+      return;
+    }
+
+    if (!keyId.equals(EncryptionProperties.keyId(begun.properties()))) {
+      throw new NotSupportedException(
+              "the catalog's server makes tables without the "
+                  + EncryptionProperties.KEY_ID
+                  + " that they were asked to have",
+              "Nothing was written. Mend that at the server, or use another catalog.")
+          .inTable(tableName);
+    }
+
+    EncryptionProperties.checkMadeWith(tableName, begun.formatVersion());
   }
 
   /** Whether the pointer to a table's metadata is in the storage, too. */

@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -16,16 +17,19 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.exceptions.RESTException;
+import org.apache.iceberg.exceptions.ServiceFailureException;
 import org.apache.iceberg.rest.RESTCatalog;
 
 /**
  * A REST server's answer that it does not know a request, or does not do what it asks for: nothing
- * was done. An answer that leaves open whether it was (5xx but 501, a time-out), and one about a
- * login, a permission or a conflict, are none.
+ * was done. An answer that leaves open whether it was (5xx but 501, unless it says that the request
+ * could not be read; a time-out), and one about a login, a permission or a conflict, are none.
  */
 public final class ServerRefusal {
   // Iceberg's error names the statuses that it has no exception for
   private static final Pattern CODE = Pattern.compile("\\(code: (405|406|422), ");
+  // Jackson's word, which Nessie sends with a 500
+  private static final Pattern NOT_READ = Pattern.compile("Could not resolve type id '[a-z-]+' as");
 
   private ServerRefusal() {}
 
@@ -44,7 +48,50 @@ public final class ServerRefusal {
         || e instanceof NoSuchTableException // 404
         || e instanceof NotFoundException
         || e instanceof UnsupportedOperationException // 501, or no such endpoint
-        || e.getClass() == RESTException.class && CODE.matcher(e.getMessage()).find();
+        || e.getClass() == RESTException.class && CODE.matcher(e.getMessage()).find()
+        || e instanceof CommitStateUnknownException
+            && e.getCause() instanceof ServiceFailureException // 500
+            && NOT_READ.matcher(e.getMessage()).find();
+  }
+
+  /**
+   * Whether a server has refused a new table for its key id, with whatever status: those on
+   * iceberg-rust have no KMS, and say 409.
+   *
+   * @param client the catalog that threw it
+   */
+  public static boolean isOfKeyId(RuntimeException e, Object client) {
+    return client.getClass().getPackage() == RESTCatalog.class.getPackage()
+        && !(e instanceof IcebergCryptoException)
+        && e.getMessage() != null
+        && e.getMessage().contains(EncryptionProperties.KEY_ID);
+  }
+
+  /** What to say then. */
+  public static IcebergCryptoException ofKeyId(RuntimeException e) {
+    return new NotSupportedException(
+        String.format(
+            "the catalog's server makes no table with %s: %s",
+            EncryptionProperties.KEY_ID, e.getMessage()),
+        "Nothing was made. The server, which needs no key, wants to decrypt tables itself: use a"
+            + " version of it that leaves that to its clients, or another catalog.",
+        e);
+  }
+
+  /**
+   * What to say where the commit of an existing table was refused like that: Rustberg makes it, and
+   * only then finds that it cannot answer. No file may be deleted.
+   */
+  public static CommitStateUnknownException perhapsMade(RuntimeException e, String tableName) {
+    return new CommitStateUnknownException(
+        new NotSupportedException(
+                String.format(
+                    "the catalog's server failed for %s, and may have made the commit: %s",
+                    EncryptionProperties.KEY_ID, e.getMessage()),
+                "If the server does not load the table any more, register its last metadata file,"
+                    + " or the one before, in another catalog; no file was deleted.",
+                e)
+            .inTable(tableName));
   }
 
   /** What to say where a table would be created in a transaction. */
@@ -154,8 +201,9 @@ public final class ServerRefusal {
 
   /** What to say where the server does not take a table's keys. */
   public static IcebergCryptoException ofKeys(RuntimeException e) {
+    Throwable answer = e instanceof CommitStateUnknownException ? e.getCause() : e;
     return new NotSupportedException(
-        "the catalog's server refused a commit that adds a key: " + e.getMessage(),
+        "the catalog's server refused a commit that adds a key: " + answer.getMessage(),
         "Nothing was committed. If the server does not know the update add-encryption-key of"
             + " Iceberg's REST specification, it cannot keep encrypted tables: use a version that"
             + " does, or another catalog.",

@@ -23,7 +23,8 @@ public record PlaintextTable(
    *
    * @throws InvalidConfigurationException when the key id is empty, or the table has a property
    *     that an encrypted one may not have
-   * @throws NotSupportedException when it is encrypted already, or has no metadata of its own
+   * @throws NotSupportedException when it is encrypted already, or has no metadata of its own, or
+   *     when the catalog's server does not keep key ids
    * @throws IcebergCryptoException when the catalog or the KMS do not give the key
    */
   public static PlaintextTable load(
@@ -49,6 +50,7 @@ public record PlaintextTable(
       throw e.inTable(table.name());
     }
 
+    catalog.behind().checkKeepsKeyId(identifier, table.name(), table.schema(), keyId);
     return plaintext;
   }
 
