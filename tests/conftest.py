@@ -81,7 +81,7 @@ def pytest_sessionfinish() -> None:
 
 
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
-SESSIONS = ("spark", "spark of proof")
+SESSIONS = ("spark", "spark of tables")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
 OF_THEIR_OWN = ("test_defaults.py", "test_hudi.py", "test_kryo.py", "test_keys_out_of_sight.py")
 
@@ -93,7 +93,7 @@ def group(nodeid: str) -> str:
     if path.startswith(WITH_SPARK):
         if module in OF_THEIR_OWN:
             return "world"
-        return SESSIONS[path.startswith("tests/catalog/proof/")]
+        return SESSIONS[path.startswith("tests/catalog/tables/")]
     return folder if folder.count("/") > 1 else path
 
 
