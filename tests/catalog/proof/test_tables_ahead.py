@@ -83,6 +83,8 @@ def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
         lake.create(name)
     fresh = lake.with_options({})
     session: Any = lake.spark._jsparkSession
+    jvm: Any = lake.spark._jvm
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(session)  # as whoever runs a statement
     plan = (
         session.sessionState()
         .sqlParser()
