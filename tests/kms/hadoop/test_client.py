@@ -1,6 +1,5 @@
 """The Hadoop KMS client against a real one: wrapped keys as documented, rolled keys, its lists, its servers."""
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,16 +32,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopKmsServer
     started = start_hadoop_kms(tmp_path_factory.mktemp("hadoop") / "kms")
     yield started
     started.stop()
-
-
-@pytest.fixture
-def admin(server: HadoopKmsServer) -> HadoopKms:
-    return HadoopKms(uri(server.port), user=ADMIN)
-
-
-@pytest.fixture
-def key(admin: HadoopKms) -> str:
-    return admin.create_key(f"sales-{uuid.uuid4().hex[:8]}").key_id
 
 
 @pytest.fixture

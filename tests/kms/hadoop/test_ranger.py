@@ -35,16 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RangerKmsServer
 
 
 @pytest.fixture
-def admin(server: RangerKmsServer) -> HadoopKms:
-    return HadoopKms(uri(server), user=ADMIN)
-
-
-@pytest.fixture
-def key(admin: HadoopKms) -> str:
-    return admin.create_key(f"sales-{uuid.uuid4().hex[:8]}").key_id
-
-
-@pytest.fixture
 def client(jvm: Jvm, server: RangerKmsServer) -> Client:
     return make(jvm, server, USER)
 

@@ -119,8 +119,7 @@ class RefusingServersTest extends LakeFixture {
     EncryptedCatalog server = refusing("stage-create 400 InvalidInputException");
     Catalog.TableBuilder builder =
         server.buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
-    for (Runnable begin :
-        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+    for (Runnable begin : transactions(builder)) {
       assertThatThrownBy(begin::run)
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll("lake.db.t", "stage-create", "CREATE TABLE first, then INSERT");
@@ -143,14 +142,23 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
+  /** With a server that stages tables, and with one that does not. */
+  private static List<Map<String, String>> stagedAndAtOnce(Map<String, String> headers) {
+    Map<String, String> atOnce = new HashMap<>(headers);
+    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
+    return List.of(headers, atOnce);
+  }
+
+  private static List<Runnable> transactions(Catalog.TableBuilder builder) {
+    return List.of(builder::createTransaction, builder::createOrReplaceTransaction);
+  }
+
   /** As Nessie's does. Its tables would have no place for keys. */
   @Test
   void aServerOfAnOlderFormatGetsNoTable() throws IOException {
     Set<Path> before = written();
     Map<String, String> older = Map.of("header.X-Tell", "format-version");
-    Map<String, String> atOnce = new HashMap<>(older);
-    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
-    for (Map<String, String> headers : List.of(older, atOnce)) {
+    for (Map<String, String> headers : stagedAndAtOnce(older)) {
       assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll("lake.db.t", "makes it with format version 2", "hint:");
@@ -160,8 +168,7 @@ class RefusingServersTest extends LakeFixture {
 
     Catalog.TableBuilder builder =
         lake.open(older).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
-    for (Runnable begin :
-        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+    for (Runnable begin : transactions(builder)) {
       assertThatThrownBy(begin::run).hasMessageContaining("makes it with format version 2");
     }
 
@@ -188,9 +195,7 @@ class RefusingServersTest extends LakeFixture {
   void aServerThatForgetsTheKeyIdGetsNoTable() throws IOException {
     Set<Path> before = written();
     Map<String, String> forgets = Map.of("header.X-Forget", "encryption.key-id");
-    Map<String, String> atOnce = new HashMap<>(forgets);
-    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
-    for (Map<String, String> headers : List.of(forgets, atOnce)) {
+    for (Map<String, String> headers : stagedAndAtOnce(forgets)) {
       EncryptedCatalog server = lake.open(headers);
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
           .isInstanceOf(PlaintextException.class)
@@ -202,8 +207,7 @@ class RefusingServersTest extends LakeFixture {
 
     Catalog.TableBuilder builder =
         lake.open(forgets).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
-    for (Runnable begin :
-        List.<Runnable>of(builder::createTransaction, builder::createOrReplaceTransaction)) {
+    for (Runnable begin : transactions(builder)) {
       assertThatThrownBy(begin::run).isInstanceOf(PlaintextException.class);
     }
   }
@@ -213,9 +217,7 @@ class RefusingServersTest extends LakeFixture {
   void aServerThatDropsKeysInSilenceGetsNoTable() throws IOException {
     Set<Path> before = written();
     Map<String, String> drops = Map.of("header.X-Lose", "encryption-keys");
-    Map<String, String> atOnce = new HashMap<>(drops);
-    atOnce.put("header.X-Refuse", "stage-create 406 UnsupportedOperationException");
-    for (Map<String, String> headers : List.of(drops, atOnce)) {
+    for (Map<String, String> headers : stagedAndAtOnce(drops)) {
       assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll(

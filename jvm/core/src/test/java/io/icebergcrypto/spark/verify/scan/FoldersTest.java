@@ -23,6 +23,7 @@ class FoldersTest {
   @CsvSource({
     "s3://lake/db/t, s3://lake/db/t2/f",
     "s3://lake/db/t, s3://lake/db/t/../t2/f",
+    "s3://lake/db/t, s3://lake/db/t",
     "s3://lake/db/t, s3://other/db/t/f",
     "s3://lake/db/t, gs://lake/db/t/f",
     "hdfs://new/wh/t, hdfs://old/wh/t/f",

@@ -130,6 +130,7 @@ public final class Folders implements AutoCloseable {
     boolean isIn(Place folder) {
       return storage.equals(folder.storage)
           && path.startsWith(folder.path)
+          && path.length() > folder.path.length()
           && !path.contains("/..");
     }
   }
