@@ -236,7 +236,9 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     TableOperations ops = table.operations();
     context
         .operations(ops, table.name())
-        .mend(change, (base, mended) -> context.behind().mend(ops, base, mended, context::kms));
+        .mend(
+            change,
+            (base, mended) -> context.behind().mend(table.name(), ops, base, mended, context::kms));
     delegate.invalidateTable(identifier);
   }
 

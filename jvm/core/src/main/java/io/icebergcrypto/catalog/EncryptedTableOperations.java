@@ -31,7 +31,6 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
-import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
@@ -72,7 +71,7 @@ final class EncryptedTableOperations implements TableOperations {
       Supplier<? extends KeyManagementClient> kms) {
     this(
         delegate,
-        (base, metadata) -> behind.commit(delegate, base, metadata, kms),
+        (base, metadata) -> behind.commit(keys.tableName(), delegate, base, metadata, kms),
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
         new TableStorage(settings, null),
@@ -156,15 +155,12 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata before = base == null ? null : delegate.current();
     try {
       committer.accept(base, prepared);
-    } catch (IllegalArgumentException | IllegalStateException e) {
-      checkDataKeyLength(base); // Hive uses it itself, in every commit
-      throw keyRefused(base, prepared, e);
-    } catch (RESTException | UnsupportedOperationException | CommitStateUnknownException e) {
-      throw keyRefused(base, prepared, e);
     } catch (CommitFailedException e) {
       throw ServerRefusal.isOfKeyId(e, delegate)
           ? ServerRefusal.perhapsMade(e, keys.tableName())
           : e;
+    } catch (RuntimeException e) {
+      throw keyRefused(base, prepared, e);
     }
 
     ServerRefusal.checkKept(delegate, before, prepared, keys.tableName());
@@ -202,13 +198,6 @@ final class EncryptedTableOperations implements TableOperations {
     return steps.prepare(base, metadata, manager -> storage.open(delegate, manager));
   }
 
-  /** A stock client may have set a data key length that no key can have. */
-  private void checkDataKeyLength(TableMetadata base) {
-    if (base != null && EncryptionProperties.keyId(base.properties()) != null) {
-      EncryptionProperties.dataKeyLength(keys.tableName(), base.properties());
-    }
-  }
-
   /** A server that has taken keys of this table before refuses something else. */
   private RuntimeException keyRefused(
       TableMetadata base, TableMetadata metadata, RuntimeException e) {
@@ -241,7 +230,7 @@ final class EncryptedTableOperations implements TableOperations {
     authenticator.check(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
-      delegate.commit(current, prepared(current, current));
+      committer.accept(current, prepared(current, current));
     }
   }
 
@@ -256,7 +245,7 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata approved =
         new MetadataApproval(keys.tableName(), delegate.io(), authenticator)
             .approved(current, metadataFile, sha256);
-    delegate.commit(current, prepared(current, approved));
+    committer.accept(current, prepared(current, approved));
   }
 
   /** Whether the metadata in force is authenticated. */

@@ -20,6 +20,8 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.hive.HiveCatalog;
@@ -101,11 +103,14 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   }
 
   /**
-   * Commits metadata, which may have another key id than its base.
+   * Commits metadata, which may have another key id than its base. All commits go through here.
    *
+   * @param tableName the table's full name
    * @param table the table's operations in this catalog
+   * @throws CommitStateUnknownException when a REST server may have made the commit
    */
   public void commit(
+      String tableName,
       TableOperations table,
       TableMetadata base,
       TableMetadata metadata,
@@ -118,6 +123,11 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       HiveTableOperations ops = (HiveTableOperations) table;
       HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);
       ops.refresh();
+    } else if (isHive() && base != null && keyId(base) != null) {
+      EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
+      table.commit(base, metadata);
+    } else if (isRest()) {
+      ServerRefusal.send(tableName, () -> table.commit(base, metadata));
     } else {
       table.commit(base, metadata);
     }
@@ -127,9 +137,11 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * The same, where the base may have a data key length that no key can have. Iceberg's operations
    * of a Hive table can commit nothing then.
    *
+   * @param tableName the table's full name
    * @param table the table's operations in this catalog, which are not to be used any more
    */
   public void mend(
+      String tableName,
       TableOperations table,
       TableMetadata base,
       TableMetadata metadata,
@@ -140,7 +152,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
         HiveKeyIdChange.commit((HiveCatalog) catalog, ops, io, kms.get(), base, metadata);
       }
     } else {
-      commit(table, base, metadata, kms);
+      commit(tableName, table, base, metadata, kms);
     }
   }
 
@@ -193,7 +205,11 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     try {
       catalog.dropTable(identifier, true); // with the metadata file that the server wrote
     } catch (RuntimeException e) {
-      catalog.dropTable(identifier, false); // a server may refuse to purge
+      if (!ServerRefusal.is(e, catalog) && !(e instanceof ForbiddenException)) {
+        throw e; // it may be gone, and the next of this name is another's
+      }
+
+      catalog.dropTable(identifier, false); // the server does not purge
     }
   }
 }

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog.behind;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -18,6 +19,8 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.exceptions.ServiceFailureException;
+import org.apache.iceberg.rest.Endpoint;
+import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.RESTCatalog;
 
 /**
@@ -43,6 +46,10 @@ public final class ServerRefusal {
   }
 
   private static boolean is(RuntimeException e) {
+    return isAnswer(e) && isRefusal(e);
+  }
+
+  private static boolean isRefusal(RuntimeException e) {
     return e instanceof BadRequestException // 400
         || e instanceof IllegalArgumentException // 400 that says so
         || e instanceof NoSuchTableException // 404
@@ -55,6 +62,35 @@ public final class ServerRefusal {
   }
 
   /**
+   * Whether the server's answer is the error, by its status. Iceberg's client throws errors of the
+   * same types for an answer that it cannot read, after the server has done what it was asked for.
+   */
+  private static boolean isAnswer(RuntimeException e) {
+    return Arrays.stream(e.getStackTrace())
+        .map(StackTraceElement::getClassName)
+        .anyMatch(
+            name ->
+                name.startsWith(ErrorHandlers.class.getName())
+                    || name.equals(Endpoint.class.getName())); // nothing was sent
+  }
+
+  /**
+   * Sends a request that changes something.
+   *
+   * @throws CommitStateUnknownException when the server may have done it: its answer was lost, or
+   *     cannot be read
+   */
+  static void send(String tableName, Runnable request) {
+    try {
+      request.run();
+    } catch (CommitStateUnknownException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw isAnswer(e) ? e : perhapsMade("gave no answer that can be read", e, tableName);
+    }
+  }
+
+  /**
    * Whether a server has refused a new table for its key id, with whatever status: those on
    * iceberg-rust have no KMS, and say 409.
    *
@@ -62,7 +98,7 @@ public final class ServerRefusal {
    */
   public static boolean isOfKeyId(RuntimeException e, Object client) {
     return client.getClass().getPackage() == RESTCatalog.class.getPackage()
-        && !(e instanceof IcebergCryptoException)
+        && isAnswer(e)
         && e.getMessage() != null
         && e.getMessage().contains(EncryptionProperties.KEY_ID);
   }
@@ -83,13 +119,19 @@ public final class ServerRefusal {
    * only then finds that it cannot answer. No file may be deleted.
    */
   public static CommitStateUnknownException perhapsMade(RuntimeException e, String tableName) {
+    return perhapsMade("failed for " + EncryptionProperties.KEY_ID, e, tableName);
+  }
+
+  private static CommitStateUnknownException perhapsMade(
+      String what, RuntimeException e, String tableName) {
     return new CommitStateUnknownException(
-        new NotSupportedException(
+        new IcebergCryptoException(
                 String.format(
-                    "the catalog's server failed for %s, and may have made the commit: %s",
-                    EncryptionProperties.KEY_ID, e.getMessage()),
-                "If the server does not load the table any more, register its last metadata file,"
-                    + " or the one before, in another catalog; no file was deleted.",
+                    "the catalog's server %s, and may have made the commit: %s",
+                    what, e.getMessage()),
+                "Load the table to see whether it did, before you commit again. No file was"
+                    + " deleted. If the server does not load the table any more, its last metadata"
+                    + " file can be registered in another catalog.",
                 e)
             .inTable(tableName));
   }

@@ -1,0 +1,194 @@
+package io.icebergcrypto.catalog;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyIdChange;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.BrokenAnswers;
+import io.icebergcrypto.testing.BrokenAnswers.Fault;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * A REST server makes a commit, and its answer does not arrive as it was sent. No file of the
+ * commit may be deleted, and nobody may be told that nothing was committed.
+ */
+@ParameterizedClass
+@EnumSource(names = "REST")
+class BrokenAnswersTest extends LakeFixture {
+  private static final String COMMIT = "POST .*/tables/t";
+
+  private BrokenAnswers proxy;
+  private EncryptedCatalog behindProxy;
+
+  /** A kind of commit. */
+  private enum Operation {
+    CREATE {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        TestLake.createTable(test.behindProxy, "t", Map.of());
+      }
+    },
+    FIRST_KEY,
+    APPEND,
+    PROPERTIES {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        table.updateProperties().set("a", "b").commit();
+      }
+    },
+    TRANSACTION {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        Transaction transaction = table.newTransaction();
+        transaction.updateProperties().set("a", "b").commit();
+        transaction.newAppend().appendFile(TestLake.write(transaction.table(), 2)).commit();
+        transaction.commitTransaction();
+      }
+    },
+    REPLACE {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        Transaction transaction =
+            test.behindProxy.buildTable(T, TestLake.SCHEMA).replaceTransaction();
+        transaction.newAppend().appendFile(TestLake.write(transaction.table(), 2)).commit();
+        transaction.commitTransaction();
+      }
+
+      @Override
+      Set<Long> rows() {
+        return Set.of(2L);
+      }
+    },
+    EXPIRE {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        table.expireSnapshots().expireOlderThan(System.currentTimeMillis()).retainLast(1).commit();
+      }
+    },
+    ROTATE_MASTER_KEY {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        MasterKeyRotation.run(test.behindProxy, T, "k2", false);
+      }
+    },
+    ROTATE_KEK {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        KekRotation.run(test.behindProxy, T, false, false);
+      }
+    },
+    ENCRYPT {
+      @Override
+      void run(BrokenAnswersTest test, Table table) {
+        TableMetadata base = TestLake.metadata(table);
+        TableMetadata next =
+            EncryptedForm.of(
+                base, "k1", List.of(Kek.make("lake.db.t", base, "k1", test.catalog.kms())));
+        KeyIdChange.commit(test.behindProxy, T, base, next);
+      }
+
+      @Override
+      Set<Long> rows() {
+        return Set.of();
+      }
+    };
+
+    void run(BrokenAnswersTest test, Table table) {
+      TestLake.append(table, 2);
+    }
+
+    /** What is in the table afterwards. */
+    Set<Long> rows() {
+      return switch (this) {
+        case CREATE -> Set.of();
+        case APPEND, TRANSACTION, EXPIRE -> Set.of(1L, 2L);
+        case FIRST_KEY -> Set.of(2L);
+        default -> Set.of(1L);
+      };
+    }
+  }
+
+  @BeforeEach
+  void startProxy() throws IOException {
+    this.proxy = new BrokenAnswers(Backend.restUri());
+    this.behindProxy =
+        lake.open(
+            Map.of(
+                "uri",
+                proxy.uri(),
+                "rest.client.max-retries", // of loads, which it repeats
+                "1",
+                "rest.client.socket-timeout-ms",
+                String.valueOf(BrokenAnswers.CLIENT_WAITS_MS)));
+  }
+
+  @AfterEach
+  void stopProxy() throws IOException {
+    behindProxy.close();
+    proxy.close();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aCommitThatWasMadeKeepsItsFiles(Operation operation) throws IOException {
+    for (Fault fault : Fault.values()) {
+      String what = operation + " " + fault;
+      prepare(operation);
+      Table table = operation == Operation.CREATE ? null : behindProxy.loadTable(T);
+      proxy.breaks(COMMIT, fault);
+      Throwable error = catchThrowable(() -> operation.run(this, table));
+      assertThat(proxy.mended()).as(what).isPositive();
+      if (error != null) {
+        assertThat(error)
+            .as(what)
+            .isInstanceOf(CommitStateUnknownException.class)
+            .hasMessageNotContaining("Nothing was committed");
+      }
+
+      Table there = lake.open(Map.of()).loadTable(T);
+      assertThat(TestLake.ids(there)).as(what).isEqualTo(new TreeSet<>(operation.rows()));
+      assertThat(TestLake.reachable(there)).as(what).allSatisfy(file -> assertThat(file).exists());
+      assertThat(catalog.dropTable(T, true)).as(what).isTrue();
+    }
+  }
+
+  private void prepare(Operation operation) throws IOException {
+    switch (operation) {
+      case CREATE -> {}
+      case FIRST_KEY ->
+          lake.openStock()
+              .buildTable(T, TestLake.SCHEMA)
+              .withProperty("format-version", "3")
+              .withProperty("encryption.key-id", "k1")
+              .create();
+      case ENCRYPT -> lake.openStock().buildTable(T, TestLake.SCHEMA).create();
+      default -> {
+        Table table = TestLake.createTable(catalog, "t", Map.of());
+        TestLake.append(table, 1);
+        if (operation == Operation.EXPIRE) {
+          TestLake.append(table, 2);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,178 @@
+package io.icebergcrypto.testing;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * A proxy in front of a REST catalog's server. It passes each request on, so that the server does
+ * what it was asked for, and then breaks the answers to some.
+ */
+public final class BrokenAnswers implements AutoCloseable {
+  /** How long the client waits, in milliseconds, for {@link Fault#LATE}. */
+  public static final int CLIENT_WAITS_MS = 400;
+
+  private static final List<String> PASSED_ON =
+      List.of("content-type", "authorization", "x-iceberg-access-delegation");
+
+  /** What becomes of an answer. */
+  public enum Fault {
+    /** The connection ends. */
+    LOST,
+    /** It comes after the client's time limit. */
+    LATE,
+    /** Half of it comes. */
+    CUT,
+    /** It has no body. */
+    EMPTY,
+    /** It is not JSON, as from a portal. */
+    HTML,
+    /** It is JSON, and no table. */
+    NO_TABLE,
+    /** A table of a format that no Iceberg knows. */
+    NEWER_FORMAT,
+    /** Another table's metadata. */
+    OTHER_TABLE,
+    /** What a gateway says for a server that does not answer. */
+    BAD_GATEWAY
+  }
+
+  private final HttpServer proxy;
+  private final ExecutorService threads = Executors.newCachedThreadPool();
+  private final HttpClient client = HttpClient.newHttpClient();
+  private final AtomicInteger broken = new AtomicInteger();
+  private volatile String server;
+  private volatile Fault fault;
+  private volatile String requests = "none";
+
+  /**
+   * Starts one.
+   *
+   * @param server where the server listens
+   */
+  public BrokenAnswers(String server) throws IOException {
+    this.server = server;
+    this.proxy = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    proxy.setExecutor(threads);
+    proxy.createContext("/", this::pass);
+    proxy.start();
+  }
+
+  /** Where it listens. */
+  public String uri() {
+    return "http://127.0.0.1:" + proxy.getAddress().getPort();
+  }
+
+  /**
+   * Breaks answers from now on.
+   *
+   * @param regex the requests, such as {@code POST .*&#47;tables/t}
+   */
+  public void breaks(String regex, Fault newFault) {
+    this.fault = newFault;
+    this.requests = regex;
+    broken.set(0);
+  }
+
+  /** Breaks no more; tells how many answers were broken. */
+  public int mended() {
+    this.requests = "none";
+    return broken.get();
+  }
+
+  private void pass(HttpExchange exchange) throws IOException {
+    try (exchange) {
+      HttpRequest.Builder request =
+          HttpRequest.newBuilder(URI.create(server + exchange.getRequestURI()))
+              .method(
+                  exchange.getRequestMethod(),
+                  HttpRequest.BodyPublishers.ofByteArray(exchange.getRequestBody().readAllBytes()));
+      exchange
+          .getRequestHeaders()
+          .forEach(
+              (name, values) -> {
+                if (PASSED_ON.contains(name.toLowerCase()) || name.startsWith("X-")) {
+                  values.forEach(value -> request.header(name, value));
+                }
+              });
+      HttpResponse<byte[]> answer =
+          client.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+      String line = exchange.getRequestMethod() + " " + exchange.getRequestURI().getPath();
+      if (line.matches(requests)) {
+        broken.incrementAndGet();
+        answerBroken(exchange, answer);
+      } else {
+        answer(exchange, answer.statusCode(), answer.body());
+      }
+    } catch (InterruptedException e) {
+      throw new IOException(e);
+    }
+  }
+
+  private void answerBroken(HttpExchange exchange, HttpResponse<byte[]> answer)
+      throws IOException, InterruptedException {
+    String body = new String(answer.body(), StandardCharsets.UTF_8);
+    switch (fault) {
+      case LOST -> {} // closed
+      case LATE -> {
+        Thread.sleep(2 * CLIENT_WAITS_MS);
+        answer(exchange, answer.statusCode(), answer.body());
+      }
+      case CUT -> {
+        exchange.sendResponseHeaders(answer.statusCode(), answer.body().length);
+        exchange.getResponseBody().write(answer.body(), 0, answer.body().length / 2);
+        exchange.getResponseBody().flush();
+      }
+      case EMPTY -> answer(exchange, answer.statusCode(), new byte[0]);
+      case HTML -> answer(exchange, 200, bytes("<html>Please log in</html>"));
+      case NO_TABLE -> answer(exchange, 200, bytes("{\"metadata\": {}}"));
+      case NEWER_FORMAT ->
+          answer(
+              exchange,
+              200,
+              bytes(body.replaceAll("\"format-version\" ?: ?\\d", "\"format-version\":99")));
+      case OTHER_TABLE ->
+          answer(
+              exchange,
+              200,
+              bytes(
+                  body.replaceAll("\"table-uuid\" ?: ?\"[^\"]{8}", "\"table-uuid\":\"00000000")
+                      .replaceAll(
+                          "\"metadata-location\" ?: ?\"", "\"metadata-location\":\"/other")));
+      case BAD_GATEWAY -> answer(exchange, 502, bytes("<html>Bad Gateway</html>"));
+      default -> throw new IllegalStateException(fault.name());
+    }
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static void answer(HttpExchange exchange, int status, byte[] body) throws IOException {
+    exchange.getResponseHeaders().add("Content-Type", "application/json");
+    exchange.sendResponseHeaders(status, body.length == 0 ? -1 : body.length);
+    if (body.length > 0) {
+      try (OutputStream out = exchange.getResponseBody()) {
+        out.write(body);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    proxy.stop(0);
+    threads.shutdownNow();
+  }
+}
