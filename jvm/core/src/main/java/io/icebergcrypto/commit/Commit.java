@@ -1,9 +1,12 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.TableFileIO;
 import java.util.function.Function;
+import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 
 /** One commit of a table: what its steps share. Its keys are resolved once, by the first user. */
 final class Commit {
@@ -18,7 +21,7 @@ final class Commit {
    *
    * @param base the metadata in force, null when the commit creates the table
    * @param wanted the metadata that is to be committed, before the first step
-   * @param files makes the table's FileIO
+   * @param files makes the table's FileIO; with null, that of a table that is not encrypted
    */
   Commit(
       TableKeys table,
@@ -52,5 +55,11 @@ final class Commit {
   /** The table's FileIO, which decrypts, and knows what this commit has written. */
   FileIO io() {
     return keys().written().over(files.apply(keys()));
+  }
+
+  /** A file as it is stored. */
+  InputFile stored(ContentFile<?> file) {
+    return TableFileIO.storageBelow(files.apply(null))
+        .newInputFile(file.location(), file.fileSizeInBytes());
   }
 }

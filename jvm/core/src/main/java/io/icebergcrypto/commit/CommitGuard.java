@@ -9,6 +9,7 @@ import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.io.WrittenFiles;
+import io.icebergcrypto.io.checked.ParquetFooterCheck;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -36,6 +37,9 @@ import org.apache.iceberg.util.ThreadPools;
  * catalogs load those lazily.
  */
 final class CommitGuard {
+  private static final List<String> COLUMNS =
+      List.of("file_path", "file_format", "file_size_in_bytes", "key_metadata");
+
   private final boolean plaintextFiles;
   private final StatisticsPolicy statistics;
 
@@ -72,6 +76,7 @@ final class CommitGuard {
     TableMetadata base = commit.base();
     for (MetadataUpdate change : metadata.changes()) {
       if (change instanceof MetadataUpdate.AddSnapshot added) {
+        EncryptionProperties.checkPages(commit.tableName(), metadata.properties());
         checkSnapshot(commit, added.snapshot(), metadata.specsById());
       } else if (change instanceof MetadataUpdate.SetSnapshotRef ref
           && !plaintextFiles
@@ -148,17 +153,29 @@ final class CommitGuard {
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, specs)
             : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
-      List<String> columns = List.of("file_path", "file_format", "key_metadata");
-      for (ContentFile<?> file : reader.select(columns)) {
+      for (ContentFile<?> file : reader.select(COLUMNS)) {
         if (file.keyMetadata() == null && isUnreadable(file)) {
           throw unreadable(commit, file.location());
         } else if (file.keyMetadata() == null && !plaintextFiles) {
           throw plaintext(commit, "file", file.location());
+        } else if (!plaintextFiles
+            && file.format() == FileFormat.PARQUET
+            && isAdded(commit, file, manifest)) {
+          ParquetFooterCheck.check(commit.tableName(), commit.stored(file), file.fileSizeInBytes());
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
     }
+  }
+
+  /**
+   * Whether nobody has looked at a file's bytes yet: not a commit before, nor, where this one
+   * encrypts a table, the verification of the copy.
+   */
+  private static boolean isAdded(Commit commit, ContentFile<?> file, ManifestFile manifest) {
+    return !isFirst(commit.base())
+        && Objects.equals(file.fileSequenceNumber(), manifest.sequenceNumber());
   }
 
   /** Whether a file without a key is a deletion vector that is encrypted all the same. */

@@ -60,7 +60,7 @@ public final class CommitSteps {
    *
    * @param base the metadata in force, which was checked; null when the commit creates the table
    * @param metadata the metadata to be
-   * @param files makes the table's FileIO, which decrypts
+   * @param files makes the table's FileIO, which decrypts; with null, that of stored files
    * @return what to commit in place of it; the same instance when no step changed anything
    * @throws IcebergCryptoException a refusal; nothing has been committed
    */

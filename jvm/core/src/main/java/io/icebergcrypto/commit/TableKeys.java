@@ -58,6 +58,7 @@ public final class TableKeys {
 
     int length = EncryptionProperties.dataKeyLength(tableName, metadata.properties());
     manager.learnInForce(metadata.encryptionKeys(), keyId, length);
+    manager.writesBy(metadata.properties());
     this.inForce = metadata;
     this.seen = metadata;
   }
@@ -97,6 +98,7 @@ public final class TableKeys {
         this.uuid = metadata.uuid();
       }
 
+      manager.writesBy(properties);
       this.seen = metadata;
     }
 

@@ -92,6 +92,13 @@ public final class EncryptionProperties {
         PLAINTEXT_VERSIONS);
   }
 
+  /** The table properties that choose the version of Parquet's pages. */
+  public static final List<String> PAGE_VERSIONS =
+      List.of(TableProperties.PARQUET_PAGE_VERSION, TableProperties.DELETE_PARQUET_PAGE_VERSION);
+
+  /** Names of the version whose pages are encrypted as a whole. */
+  private static final Set<String> ENCRYPTED_PAGES = Set.of("v1", "parquet_1_0");
+
   private static final int MIN_FORMAT_VERSION = 3;
 
   private EncryptionProperties() {}
@@ -228,22 +235,47 @@ public final class EncryptionProperties {
       }
     }
 
-    for (String property :
-        new String[] {
-          TableProperties.PARQUET_PAGE_VERSION, TableProperties.DELETE_PARQUET_PAGE_VERSION
-        }) {
-      String version = after.getOrDefault(property, TableProperties.PARQUET_PAGE_VERSION_DEFAULT);
-      if (changed(property, before, after)
-          && !version.equalsIgnoreCase(TableProperties.PARQUET_PAGE_VERSION_DEFAULT)) {
-        throw new NotSupportedException(
-                String.format(
-                    "%s=%s, and Parquet's Java writer leaves parts of such pages in plaintext:"
-                        + " which values are null, and how long lists are",
-                    property, version),
-                "Use v1 for an encrypted table, or leave the property out.")
-            .inTable(tableName);
+    for (String property : PAGE_VERSIONS) {
+      if (changed(property, before, after)) {
+        checkPages(tableName, property, after);
       }
     }
+  }
+
+  /**
+   * Checks the pages that an encrypted table's writers would make, at the time when they do: the
+   * property may have been set by a client that does not know that the table is encrypted.
+   *
+   * @throws NotSupportedException when parts of them would be plaintext
+   */
+  public static void checkPages(String tableName, Map<String, String> tableProperties) {
+    PAGE_VERSIONS.forEach(property -> checkPages(tableName, property, tableProperties));
+  }
+
+  private static void checkPages(
+      String tableName, String property, Map<String, String> tableProperties) {
+    String version = tableProperties.get(property);
+    if (hasPlaintextPages(version)) {
+      throw new NotSupportedException(
+              String.format(
+                  "%s=%s, and Parquet's Java writer leaves parts of such pages in plaintext: which"
+                      + " values are null, and how long lists are",
+                  property, version),
+              String.format(
+                  "Use v1 for an encrypted table, or leave the property out. Where it is set: ALTER"
+                      + " TABLE %s UNSET TBLPROPERTIES ('%s').",
+                  tableName, property))
+          .inTable(tableName);
+    }
+  }
+
+  /**
+   * Whether Parquet's Java writer leaves parts of pages of a version in plaintext.
+   *
+   * @param version the value of one of {@link #PAGE_VERSIONS}; null is v1
+   */
+  public static boolean hasPlaintextPages(String version) {
+    return version != null && !ENCRYPTED_PAGES.contains(version.toLowerCase(Locale.ROOT));
   }
 
   /**

@@ -4,10 +4,11 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.io.checked.StoredInput;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Set;
-import org.apache.iceberg.encryption.EncryptedFiles;
+import java.util.function.LongSupplier;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
@@ -21,23 +22,28 @@ final class GuardedInputFile implements InputFile {
   private final String tableName;
   private final InputFile stored;
   private final Set<FileMagic> readable;
+  private final LongSupplier length;
 
   /**
    * Guards a file.
    *
    * @param readable what it may be
+   * @param length asks the storage for the file's length
    */
-  GuardedInputFile(String tableName, InputFile stored, Set<FileMagic> readable) {
+  GuardedInputFile(
+      String tableName, InputFile stored, Set<FileMagic> readable, LongSupplier length) {
     this.tableName = tableName;
     this.stored = stored;
     this.readable = readable;
+    this.length = length;
   }
 
-  /** A file that has a key, taken out of the guard. */
-  static EncryptedInputFile withoutGuard(EncryptedInputFile file) {
-    return file.encryptedInputFile() instanceof GuardedInputFile guarded
-        ? EncryptedFiles.encryptedInput(guarded.stored, file.keyMetadata())
-        : file;
+  /** A file that has a key, taken out of the guard; without one, plaintext files are allowed. */
+  static StoredInput stored(EncryptedInputFile file) {
+    InputFile input = file.encryptedInputFile();
+    return input instanceof GuardedInputFile guarded
+        ? new StoredInput(guarded.stored, guarded.length, true)
+        : new StoredInput(input, input::getLength, false);
   }
 
   /** The file as it is stored, to be decrypted. */

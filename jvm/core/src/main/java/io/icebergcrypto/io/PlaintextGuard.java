@@ -46,22 +46,25 @@ final class PlaintextGuard implements FileIO {
   /** Manifest lists, which Iceberg opens by path, and what is not part of the data. */
   @Override
   public InputFile newInputFile(String path) {
-    return guarded(storage.newInputFile(path), unencrypted());
+    return guarded(path, storage.newInputFile(path), unencrypted());
   }
 
   /** Manifests, data and delete files: their length is known. */
   @Override
   public InputFile newInputFile(String path, long length) {
-    return guarded(storage.newInputFile(path, length), NOTHING);
+    return guarded(path, storage.newInputFile(path, length), NOTHING);
   }
 
   /** A file that must not be plaintext, whatever its first bytes are. */
   InputFile newEncryptedInputFile(String path) {
-    return guarded(storage.newInputFile(path), NOTHING);
+    return guarded(path, storage.newInputFile(path), NOTHING);
   }
 
-  private InputFile guarded(InputFile stored, Set<FileMagic> readable) {
-    return plaintextFiles ? stored : new GuardedInputFile(tableName, stored, readable);
+  private InputFile guarded(String path, InputFile stored, Set<FileMagic> readable) {
+    return plaintextFiles
+        ? stored
+        : new GuardedInputFile(
+            tableName, stored, readable, () -> storage.newInputFile(path).getLength());
   }
 
   /**

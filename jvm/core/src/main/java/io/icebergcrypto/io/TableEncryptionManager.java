@@ -1,6 +1,7 @@
 package io.icebergcrypto.io;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.stream.EncryptedOutput;
@@ -65,6 +66,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private final int firstDataKeyLength; // the superclass's
   private volatile String tableKeyId;
   private volatile int dataKeyLength;
+  private volatile Map<String, String> pageVersions = Map.of(); // table properties
   // transient: what travels to executors is Serialized
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
   private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
@@ -300,7 +302,18 @@ public class TableEncryptionManager extends KeyRegisteringManager {
             ? super.encrypt(output)
             : with(length, List.of()).encrypt(output);
     FileMetrics.encrypted();
-    return written.kept(new EncryptedOutput(file));
+    return written.kept(
+        new EncryptedOutput(file, () -> EncryptionProperties.checkPages(tableName, pageVersions)));
+  }
+
+  /**
+   * Learns what the table's writers go by: where that has them leave parts of Parquet files in
+   * plaintext, they get no such file.
+   */
+  public final void writesBy(Map<String, String> tableProperties) {
+    Map<String, String> versions = new HashMap<>(tableProperties);
+    versions.keySet().retainAll(EncryptionProperties.PAGE_VERSIONS);
+    this.pageVersions = Map.copyOf(versions);
   }
 
   /** The manifests and manifest lists that this manager has encrypted, and no check has read. */
@@ -335,7 +348,11 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
     FileMetrics.decrypted();
     return new AuthenticatedInputFile(
-        tableName, GuardedInputFile.withoutGuard(encrypted), super::decrypt, openFile);
+        tableName,
+        GuardedInputFile.stored(encrypted),
+        encrypted.keyMetadata(),
+        super::decrypt,
+        openFile);
   }
 
   /**
@@ -432,16 +449,25 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * state or behaviour of its own overrides this.
    */
   protected Object writeReplace() {
-    return new Serialized(tableName, KeyEntries.bytes(keys()), tableKeyId, dataKeyLength, kms);
+    return new Serialized(
+        tableName, KeyEntries.bytes(keys()), tableKeyId, dataKeyLength, pageVersions, kms);
   }
 
   /** What travels to executors: wrapped keys and the KMS client's references. */
   private record Serialized(
-      String tableName, byte[] keys, String tableKeyId, int dataKeyLength, KeyManagementClient kms)
+      String tableName,
+      byte[] keys,
+      String tableKeyId,
+      int dataKeyLength,
+      Map<String, String> pageVersions,
+      KeyManagementClient kms)
       implements java.io.Serializable {
     private Object readResolve() {
-      return new TableEncryptionManager(
-          tableName, KeyEntries.keys(keys), tableKeyId, dataKeyLength, kms);
+      TableEncryptionManager manager =
+          new TableEncryptionManager(
+              tableName, KeyEntries.keys(keys), tableKeyId, dataKeyLength, kms);
+      manager.writesBy(pageVersions);
+      return manager;
     }
   }
 

@@ -51,7 +51,7 @@ public final class WrittenFiles {
 
   /** Keeps what is written to a file if it is a manifest or a manifest list, by its name. */
   NativeEncryptionOutputFile kept(NativeEncryptionOutputFile file) {
-    String location = file.plainOutputFile().location();
+    String location = file.encryptingOutputFile().location();
     return isOfMetadata(location.substring(location.lastIndexOf('/') + 1))
         ? new KeptOutputFile(
             file, MOST_BYTES, content -> add(location, new Written(file.keyMetadata(), content)))

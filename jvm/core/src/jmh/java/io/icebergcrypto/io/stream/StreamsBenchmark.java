@@ -161,7 +161,8 @@ public class StreamsBenchmark {
     }
 
     OutputFile file =
-        (streams.equals("ours") ? new EncryptedOutput(output) : output).encryptingOutputFile();
+        (streams.equals("ours") ? new EncryptedOutput(output, () -> {}) : output)
+            .encryptingOutputFile();
     try (PositionOutputStream out = file.create()) {
       for (int done = 0; done < length; done += buffer.length) {
         out.write(buffer, 0, Math.min(buffer.length, length - done));

@@ -6,6 +6,7 @@ import io.icebergcrypto.io.stream.DecryptingStream;
 import io.icebergcrypto.io.stream.FileMetrics;
 import java.nio.ByteBuffer;
 import java.util.function.Function;
+import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
@@ -20,6 +21,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  */
 public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private final String table;
+  private final StoredInput stored;
   private final EncryptedInputFile encrypted;
   private final Function<EncryptedInputFile, NativeEncryptionInputFile> decryption;
   private final OpenParquetFile openFile;
@@ -29,11 +31,13 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
 
   public AuthenticatedInputFile(
       String table,
-      EncryptedInputFile encrypted,
+      StoredInput stored,
+      EncryptionKeyMetadata keyMetadata,
       Function<EncryptedInputFile, NativeEncryptionInputFile> decryption,
       OpenParquetFile openFile) {
     this.table = table;
-    this.encrypted = encrypted;
+    this.stored = stored;
+    this.encrypted = EncryptedFiles.encryptedInput(stored.file(), keyMetadata);
     this.decryption = decryption;
     this.openFile = openFile;
   }
@@ -41,12 +45,11 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   /** The file as stored. Parquet asks for it, and opens it right away. */
   @Override
   public InputFile encryptedInputFile() {
-    InputFile stored = encrypted.encryptedInputFile();
     Long length = keyMetadata().fileLength();
     // when the key metadata has no length, the manifest entry's will do: Parquet's own checks
     // remain
     ExpectedFile file =
-        length != null ? file() : new ExpectedFile(table, location(), stored.getLength());
+        length != null ? file() : new ExpectedFile(table, location(), stored.file().getLength());
     openFile.opened(table, location());
     FileMetrics.parquetOpened(file.length());
     return LengthCheckedInputFile.forParquet(stored, file);
@@ -91,21 +94,21 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   @Override
   public SeekableInputStream newStream() {
     Ags1Layout layout = layout();
-    InputFile stored = new LengthCheckedInputFile(encrypted.encryptedInputFile(), file());
+    InputFile whole = new LengthCheckedInputFile(stored, file(), false);
     return new AuthenticatedStream(
-        new DecryptingStream(stored.newStream(), layout, keyMetadata()),
+        new DecryptingStream(whole.newStream(), layout, keyMetadata()),
         file(),
         layout.plaintextLength());
   }
 
   @Override
   public String location() {
-    return encrypted.encryptedInputFile().location();
+    return stored.file().location();
   }
 
   @Override
   public boolean exists() {
-    return encrypted.encryptedInputFile().exists();
+    return stored.file().exists();
   }
 
   @Override

@@ -1,5 +1,9 @@
 package io.icebergcrypto.io.checked;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.RangeReadable;
@@ -16,28 +20,54 @@ import org.apache.iceberg.io.SeekableInputStream;
  * it read are authenticated.
  */
 final class LengthCheckedInputFile implements InputFile {
-  private final InputFile stored;
-  private final ExpectedFile file;
+  /** The last Parquet files that were checked, so that each is checked once, not once a split. */
+  private static final Set<ExpectedFile> CHECKED =
+      Collections.newSetFromMap(
+          Collections.synchronizedMap(
+              new LinkedHashMap<>() {
+                @Override
+                protected boolean removeEldestEntry(Map.Entry<ExpectedFile, Boolean> eldest) {
+                  return size() > MOST_CHECKED;
+                }
+              }));
 
-  LengthCheckedInputFile(InputFile stored, ExpectedFile file) {
+  private static final int MOST_CHECKED = 10_000;
+
+  private final StoredInput stored;
+  private final ExpectedFile file;
+  private final boolean parquet;
+
+  /**
+   * Checks nothing yet.
+   *
+   * @param parquet whether the reader is Parquet, whose first reads tell how it is encrypted
+   */
+  LengthCheckedInputFile(StoredInput stored, ExpectedFile file, boolean parquet) {
     this.stored = stored;
     this.file = file;
+    this.parquet = parquet;
   }
 
   /**
    * The file as Parquet reads it best. It reads Hadoop's files without Iceberg's streams, and asks
-   * for their status anyway, which the file keeps: checking the length now costs nothing.
+   * for their status anyway, which the file keeps: checking the length now costs nothing. How it is
+   * encrypted takes a read of its end, which others are watched for.
    */
-  static InputFile forParquet(InputFile stored, ExpectedFile file) {
-    if (!(stored instanceof HadoopInputFile hadoop)) {
-      return file.length() == null ? stored : new LengthCheckedInputFile(stored, file);
+  static InputFile forParquet(StoredInput stored, ExpectedFile file) {
+    if (!(stored.file() instanceof HadoopInputFile hadoop)) {
+      return new LengthCheckedInputFile(stored, file, stored.guarded());
     }
 
     long actual = hadoop.getStat().getLen();
-    if (file.length() != null && actual < file.length()) {
+    if (actual < file.length()) {
       throw file.shorter(actual, null);
-    } else if (file.length() != null && actual > file.length()) {
+    } else if (actual > file.length()) {
       throw file.longer(actual);
+    }
+
+    if (stored.guarded() && !CHECKED.contains(file)) {
+      ParquetFooterCheck.check(file.table(), hadoop, actual);
+      CHECKED.add(file);
     }
 
     return hadoop;
@@ -50,19 +80,21 @@ final class LengthCheckedInputFile implements InputFile {
 
   @Override
   public SeekableInputStream newStream() {
-    SeekableInputStream stream = stored.newStream();
+    SeekableInputStream stream = stored.file().newStream();
+    ParquetFooterCheck footer =
+        parquet ? new ParquetFooterCheck(file.table(), location(), file.length()) : null;
     return stream instanceof RangeReadable ranges
-        ? new LengthCheckedStream.WithRanges(stream, ranges, file)
-        : new LengthCheckedStream(stream, file);
+        ? new LengthCheckedStream.WithRanges(stream, ranges, file, footer)
+        : new LengthCheckedStream(stream, file, footer);
   }
 
   @Override
   public String location() {
-    return stored.location();
+    return stored.file().location();
   }
 
   @Override
   public boolean exists() {
-    return stored.exists();
+    return stored.file().exists();
   }
 }

@@ -30,12 +30,14 @@ class LengthCheckedStream extends SeekableInputStream {
   private final SeekableInputStream stored;
   final ExpectedFile file;
   private final long length;
+  private final ParquetFooterCheck footer; // may be null
 
   private long position = 0;
   private boolean endChecked = false;
 
-  LengthCheckedStream(SeekableInputStream stored, ExpectedFile file) {
+  LengthCheckedStream(SeekableInputStream stored, ExpectedFile file, ParquetFooterCheck footer) {
     this.stored = stored;
+    this.footer = footer;
     this.file = file;
     this.length = file.length();
   }
@@ -71,12 +73,19 @@ class LengthCheckedStream extends SeekableInputStream {
       throw file.shorter(position, null);
     }
 
+    saw(position, bytes, offset, got);
     position += got;
     if (position == length) {
       checkEnd();
     }
 
     return got;
+  }
+
+  final void saw(long from, byte[] bytes, int offset, int count) {
+    if (footer != null) {
+      footer.saw(from, bytes, offset, count);
+    }
   }
 
   @Override
@@ -148,8 +157,12 @@ class LengthCheckedStream extends SeekableInputStream {
   static final class WithRanges extends LengthCheckedStream implements RangeReadable {
     private final RangeReadable ranges;
 
-    WithRanges(SeekableInputStream stored, RangeReadable ranges, ExpectedFile file) {
-      super(stored, file);
+    WithRanges(
+        SeekableInputStream stored,
+        RangeReadable ranges,
+        ExpectedFile file,
+        ParquetFooterCheck footer) {
+      super(stored, file, footer);
       this.ranges = ranges;
     }
 
@@ -162,6 +175,8 @@ class LengthCheckedStream extends SeekableInputStream {
       } catch (RuntimeException e) {
         throw super.behindTheEnd(from, e);
       }
+
+      saw(from, bytes, offset, count);
     }
 
     @Override

@@ -11,8 +11,9 @@ import org.apache.iceberg.io.PositionOutputStream;
  * stream, which is written here, or by Parquet, which takes the plain output and the key.
  *
  * @param file Iceberg's
+ * @param beforeParquet throws an error where Parquet must not write it
  */
-public record EncryptedOutput(NativeEncryptionOutputFile file)
+public record EncryptedOutput(NativeEncryptionOutputFile file, Runnable beforeParquet)
     implements NativeEncryptionOutputFile {
   @Override
   public NativeEncryptionKeyMetadata keyMetadata() {
@@ -21,6 +22,7 @@ public record EncryptedOutput(NativeEncryptionOutputFile file)
 
   @Override
   public OutputFile plainOutputFile() {
+    beforeParquet.run();
     return file.plainOutputFile();
   }
 
@@ -29,17 +31,17 @@ public record EncryptedOutput(NativeEncryptionOutputFile file)
     return new OutputFile() {
       @Override
       public PositionOutputStream create() {
-        return new EncryptingStream(plainOutputFile().create(), keyMetadata());
+        return new EncryptingStream(file.plainOutputFile().create(), keyMetadata());
       }
 
       @Override
       public PositionOutputStream createOrOverwrite() {
-        return new EncryptingStream(plainOutputFile().createOrOverwrite(), keyMetadata());
+        return new EncryptingStream(file.plainOutputFile().createOrOverwrite(), keyMetadata());
       }
 
       @Override
       public String location() {
-        return plainOutputFile().location();
+        return file.plainOutputFile().location();
       }
 
       @Override

@@ -232,12 +232,9 @@ final class DefectSearch {
       }
     }
 
-    for (String property :
-        List.of(
-            TableProperties.PARQUET_PAGE_VERSION, TableProperties.DELETE_PARQUET_PAGE_VERSION)) {
+    for (String property : EncryptionProperties.PAGE_VERSIONS) {
       String version = properties.get(property);
-      if (version != null
-          && !version.equalsIgnoreCase(TableProperties.PARQUET_PAGE_VERSION_DEFAULT)) {
+      if (EncryptionProperties.hasPlaintextPages(version)) {
         unset(
             Kind.PAGE_VERSION,
             property,

@@ -93,7 +93,7 @@ class StreamsTest {
   @ValueSource(ints = {0, 1, 4096, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 77})
   void icebergReadsWhatThisWrote(int length) throws IOException {
     byte[] plain = plaintext(length);
-    write(new EncryptedOutput(file).encryptingOutputFile(), plain);
+    write(new EncryptedOutput(file, () -> {}).encryptingOutputFile(), plain);
     NativeEncryptionKeyMetadata key = file.keyMetadata();
     AesGcmInputFile read =
         new AesGcmInputFile(
@@ -226,7 +226,8 @@ class StreamsTest {
     long written =
         allocated(
             () -> {
-              NativeEncryptionOutputFile ours = new EncryptedOutput(iceberg.encrypt(other));
+              NativeEncryptionOutputFile ours =
+                  new EncryptedOutput(iceberg.encrypt(other), () -> {});
               try (PositionOutputStream out = ours.encryptingOutputFile().createOrOverwrite()) {
                 out.write(plain);
               }

@@ -1,0 +1,143 @@
+package io.icebergcrypto.io.checked;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.PlaintextException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.apache.iceberg.io.IOUtil;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/**
+ * How a Parquet file that has key metadata is encrypted, by the end of it (Parquet modular
+ * encryption, section 5). Iceberg encrypts footers, and all modules with AES-GCM; other writers
+ * need not. Under AES_GCM_CTR_V1, pages are not authenticated: changed bits give other rows,
+ * without an error. A plaintext footer shows schema and statistics. Both are refused.
+ *
+ * <p>A reader of the file may be watched, which costs no request: Parquet reads the end first.
+ */
+public final class ParquetFooterCheck {
+  /** The footer's length and the magic. */
+  private static final int TAIL = 8;
+
+  /** Most footers are shorter, so that one read gets all. */
+  private static final int AT_ONCE = 16 << 10;
+
+  private static final byte[] ENCRYPTED = "PARE".getBytes(StandardCharsets.US_ASCII);
+  private static final byte[] PLAINTEXT = "PAR1".getBytes(StandardCharsets.US_ASCII);
+
+  /** What a footer starts with: in FileCryptoMetaData, field 1; in that, field 1, AES_GCM_V1. */
+  private static final byte[] GCM = {0x1c, 0x1c};
+
+  private static final String HINT =
+      "A client other than Iceberg's own wrote it. Have it write encrypted footers and AES_GCM_V1."
+          + " To use the file all the same, set the catalog property"
+          + " encryption.plaintext-files=allow.";
+
+  private final String table;
+  private final String location;
+  private final long length;
+  private final byte[] tail = new byte[TAIL];
+  private final byte[] start = new byte[GCM.length]; // of the footer
+  private int ofTail = 0; // how many bytes of it were seen
+  private int ofStart = 0;
+
+  /** Watches the reads of one file. */
+  ParquetFooterCheck(String table, String location, long length) {
+    this.table = table;
+    this.location = location;
+    this.length = length;
+  }
+
+  /**
+   * Checks a file, in one read or two.
+   *
+   * @param table the table's full name
+   * @param stored the file as it is stored
+   * @param length its length in bytes
+   * @throws PlaintextException when its footer is not encrypted
+   * @throws NotSupportedException when its pages are not authenticated, or it is no Parquet file
+   */
+  public static void check(String table, InputFile stored, long length) {
+    ParquetFooterCheck check = new ParquetFooterCheck(table, stored.location(), length);
+    try (SeekableInputStream in = stored.newStream()) {
+      int count = (int) Math.min(length, AT_ONCE);
+      check.read(in, length - count, count);
+      if (check.ofTail == TAIL && check.ofStart < GCM.length && check.footerStart() > 0) {
+        check.read(in, check.footerStart(), GCM.length);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot read " + stored.location(), e);
+    }
+
+    if (check.ofStart < GCM.length) {
+      throw check.refusal("does not end as an encrypted Parquet file does");
+    }
+  }
+
+  private void read(SeekableInputStream in, long position, int count) throws IOException {
+    byte[] bytes = new byte[count];
+    if (in instanceof RangeReadable ranges) {
+      ranges.readFully(position, bytes);
+    } else {
+      in.seek(position);
+      IOUtil.readFully(in, bytes, 0, count);
+    }
+
+    saw(position, bytes, 0, count);
+  }
+
+  /** Tells what a reader got. A reader reads forward through the tail, and then the footer. */
+  void saw(long position, byte[] bytes, int offset, int count) {
+    if (position + count > length - TAIL && ofTail < TAIL) {
+      ofTail += copy(position, bytes, offset, count, length - TAIL + ofTail, tail, ofTail);
+      if (ofTail == TAIL && Arrays.equals(tail, 4, TAIL, PLAINTEXT, 0, 4)) {
+        throw new PlaintextException(
+                String.format(
+                    "file %s has a footer that is not encrypted: it shows the schema and the"
+                        + " statistics of columns",
+                    location),
+                HINT)
+            .inTable(table);
+      }
+    }
+
+    if (ofTail == TAIL && ofStart < GCM.length && footerStart() > 0) {
+      ofStart += copy(position, bytes, offset, count, footerStart() + ofStart, start, ofStart);
+      if (ofStart == GCM.length && !Arrays.equals(start, GCM)) {
+        throw refusal(
+            "is not encrypted with AES_GCM_V1: under AES_GCM_CTR_V1 pages are not authenticated,"
+                + " and whether they were changed cannot be told");
+      }
+    }
+  }
+
+  /** Copies the bytes from a position on that were read; gives how many. */
+  private static int copy(
+      long position, byte[] bytes, int offset, int count, long from, byte[] target, int at) {
+    int there = (int) Math.min(target.length - at, position + count - from);
+    if (there <= 0 || from < position) {
+      return 0;
+    }
+
+    System.arraycopy(bytes, offset + (int) (from - position), target, at, there);
+    return there;
+  }
+
+  /** Where the footer starts; 0 when the tail does not tell. */
+  private long footerStart() {
+    int footer = ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt();
+    boolean encrypted = Arrays.equals(tail, 4, TAIL, ENCRYPTED, 0, 4);
+    return encrypted && footer > 0 ? Math.max(0, length - TAIL - footer) : 0;
+  }
+
+  private IcebergCryptoException refusal(String problem) {
+    return new NotSupportedException("file " + location + " " + problem, HINT).inTable(table);
+  }
+}
