@@ -4,6 +4,7 @@ import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.format.FileMagic;
 import java.util.Locale;
 import java.util.regex.Pattern;
+import org.apache.iceberg.FileFormat;
 
 /** The kinds of files that a table reaches, named as in the Iceberg specification. */
 public enum FileKind {
@@ -65,6 +66,14 @@ public enum FileKind {
       case 2 -> EQUALITY_DELETES;
       default -> throw new IllegalArgumentException("Unknown file content: " + content);
     };
+  }
+
+  /**
+   * The format of a manifest or a manifest list: Avro, but in tables of format version 4, where
+   * Iceberg writes Parquet.
+   */
+  public static String formatOfManifest(String path) {
+    return FileFormat.fromFileName(path) == FileFormat.PARQUET ? "parquet" : "avro";
   }
 
   /**

@@ -152,7 +152,7 @@ public final class MetadataFiles {
           new ReachableFile(
               FileKind.MANIFEST_LIST,
               snapshot.manifestListLocation(),
-              "avro",
+              FileKind.formatOfManifest(snapshot.manifestListLocation()),
               -1L,
               snapshot.keyId(),
               older));

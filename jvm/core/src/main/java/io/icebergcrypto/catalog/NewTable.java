@@ -218,6 +218,7 @@ final class NewTable {
               EncryptionProperties.KEY_ID));
     } else {
       EncryptionProperties.check(tableName, before, after);
+      EncryptionProperties.needsFormatVersion(tableName, after);
       tryKey(table, keyId);
     }
 

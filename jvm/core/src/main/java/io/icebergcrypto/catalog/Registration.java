@@ -165,6 +165,7 @@ final class Registration {
     Map<String, String> properties = metadata.properties();
     PropertyNames.checkTable(name, Map.of(), properties);
     if (EncryptionProperties.keyId(properties) != null) {
+      EncryptionProperties.refuseLaterFormat(name, metadata.formatVersion());
       try {
         EncryptionProperties.check(name, Map.of(), properties);
       } catch (IcebergCryptoException e) {

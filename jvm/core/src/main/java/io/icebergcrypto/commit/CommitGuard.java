@@ -68,6 +68,9 @@ final class CommitGuard {
     ValueKeyProperties.checkKept(commit.tableName(), before, metadata.properties());
     if (EncryptionProperties.keyId(metadata.properties()) != null) {
       EncryptionProperties.check(commit.tableName(), before, metadata.properties());
+      if (base == null || metadata.formatVersion() != base.formatVersion() || isFirst(base)) {
+        EncryptionProperties.refuseLaterFormat(commit.tableName(), metadata.formatVersion());
+      }
     }
   }
 

@@ -99,7 +99,8 @@ public final class EncryptionProperties {
   /** Names of the version whose pages are encrypted as a whole. */
   private static final Set<String> ENCRYPTED_PAGES = Set.of("v1", "parquet_1_0");
 
-  private static final int MIN_FORMAT_VERSION = 3;
+  /** The format version of encrypted tables. */
+  private static final int ENCRYPTED_FORMAT = 3;
 
   private EncryptionProperties() {}
 
@@ -289,28 +290,53 @@ public final class EncryptionProperties {
       return true;
     }
 
+    if (version.matches("\\d{1,9}")) {
+      refuseLaterFormat(tableName, Integer.parseInt(version));
+    }
+
     if (version.matches("[12]")) {
       throw new InvalidConfigurationException(
               String.format(
                   "%s=%s, and Iceberg encrypts from format version %d on",
-                  TableProperties.FORMAT_VERSION, version, MIN_FORMAT_VERSION),
+                  TableProperties.FORMAT_VERSION, version, ENCRYPTED_FORMAT),
               String.format(
                   "Leave %s out, or set it to %d.",
-                  TableProperties.FORMAT_VERSION, MIN_FORMAT_VERSION))
+                  TableProperties.FORMAT_VERSION, ENCRYPTED_FORMAT))
           .inTable(tableName);
     }
 
     return false;
   }
 
+  /**
+   * Refuses encryption in a format for which the Iceberg specification does not define it: that of
+   * version 4's root manifests is not defined yet.
+   *
+   * @throws NotSupportedException when the version is later than 3
+   */
+  public static void refuseLaterFormat(String tableName, int formatVersion) {
+    if (formatVersion > ENCRYPTED_FORMAT) {
+      throw new NotSupportedException(
+              String.format(
+                  "it has %s, or would have it, and format version %d, for which Iceberg's"
+                      + " specification does not define encryption yet",
+                  KEY_ID, formatVersion),
+              String.format(
+                  "Use format version %d for an encrypted table. Nothing was changed.",
+                  ENCRYPTED_FORMAT))
+          .inTable(tableName);
+    }
+  }
+
   /** Checks the format version that a catalog has given a new encrypted table, asked for 3. */
   public static void checkMadeWith(String tableName, int formatVersion) {
-    if (formatVersion < MIN_FORMAT_VERSION) {
+    refuseLaterFormat(tableName, formatVersion);
+    if (formatVersion < ENCRYPTED_FORMAT) {
       throw new NotSupportedException(
               String.format(
                   "the catalog's server makes it with format version %d, although it was asked for"
                       + " %d, from which on Iceberg encrypts",
-                  formatVersion, MIN_FORMAT_VERSION),
+                  formatVersion, ENCRYPTED_FORMAT),
               "Nothing was written. Use a version of the server that knows that format, or another"
                   + " catalog.")
           .inTable(tableName);

@@ -42,6 +42,7 @@ public record PlaintextTable(
     Map<String, String> after = new HashMap<>(metadata.properties());
     after.putAll(EncryptedForm.properties(metadata.properties(), keyId));
     EncryptionProperties.check(table.name(), Map.of(), after);
+    EncryptionProperties.refuseLaterFormat(table.name(), metadata.formatVersion());
     catalog.checkMasterKey(table.name(), keyId);
     CachingKmsClient kms = catalog.kms();
     try {

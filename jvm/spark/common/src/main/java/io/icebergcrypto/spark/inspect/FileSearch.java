@@ -168,7 +168,11 @@ final class FileSearch {
     String path = place.getString(FILE);
     if (path.equals(manifest.path())) {
       return new KnownFile(
-          FileKind.MANIFEST, path, "avro", manifest.length(), manifest.keyMetadata());
+          FileKind.MANIFEST,
+          path,
+          FileKind.formatOfManifest(path),
+          manifest.length(),
+          manifest.keyMetadata());
     }
 
     try (CloseableIterable<? extends ContentFile<?>> files = tree.files(manifest)) {

@@ -58,7 +58,12 @@ record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter
         shared.value().manifests(FileRow.list(list)),
         manifest ->
             FileRow.below(
-                list, FileKind.MANIFEST, manifest.path(), "avro", manifest.length(), null));
+                list,
+                FileKind.MANIFEST,
+                manifest.path(),
+                FileKind.formatOfManifest(manifest.path()),
+                manifest.length(),
+                null));
   }
 
   /** Checks manifests of which neighbours are of one manifest list, and reads what they list. */

@@ -63,7 +63,7 @@ public final class ManifestListJobs implements ManifestListCheck {
     return new ReachableFile(
         FileKind.MANIFEST_LIST,
         snapshot.manifestListLocation(),
-        "avro",
+        FileKind.formatOfManifest(snapshot.manifestListLocation()),
         -1L,
         snapshot.keyId(),
         false);
