@@ -84,7 +84,10 @@ public enum FileKind {
    * @return null when nothing is wrong
    */
   public FileProblem problem(String format, FileMagic magic) {
-    if (!magic.encrypted()) {
+    if (magic == FileMagic.LATER) {
+      return new FileProblem(
+          ProblemCode.UNREADABLE, "it starts as a later version of encrypted files does");
+    } else if (!magic.encrypted()) {
       return magic == FileMagic.EMPTY
           ? new FileProblem(ProblemCode.TRUNCATED, "it is empty")
           : new FileProblem(

@@ -43,10 +43,8 @@ public record MasterKeyUse(
     private static WrappedBy of(EncryptedKey kek) {
       String masterKeyId = kek.encryptedById();
       if (masterKeyId == null || kek.encryptedKeyMetadata() == null) {
-        throw new TamperedException(
-            String.format(
-                "KEK %s names no master key, or has no bytes: somebody edited the metadata",
-                kek.keyId()),
+        throw new IcebergCryptoException(
+            String.format("KEK %s names no master key, or has no bytes", kek.keyId()),
             "encryption_keys lists the table's keys, and what is wrong.");
       }
 

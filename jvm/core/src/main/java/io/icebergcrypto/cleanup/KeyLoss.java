@@ -2,6 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.TamperedException;
 
@@ -16,7 +17,7 @@ final class KeyLoss {
   static boolean causes(IcebergCryptoException e, boolean hasKms) {
     return e instanceof KeyNotFoundException
         || e instanceof BadWrappedKeyException
-        || !hasKms && !isOfStorage(e);
+        || !hasKms && e instanceof InvalidConfigurationException;
   }
 
   /** Whether a list or manifest cannot be read, whatever the key: see {@link ReachableFiles}. */

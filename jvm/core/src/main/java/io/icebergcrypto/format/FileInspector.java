@@ -31,7 +31,12 @@ public final class FileInspector {
    */
   public static FileMagic magic(InputFile file) {
     try (SeekableInputStream in = file.newStream()) {
-      return FileMagic.of(in.readNBytes(FileMagic.HEAD_LENGTH));
+      byte[] head = in.readNBytes(FileMagic.HEAD_LENGTH);
+      if (head.length < FileMagic.HEAD_LENGTH) {
+        requireEnd(file, head.length);
+      }
+
+      return FileMagic.of(head);
     } catch (IOException e) {
       throw unreadable(file, e);
     } catch (NotFoundException e) {
@@ -94,13 +99,26 @@ public final class FileInspector {
     }
     byte[] bytes = in.readNBytes(count);
     if (bytes.length < count) {
-      throw new TamperedException(
-          String.format(
-              "%s ends after %d bytes, expected %d, the length that its storage gives",
-              file.location(), position + bytes.length, length),
-          "The file was replaced while it was read, or the storage is not consistent. Try again.");
+      requireEnd(file, position + bytes.length);
+      throw endedEarly(file, position + bytes.length, length);
     }
     return bytes;
+  }
+
+  /** A read that ends early is the end of the file only if the storage says so. */
+  private static void requireEnd(InputFile file, long position) {
+    long length = file.getLength();
+    if (length > position) {
+      throw endedEarly(file, position, length);
+    }
+  }
+
+  private static IcebergCryptoException endedEarly(InputFile file, long position, long length) {
+    return new IcebergCryptoException(
+        String.format(
+            "%s could not be read: its storage ended it after %d bytes, and gives its length as %d",
+            file.location(), position, length),
+        "The file was replaced while it was read, or the storage failed. Try again.");
   }
 
   private static IcebergCryptoException unreadable(InputFile file, IOException cause) {

@@ -24,6 +24,10 @@ public enum FileMagic {
   JSON(null, "json", false),
   /** A file of no bytes. */
   EMPTY(null, "empty", false),
+  /**
+   * An encrypted file of a later version than {@link #AGS1} or {@link #PARE}, by its first bytes.
+   */
+  LATER(null, "later", false),
   /** None of the others. */
   OTHER(null, "unknown", false);
 
@@ -57,7 +61,10 @@ public enum FileMagic {
         return magic;
       }
     }
-    return startsJson(head) ? JSON : OTHER;
+    if (startsJson(head)) {
+      return JSON;
+    }
+    return startsLater(head) ? LATER : OTHER;
   }
 
   /** Whether the content is encrypted: true for {@link #PARE} and {@link #AGS1} alone. */
@@ -66,8 +73,8 @@ public enum FileMagic {
   }
 
   /**
-   * The format in lower case: parquet, aes-gcm-stream, avro, puffin, orc, json, empty or unknown.
-   * What an AES GCM stream holds cannot be told without its key.
+   * The format in lower case: parquet, aes-gcm-stream, avro, puffin, orc, json, empty, later or
+   * unknown. What an AES GCM stream holds cannot be told without its key.
    */
   public String format() {
     return format;
@@ -83,6 +90,11 @@ public enum FileMagic {
       }
     }
     return true;
+  }
+
+  private static boolean startsLater(byte[] head) {
+    String magic = new String(head, 0, Math.min(4, head.length), StandardCharsets.ISO_8859_1);
+    return magic.matches("AGS[2-9]|PAR[2-9A-Z]");
   }
 
   private static boolean startsJson(byte[] head) {

@@ -84,8 +84,9 @@ final class PlaintextGuard implements FileIO {
   private Set<FileMagic> unencrypted() {
     EnumSet<FileMagic> data =
         plaintextStatistics
-            ? EnumSet.of(FileMagic.AVRO, FileMagic.ORC)
-            : EnumSet.of(FileMagic.AVRO, FileMagic.ORC, FileMagic.PAR1, FileMagic.PUFFIN);
+            ? EnumSet.of(FileMagic.AVRO, FileMagic.ORC, FileMagic.LATER)
+            : EnumSet.of(
+                FileMagic.AVRO, FileMagic.ORC, FileMagic.PAR1, FileMagic.PUFFIN, FileMagic.LATER);
     return EnumSet.complementOf(data);
   }
 

@@ -2,6 +2,7 @@ package io.icebergcrypto.io;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.metadata.KeyEntries;
@@ -79,7 +80,9 @@ final class SealedContent {
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
-      throw file.unreadableKeyMetadata(e);
+      throw Evidence.isWrongTag(e)
+          ? file.changed("its key does not decrypt with its KEK")
+          : file.unreadableKeyMetadata(null, e);
     }
 
     byte[] stream = Arrays.copyOf(sealed, streamLength);

@@ -2,6 +2,7 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.ExpectedFile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -192,7 +193,10 @@ final class StatisticsFiles {
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) {
-        throw new ExpectedFile(manager.tableName(), location(), null).unreadableKeyMetadata(e);
+        ExpectedFile file = new ExpectedFile(manager.tableName(), location(), null);
+        throw Evidence.isWrongTag(e)
+            ? file.changed("its key in encryption-keys does not decrypt with its KEK")
+            : file.unreadableKeyMetadata(null, e);
       }
 
       return manager.decrypt(EncryptedFiles.encryptedInput(stored, keyMetadata));

@@ -9,9 +9,9 @@ import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.metadata.Listing;
 import java.nio.ByteBuffer;
-import java.security.GeneralSecurityException;
 import java.util.Map;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
@@ -111,17 +111,17 @@ public class TableFileIO implements FileIO {
   }
 
   private RuntimeException unreadable(ManifestListFile list, RuntimeException e) {
-    if (knows(list) && !isOfCipher(e)) {
+    if (knows(list) && !Evidence.isWrongTag(e)) {
       return e; // the KMS client's
     }
 
     return new TamperedException(
             knows(list) ? ProblemCode.TAMPERED : ProblemCode.NO_KEY,
             String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
-            "The table's metadata is not what was committed: encryption-keys was edited or"
-                + " exchanged, in the storage, by the catalog's server or by another client. No"
-                + " row was returned. Restore the metadata from a backup or an object version, or"
-                + " roll the table back to a snapshot that can be read.",
+            "Load the table again: its metadata may be older than the snapshot. If that does not"
+                + " help, encryption-keys was edited or exchanged, in the storage, by the catalog's"
+                + " server or by another client: restore that metadata file from a backup or an"
+                + " object version. No row was returned.",
             e)
         .inTable(manager().tableName());
   }
@@ -129,14 +129,6 @@ public class TableFileIO implements FileIO {
   private boolean knows(ManifestListFile list) {
     EncryptedKey key = key(list.encryptionKeyID());
     return key != null && key(key.encryptedById()) != null;
-  }
-
-  /** The storage is not asked before; a KMS's errors have types of their own. */
-  private static boolean isOfCipher(Throwable e) {
-    return e.getCause() instanceof GeneralSecurityException
-        || e instanceof IllegalArgumentException
-        || e instanceof IllegalStateException
-        || e instanceof NegativeArraySizeException; // shorter than a nonce and a tag
   }
 
   private String problem(ManifestListFile list) {

@@ -5,6 +5,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
@@ -166,13 +167,16 @@ final class NewKek {
       keyMetadata = KeyOfList.decrypted(key.keyId(), older);
     } catch (IcebergCryptoException e) {
       throw e;
-    } catch (RuntimeException e) { // Iceberg's own, of any type
+    } catch (RuntimeException e) {
+      if (!Evidence.isWrongTag(e)) {
+        throw e;
+      }
+
       throw new TamperedException(
               String.format(
                   "the key of %s does not decrypt with KEK %s: one of them was changed",
                   file, key.encryptedById()),
-              "Nothing was changed. Restore the metadata from a backup or an object version, or"
-                  + " expire what cannot be read.",
+              "Nothing was changed. Restore that metadata file from a backup or an object version.",
               e)
           .inTable(table.name());
     }

@@ -1,6 +1,6 @@
 package io.icebergcrypto.lifecycle;
 
-import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
 import java.nio.ByteBuffer;
@@ -31,14 +31,12 @@ final class WrappedAnew {
   /**
    * The KEK, wrapped by the newest version of the master key.
    *
-   * @throws TamperedException when its entry is not one of a KEK
+   * @throws IcebergCryptoException when its entry is not one of a KEK
    */
   EncryptedKey of(EncryptedKey kek) {
     if (kek.encryptedById() == null || kek.encryptedKeyMetadata() == null) {
-      throw new TamperedException(
-              String.format(
-                  "KEK %s names no master key, or has no bytes: somebody edited the metadata",
-                  kek.keyId()),
+      throw new IcebergCryptoException(
+              String.format("KEK %s names no master key, or has no bytes", kek.keyId()),
               "Nothing was changed. encryption_keys lists the table's keys, and what is wrong.")
           .inTable(table.name());
     }

@@ -1,6 +1,6 @@
 package io.icebergcrypto.metadata;
 
-import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.Map;
@@ -190,7 +190,8 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
       }
     }
 
-    private static TamperedException unreadable(String location, int length, RuntimeException e) {
+    private static IcebergCryptoException unreadable(
+        String location, int length, RuntimeException e) {
       return UnreadableMetadata.of(String.format("%s (%d bytes)", location, length), e);
     }
 

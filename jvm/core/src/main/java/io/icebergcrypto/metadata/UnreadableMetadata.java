@@ -1,7 +1,7 @@
 package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.NotSupportedException;
 import java.io.EOFException;
 import java.util.Arrays;
 import java.util.zip.ZipException;
@@ -9,9 +9,26 @@ import org.apache.iceberg.exceptions.RuntimeIOException;
 import org.apache.iceberg.util.Tasks;
 
 /**
- * Tells metadata files that cannot be parsed (cut off, empty, another file) from failing storage.
+ * Tells metadata that cannot be parsed (of a newer Iceberg, not whole, another file) from failing
+ * storage. None of that shows that anybody changed a file.
  */
 final class UnreadableMetadata {
+  private static final String OF_JSON =
+      "A read that ended early says the same as a file that was cut off: load the table again. If"
+          + " that does not help, compare the file with a backup or an object version of the same"
+          + " name, and restore that one. An older metadata file lacks the commits since.";
+
+  private static final String OF_TABLE =
+      "It is whole JSON. A newer Iceberg, or a program that does not keep to Iceberg's"
+          + " specification, may have written it: update Iceberg, or find out which program did. If"
+          + " it is another file, restore the one of this name from a backup or an object version."
+          + " An older metadata file lacks the commits since.";
+
+  private static final String OF_SERVER =
+      "Load the table again. If that does not help, look at what the server sends, and what is in"
+          + " between: the server may be newer than this Iceberg, or not keep to Iceberg's REST"
+          + " specification; then update Iceberg, or use another version of the server.";
+
   private UnreadableMetadata() {}
 
   /**
@@ -31,28 +48,35 @@ final class UnreadableMetadata {
     }
 
     return passed(e, "org.apache.iceberg.rest.responses.LoadTableResponseParser")
-        ? ofAnswer(e)
+        ? of("the catalog's server gave no table metadata", OF_SERVER, e)
         : of("its metadata file", e);
   }
 
-  /** The error for one file. */
-  static TamperedException of(String file, RuntimeException e) {
-    return new TamperedException(
-        String.format(
-            "its metadata cannot be read, %s is no table metadata: %s", file, e.getMessage()),
-        "The file was cut off or changed after it was committed; no retry helps. Restore it from a"
-            + " backup or an object version, or register the table's last good metadata file.",
-        e);
+  /**
+   * The error for one file.
+   *
+   * @param e of a parser: of JSON, or of table metadata in whole JSON
+   */
+  static IcebergCryptoException of(String file, RuntimeException e) {
+    return of(file + " is no table metadata", isFromParser(e) ? OF_TABLE : OF_JSON, e);
   }
 
-  /** The error for what a REST server sent. */
-  private static TamperedException ofAnswer(RuntimeException e) {
-    return new TamperedException(
-        "the catalog's server answered with what is no table metadata: " + e.getMessage(),
-        "Look at what the server sends, and at the table's last metadata file if it has one: either"
-            + " that was changed, or the server does not keep to Iceberg's REST specification; then"
-            + " use a version of it that does, or another catalog.",
-        e);
+  private static IcebergCryptoException of(String problem, String hint, RuntimeException e) {
+    return isOfNewerFormat(e)
+        ? new NotSupportedException(
+            "a newer Iceberg wrote its metadata: " + e.getMessage(),
+            "Update Iceberg and iceberg-crypto. Do not register an older metadata file: the commits"
+                + " since would be lost.",
+            e)
+        : new IcebergCryptoException(
+            String.format("its metadata cannot be read, %s: %s", problem, e.getMessage()), hint, e);
+  }
+
+  /** Iceberg compares the format version before all else. */
+  private static boolean isOfNewerFormat(RuntimeException e) {
+    return e instanceof IllegalArgumentException
+        && e.getMessage() != null
+        && e.getMessage().startsWith("Cannot read unsupported version ");
   }
 
   /** Jackson's exceptions, which Iceberg's runtime relocates, and gzip's. */

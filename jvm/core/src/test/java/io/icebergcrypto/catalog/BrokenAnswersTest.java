@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
@@ -190,5 +191,21 @@ class BrokenAnswersTest extends LakeFixture {
         }
       }
     }
+  }
+
+  /** What is said of such an answer accuses nobody, and the next load is as ever. */
+  @ParameterizedTest
+  @EnumSource
+  void anAnswerToALoadIsNoReasonToActOnTheTable(Fault fault) {
+    TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    proxy.breaks("GET .*/tables/t", fault);
+    Throwable error = catchThrowable(() -> TestLake.ids(behindProxy.loadTable(T)));
+    assertThat(proxy.mended()).isPositive();
+    if (error != null) {
+      assertThat(error).isNotInstanceOf(TamperedException.class);
+      assertThat(error.getMessage()).doesNotContain("restore", "drop", "cut off");
+    }
+
+    assertThat(TestLake.ids(behindProxy.loadTable(T))).containsExactly(1L);
   }
 }

@@ -12,8 +12,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FileMagicTest {
   @ParameterizedTest
   @CsvSource({
-    "PARE, PARE", "PAR1, PAR1", "AGS1, AGS1", "PFA1, PUFFIN", "ORC, ORC", "PAR2, OTHER",
-    "PAR, OTHER", "OR, OTHER", "AGS, OTHER", "AGS2, OTHER", "pare, OTHER", "Obj, OTHER",
+    "PARE, PARE", "PAR1, PAR1", "AGS1, AGS1", "PFA1, PUFFIN", "ORC, ORC", "PAR2, LATER",
+    "PAR, OTHER", "OR, OTHER", "AGS, OTHER", "AGS2, LATER", "pare, OTHER", "Obj, OTHER",
     "x, OTHER",
   })
   void firstBytesDecide(String head, FileMagic expected) {

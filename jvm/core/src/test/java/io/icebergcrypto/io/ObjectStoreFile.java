@@ -16,6 +16,8 @@ final class ObjectStoreFile implements InputFile {
   private final boolean ranges;
   private int opened = 0;
   private RuntimeException failure = null;
+  private boolean endedEarly = false;
+  private boolean saysItIsWhole = false;
 
   ObjectStoreFile(byte[] bytes, boolean ranges) {
     this.bytes = bytes;
@@ -32,9 +34,19 @@ final class ObjectStoreFile implements InputFile {
     this.failure = error;
   }
 
+  /** Only once a read has ended early. */
   @Override
   public long getLength() {
-    throw new AssertionError("a request for the length");
+    if (!endedEarly) {
+      throw new AssertionError("a request for the length");
+    }
+
+    return saysItIsWhole ? Long.MAX_VALUE : bytes.length;
+  }
+
+  /** Its length does not tell why reads end. */
+  void sayThatItIsWhole() {
+    this.saysItIsWhole = true;
   }
 
   @Override
@@ -60,7 +72,12 @@ final class ObjectStoreFile implements InputFile {
     public int read() {
       checkRange(position);
       int at = (int) position++;
-      return at < bytes.length ? bytes[at] & 0xff : -1;
+      if (at < bytes.length) {
+        return bytes[at] & 0xff;
+      }
+
+      endedEarly = true;
+      return -1;
     }
 
     @Override
@@ -68,6 +85,7 @@ final class ObjectStoreFile implements InputFile {
       checkRange(position);
       int got = (int) Math.min(Math.min(count, 100_000), bytes.length - position);
       if (got <= 0) {
+        endedEarly = true;
         return -1;
       }
 
@@ -87,6 +105,7 @@ final class ObjectStoreFile implements InputFile {
     }
 
     final void checkRange(long from) {
+      endedEarly |= failure != null || from > bytes.length;
       if (failure != null) {
         throw failure;
       }
@@ -103,6 +122,7 @@ final class ObjectStoreFile implements InputFile {
     public void readFully(long from, byte[] buffer, int offset, int count) throws IOException {
       checkRange(from);
       if (from + count > bytes.length) {
+        endedEarly = true;
         throw new EOFException("Reached the end of stream");
       }
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.io;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
@@ -44,6 +45,7 @@ import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.util.ByteBuffers;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -126,12 +128,61 @@ class TamperedFilesTest {
             new IllegalStateException(message),
             new RuntimeException("read failed", new IOException(message)))) {
       eachWayOfReading(
+          500,
           failure,
           read ->
               assertThatThrownBy(read::run)
                   .isInstanceOfSatisfying(
                       TamperedException.class,
                       e -> assertThat(e.code()).isEqualTo(ProblemCode.TRUNCATED)));
+    }
+  }
+
+  /** Its client says that a read was behind the end, or ends it, and the file is whole. */
+  @Test
+  void anEndThatTheStorageDoesNotConfirmIsAFailureOfTheStorage() throws IOException {
+    for (RuntimeException failure :
+        List.of(
+            new IllegalStateException("Status Code: 416"),
+            new RuntimeException(new IOException("HTTP/1.1 416")))) {
+      eachWayOfReading(1036, failure, this::assertFailed);
+    }
+
+    Written file = write(plaintext(1000));
+    for (boolean ranges : new boolean[] {false, true}) {
+      ObjectStoreFile stored = new ObjectStoreFile(Arrays.copyOf(file.bytes, 500), ranges);
+      stored.sayThatItIsWhole();
+      try (SeekableInputStream in = open(manager, stored, file.keyMetadata).newStream()) {
+        assertFailed(in::readAllBytes);
+      }
+    }
+  }
+
+  private void assertFailed(Read read) {
+    assertThatThrownBy(read::run)
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("Table lake.db.t: s3://bucket/db/t/file", "Read it again");
+  }
+
+  @Test
+  void whatALaterVersionWroteIsNotTampered() throws IOException {
+    Written file = write(plaintext(1000));
+    byte[] later = file.bytes.clone();
+    later[3] = '2';
+    byte[] otherBlocks = file.bytes.clone();
+    otherBlocks[6] = 8;
+    ByteBuffer laterKey = ByteBuffer.wrap(ByteBuffers.toByteArray(file.keyMetadata).clone());
+    laterKey.put(0, (byte) 2);
+    for (Written each :
+        List.of(
+            new Written(later, file.keyMetadata),
+            new Written(otherBlocks, file.keyMetadata),
+            new Written(file.bytes, laterKey))) {
+      ObjectStoreFile stored = new ObjectStoreFile(each.bytes, false);
+      assertThatThrownBy(() -> open(manager, stored, each.keyMetadata).newStream().readAllBytes())
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "s3://bucket/db/t/file", "Nothing says that the file was changed");
     }
   }
 
@@ -147,7 +198,7 @@ class TamperedFilesTest {
       })
   void anotherFailureIsNoEnd(String message) throws IOException {
     IllegalStateException failure = new IllegalStateException(message);
-    eachWayOfReading(failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
+    eachWayOfReading(500, failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
   }
 
   @Test
@@ -157,7 +208,7 @@ class TamperedFilesTest {
           new NotFoundException(
               new IllegalStateException(cause),
               "Location does not exist: s3://bucket/db/t/id_bucket=416/f.avro");
-      eachWayOfReading(gone, read -> assertThatThrownBy(read::run).isSameAs(gone));
+      eachWayOfReading(500, gone, read -> assertThatThrownBy(read::run).isSameAs(gone));
     }
   }
 
@@ -169,7 +220,7 @@ class TamperedFilesTest {
             new IllegalStateException("Cannot read: already closed"),
             new IllegalArgumentException(new UnknownHostException("nameservice1")),
             new RuntimeException(new InvalidKeyException("the storage account's")))) {
-      eachWayOfReading(failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
+      eachWayOfReading(500, failure, read -> assertThatThrownBy(read::run).isSameAs(failure));
     }
   }
 
@@ -178,11 +229,15 @@ class TamperedFilesTest {
     void run() throws IOException;
   }
 
-  /** Reads a file whose storage fails: decrypted and as Parquet does, as a stream and by range. */
-  private void eachWayOfReading(RuntimeException failure, Consumer<Read> check) throws IOException {
+  /**
+   * Reads a file of a length whose storage fails: decrypted and as Parquet does, as a stream and by
+   * range.
+   */
+  private void eachWayOfReading(int length, RuntimeException failure, Consumer<Read> check)
+      throws IOException {
     Written file = write(plaintext(1000));
     for (boolean ranges : new boolean[] {false, true}) {
-      ObjectStoreFile stored = new ObjectStoreFile(file.bytes, ranges);
+      ObjectStoreFile stored = new ObjectStoreFile(Arrays.copyOf(file.bytes, length), ranges);
       stored.failWith(failure);
       NativeEncryptionInputFile input = open(manager, stored, file.keyMetadata);
       for (InputFile each : List.of(input, input.encryptedInputFile())) {
@@ -377,7 +432,7 @@ class TamperedFilesTest {
     ByteBuffer garbage = ByteBuffer.wrap(new byte[] {1, 2, 3});
     InputFile input = open(manager, new ObjectStoreFile(new byte[100], false), garbage);
     assertThatThrownBy(input::newStream)
-        .isInstanceOf(TamperedException.class)
+        .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("s3://bucket/db/t/file")
         .hasMessageContaining("key metadata");
   }

@@ -11,7 +11,6 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.parquet.FileProtection;
@@ -358,7 +357,7 @@ class OrcKeyProviderTest {
       Files.deleteIfExists(folder.resolve(".bad.orc.crc"));
       try {
         OrcProtection.read(bad.toUri().toString(), hadoop);
-      } catch (TamperedException e) {
+      } catch (IcebergCryptoException e) {
         assertThat(e).hasMessageContaining("bad.orc");
         refused++;
       }
@@ -368,7 +367,7 @@ class OrcKeyProviderTest {
     for (int length : new int[] {0, 1, 3, 10, good.length / 2}) {
       Files.write(bad, java.util.Arrays.copyOf(good, length));
       assertThatThrownBy(() -> OrcProtection.read(bad.toUri().toString(), hadoop))
-          .isInstanceOf(TamperedException.class);
+          .isExactlyInstanceOf(IcebergCryptoException.class);
     }
   }
 
@@ -413,13 +412,13 @@ class OrcKeyProviderTest {
             () ->
                 provider.decryptLocalKey(
                     new KeyMetadata("k2", 0, EncryptionAlgorithm.AES_CTR_128), wrapped))
-        .isInstanceOf(TamperedException.class)
+        .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("it is under 'k1'");
     assertThatThrownBy(
             () ->
                 provider.decryptLocalKey(
                     new KeyMetadata("k1", 0, EncryptionAlgorithm.AES_CTR_256), wrapped))
-        .isInstanceOf(TamperedException.class)
+        .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("has 16 bytes");
   }
 

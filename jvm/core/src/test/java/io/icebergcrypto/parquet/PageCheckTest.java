@@ -128,8 +128,8 @@ class PageCheckTest {
     Files.write(path, bytes);
     String damaged = BurningFileSystem.location(path, 1, hadoop);
     assertThatThrownBy(() -> look(damaged))
-        .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("people.parquet is not a whole Parquet file");
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("people.parquet could not be checked: its last bytes give a footer");
   }
 
   private FileProtection look(String location) {

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.TestKeystore;
@@ -402,7 +402,7 @@ class ParquetCryptoFactoryTest {
   void forgedKeyMaterialIsATypedError(String material) {
     assertThatThrownBy(
             () -> read().getKeyRetriever().getKey(material.getBytes(StandardCharsets.UTF_8)))
-        .isInstanceOf(TamperedException.class)
+        .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("part-0.parquet");
   }
 

@@ -64,7 +64,8 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
         checkKey(metadata.encryptionKey());
         this.lazyKeyMetadata = metadata;
       } catch (RuntimeException e) {
-        throw new ExpectedFile(table, location(), null).unreadableKeyMetadata(e);
+        throw new ExpectedFile(table, location(), null)
+            .unreadableKeyMetadata(encrypted.keyMetadata().buffer(), e);
       }
     }
 

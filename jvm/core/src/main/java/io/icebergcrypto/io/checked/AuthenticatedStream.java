@@ -106,8 +106,12 @@ final class AuthenticatedStream extends SeekableInputStream implements RangeRead
       this.failed = known;
     } else if (e instanceof DecryptingStream.TagException) {
       this.failed = file.wrongTag(e);
-    } else if (e instanceof DecryptingStream.HeaderException || e instanceof EOFException) {
+    } else if (e instanceof DecryptingStream.HeaderException) {
       this.failed = file.malformed(e);
+    } else if (e instanceof DecryptingStream.OtherVersionException) {
+      this.failed = file.ofOtherVersion(e.getMessage());
+    } else if (e instanceof EOFException) { // not the storage's: see LengthCheckedStream
+      this.failed = file.unreadable(e);
     } else {
       return (RuntimeException) e; // the storage's, of any type
     }

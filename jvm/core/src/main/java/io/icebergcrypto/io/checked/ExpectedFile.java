@@ -4,11 +4,12 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import java.nio.ByteBuffer;
 
 /**
  * A file as a table's metadata describes it, and the errors where the storage has another.
  *
- * @param table the table's full name
+ * @param table the table's full name; null: nobody knows
  * @param location where the file is
  * @param length its length in bytes as it is stored, from its key metadata or the manifest entry;
  *     null when neither gives one
@@ -27,13 +28,16 @@ public record ExpectedFile(String table, String location, Long length) {
         cause);
   }
 
-  /** Storage has fewer bytes; it did not say how many. */
-  IcebergCryptoException endsBefore(long position, Throwable cause) {
-    return tampered(
-        ProblemCode.TRUNCATED,
-        String.format(
-            "it ends at or before byte %d, expected %d bytes: it was cut off", position, length),
-        cause);
+  /** A read ended early, and the storage says that it has all bytes, or does not say. */
+  IcebergCryptoException endedEarly(long position, String stored, Throwable cause) {
+    return named(
+        new IcebergCryptoException(
+            String.format(
+                "%s could not be read: its storage ended it at or before byte %d of %d, and %s",
+                location, position, length, stored),
+            "That is a failure of the storage, or of what is in between, and says nothing about the"
+                + " file. Read it again.",
+            cause));
   }
 
   /** Storage has more bytes. */
@@ -71,21 +75,61 @@ public record ExpectedFile(String table, String location, Long length) {
     return tampered(what, null);
   }
 
-  /** What a manifest or the metadata has as this file's key metadata cannot be read. */
-  public IcebergCryptoException unreadableKeyMetadata(Throwable cause) {
-    return tampered(
-        "its key metadata cannot be read (" + cause.getClass().getSimpleName() + ")", cause);
+  /** It is encrypted in a way that this version cannot read. */
+  IcebergCryptoException ofOtherVersion(String what) {
+    return named(
+        new NotSupportedException(
+            String.format("%s cannot be read by this version: %s", location, what),
+            "Another program, or a later version of Iceberg, wrote it: read the table with that"
+                + " one, or update. Nothing says that the file was changed."));
+  }
+
+  /** It cannot be read, for a reason that says nothing about its bytes. */
+  IcebergCryptoException unreadable(Throwable cause) {
+    return named(
+        new IcebergCryptoException(
+            String.format("%s could not be read: %s", location, cause),
+            "Nothing says that the file was changed. Read it again.",
+            cause));
+  }
+
+  /**
+   * What a manifest or the metadata has as this file's key metadata cannot be read. That was
+   * encrypted, and its tag was checked: it is what a writer wrote.
+   *
+   * @param metadata stays as it is
+   */
+  public IcebergCryptoException unreadableKeyMetadata(ByteBuffer metadata, Throwable cause) {
+    int version = metadata == null ? 0 : KeyMetadataLengths.version(metadata);
+    if (version > KeyMetadataLengths.VERSION) {
+      return named(
+          new NotSupportedException(
+              String.format(
+                  "%s cannot be read: its key metadata has version %d, and this Iceberg reads"
+                      + " version %d",
+                  location, version, KeyMetadataLengths.VERSION),
+              "A later version of Iceberg wrote it: update. Nothing says that the file was"
+                  + " changed."));
+    }
+
+    return named(
+        new IcebergCryptoException(
+            String.format(
+                "%s cannot be read: its key metadata cannot be read (%s)",
+                location, cause.getClass().getSimpleName()), // a message may quote the bytes
+            "It is as its writer wrote it: find out which program did, and read the table with that"
+                + " one."));
   }
 
   /** The key metadata has no length: a file that was cut off would look like a whole one. */
   IcebergCryptoException lengthUnknown(Throwable cause) {
-    return new NotSupportedException(
+    return named(
+        new NotSupportedException(
             String.format(
                 "%s cannot be read safely: its key metadata gives no length, expected one",
                 location),
             "It was written by an Iceberg before 1.12. Rewrite it with the engine that wrote it.",
-            cause)
-        .inTable(table);
+            cause));
   }
 
   private IcebergCryptoException tampered(String what, Throwable cause) {
@@ -93,11 +137,15 @@ public record ExpectedFile(String table, String location, Long length) {
   }
 
   private IcebergCryptoException tampered(ProblemCode code, String what, Throwable cause) {
-    return new TamperedException(
+    return named(
+        new TamperedException(
             code,
             String.format("%s is not what was written: %s", location, what),
             CHANGED_HINT,
-            cause)
-        .inTable(table);
+            cause));
+  }
+
+  private IcebergCryptoException named(IcebergCryptoException error) {
+    return table == null ? error : error.inTable(table);
   }
 }

@@ -11,7 +11,15 @@ import java.nio.ByteBuffer;
  * of null and the file's length.
  */
 public final class KeyMetadataLengths {
+  /** The one version that there is. */
+  static final int VERSION = 1;
+
   private KeyMetadataLengths() {}
+
+  /** The version of key metadata, its first byte; 0 when there is none. */
+  static int version(ByteBuffer metadata) {
+    return metadata.hasRemaining() ? metadata.get(metadata.position()) & 0xff : 0;
+  }
 
   /**
    * Whether the key and the AAD prefix are no longer than the bytes that are there.
@@ -20,7 +28,7 @@ public final class KeyMetadataLengths {
    */
   public static boolean fit(ByteBuffer metadata) {
     ByteBuffer bytes = metadata.duplicate();
-    if (!bytes.hasRemaining() || bytes.get() != 1) {
+    if (!bytes.hasRemaining() || bytes.get() != VERSION) {
       return true; // Iceberg refuses it by itself
     }
 

@@ -84,8 +84,8 @@ final class LengthCheckedInputFile implements InputFile {
     ParquetFooterCheck footer =
         parquet ? new ParquetFooterCheck(file.table(), location(), file.length()) : null;
     return stream instanceof RangeReadable ranges
-        ? new LengthCheckedStream.WithRanges(stream, ranges, file, footer)
-        : new LengthCheckedStream(stream, file, footer);
+        ? new LengthCheckedStream.WithRanges(stream, ranges, file, stored.length(), footer)
+        : new LengthCheckedStream(stream, file, stored.length(), footer);
   }
 
   @Override

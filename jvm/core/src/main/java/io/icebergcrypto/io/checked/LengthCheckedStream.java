@@ -1,10 +1,12 @@
 package io.icebergcrypto.io.checked;
 
+import io.icebergcrypto.IcebergCryptoException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.function.IntFunction;
+import java.util.function.LongSupplier;
 import java.util.regex.Pattern;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileRange;
@@ -28,6 +30,7 @@ class LengthCheckedStream extends SeekableInputStream {
           Pattern.CASE_INSENSITIVE);
 
   private final SeekableInputStream stored;
+  private final LongSupplier storedLength;
   final ExpectedFile file;
   private final long length;
   private final ParquetFooterCheck footer; // may be null
@@ -35,8 +38,19 @@ class LengthCheckedStream extends SeekableInputStream {
   private long position = 0;
   private boolean endChecked = false;
 
-  LengthCheckedStream(SeekableInputStream stored, ExpectedFile file, ParquetFooterCheck footer) {
+  /**
+   * Reads nothing yet.
+   *
+   * @param storedLength asks the storage for the file's length, once a read has ended early
+   * @param footer looks at what is read; null: nothing does
+   */
+  LengthCheckedStream(
+      SeekableInputStream stored,
+      ExpectedFile file,
+      LongSupplier storedLength,
+      ParquetFooterCheck footer) {
     this.stored = stored;
+    this.storedLength = storedLength;
     this.footer = footer;
     this.file = file;
     this.length = file.length();
@@ -64,13 +78,13 @@ class LengthCheckedStream extends SeekableInputStream {
     try {
       got = stored.read(bytes, offset, wanted);
     } catch (EOFException e) {
-      throw file.endsBefore(position, e);
+      throw early(position, e);
     } catch (RuntimeException e) {
       throw behindTheEnd(position, e);
     }
 
     if (got < 0) {
-      throw file.shorter(position, null);
+      throw early(position, null);
     }
 
     saw(position, bytes, offset, got);
@@ -98,7 +112,7 @@ class LengthCheckedStream extends SeekableInputStream {
     try {
       stored.seek(newPosition);
     } catch (EOFException e) {
-      throw file.endsBefore(newPosition, e);
+      throw early(newPosition, e);
     } catch (RuntimeException e) {
       throw behindTheEnd(newPosition, e);
     }
@@ -139,6 +153,21 @@ class LengthCheckedStream extends SeekableInputStream {
     this.endChecked = true;
   }
 
+  /** A read has ended before the file should: its storage has to say that there is no more. */
+  final IcebergCryptoException early(long where, Throwable cause) {
+    long length;
+    try {
+      length = storedLength.getAsLong();
+    } catch (RuntimeException e) {
+      e.addSuppressed(cause == null ? new EOFException() : cause);
+      return file.endedEarly(where, "could not be asked for the file's length", e);
+    }
+
+    return length < file.length()
+        ? file.shorter(length, cause)
+        : file.endedEarly(where, "gives its length as " + length, cause);
+  }
+
   private RuntimeException behindTheEnd(long where, RuntimeException e) {
     if (e instanceof NotFoundException) {
       return e; // there is no file, and so no end
@@ -146,7 +175,7 @@ class LengthCheckedStream extends SeekableInputStream {
 
     for (Throwable cause = e; cause != null; cause = cause.getCause()) {
       if (cause.getMessage() != null && BEHIND_THE_END.matcher(cause.getMessage()).find()) {
-        return file.endsBefore(where, e);
+        return early(where, e);
       }
     }
 
@@ -161,8 +190,9 @@ class LengthCheckedStream extends SeekableInputStream {
         SeekableInputStream stored,
         RangeReadable ranges,
         ExpectedFile file,
+        LongSupplier storedLength,
         ParquetFooterCheck footer) {
-      super(stored, file, footer);
+      super(stored, file, storedLength, footer);
       this.ranges = ranges;
     }
 
@@ -171,7 +201,7 @@ class LengthCheckedStream extends SeekableInputStream {
       try {
         ranges.readFully(from, bytes, offset, count);
       } catch (EOFException e) {
-        throw file.endsBefore(from + count, e);
+        throw early(from + count, e);
       } catch (RuntimeException e) {
         throw super.behindTheEnd(from, e);
       }
@@ -193,7 +223,7 @@ class LengthCheckedStream extends SeekableInputStream {
       try {
         ranges.readVectored(wanted, allocate);
       } catch (EOFException e) {
-        throw file.endsBefore(file.length(), e);
+        throw early(file.length(), e);
       } catch (RuntimeException e) {
         throw super.behindTheEnd(file.length(), e);
       }

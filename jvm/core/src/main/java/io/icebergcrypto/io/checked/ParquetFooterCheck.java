@@ -36,9 +36,9 @@ public final class ParquetFooterCheck {
   private static final byte[] GCM = {0x1c, 0x1c};
 
   private static final String HINT =
-      "A client other than Iceberg's own wrote it. Have it write encrypted footers and AES_GCM_V1."
-          + " To use the file all the same, set the catalog property"
-          + " encryption.plaintext-files=allow.";
+      "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out"
+          + " who. Such a client has to write encrypted footers and AES_GCM_V1. To use the file all"
+          + " the same, set the catalog property encryption.plaintext-files=allow.";
 
   private final String table;
   private final String location;
@@ -98,13 +98,7 @@ public final class ParquetFooterCheck {
     if (position + count > length - TAIL && ofTail < TAIL) {
       ofTail += copy(position, bytes, offset, count, length - TAIL + ofTail, tail, ofTail);
       if (ofTail == TAIL && Arrays.equals(tail, 4, TAIL, PLAINTEXT, 0, 4)) {
-        throw new PlaintextException(
-                String.format(
-                    "file %s has a footer that is not encrypted: it shows the schema and the"
-                        + " statistics of columns",
-                    location),
-                HINT)
-            .inTable(table);
+        throw plaintext(location).inTable(table);
       }
     }
 
@@ -116,6 +110,16 @@ public final class ParquetFooterCheck {
                 + " and whether they were changed cannot be told");
       }
     }
+  }
+
+  /** The error of a file whose footer is not encrypted. */
+  public static IcebergCryptoException plaintext(String location) {
+    return new PlaintextException(
+        String.format(
+            "file %s has a footer that is not encrypted: it shows the schema and the statistics of"
+                + " columns, if not more",
+            location),
+        HINT);
   }
 
   /** Copies the bytes from a position on that were read; gives how many. */

@@ -1,12 +1,12 @@
 package io.icebergcrypto.io.stream;
 
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileMagic;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.security.GeneralSecurityException;
 import java.util.Objects;
 import org.apache.iceberg.encryption.Ciphers;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
@@ -49,7 +49,16 @@ public final class DecryptingStream extends SeekableInputStream implements Range
     }
   }
 
-  /** The tag of a block does not match: caused by the cipher's GeneralSecurityException. */
+  /** The file is a stream of another version, or has blocks of another length. */
+  public static final class OtherVersionException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private OtherVersionException(String message) {
+      super(message);
+    }
+  }
+
+  /** The tag of a block does not match. */
   public static final class TagException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -84,6 +93,7 @@ public final class DecryptingStream extends SeekableInputStream implements Range
    * is the storage's, and says nothing about the bytes.
    *
    * @throws HeaderException when the file does not start with a stream's header
+   * @throws OtherVersionException when it starts with that of a stream that this cannot read
    * @throws TagException when a tag is wrong
    */
   @Override
@@ -241,15 +251,17 @@ public final class DecryptingStream extends SeekableInputStream implements Range
       return; // it was not read
     }
 
-    if (FileMagic.of(encrypted) != FileMagic.AGS1) {
+    FileMagic magic = FileMagic.of(encrypted);
+    if (magic == FileMagic.LATER) {
+      throw new OtherVersionException("it starts with the magic of a later version than AGS1");
+    } else if (magic != FileMagic.AGS1) {
       throw new HeaderException("Invalid GCM stream: it does not start with AGS1");
     }
 
     int size = ByteBuffer.wrap(encrypted, 4, 4).order(ByteOrder.LITTLE_ENDIAN).getInt();
     if (size != BLOCK) {
-      throw new HeaderException(
-          String.format(
-              "Invalid GCM stream: its header gives blocks of %d bytes, expected %d", size, BLOCK));
+      throw new OtherVersionException(
+          String.format("its header gives blocks of %d bytes, expected %d", size, BLOCK));
     }
   }
 
@@ -270,7 +282,7 @@ public final class DecryptingStream extends SeekableInputStream implements Range
       int done = decryptor.decrypt(encrypted, at, length, target, offset, aad.of(index));
       FileMetrics.streamDecrypted(done);
     } catch (RuntimeException e) {
-      throw e.getCause() instanceof GeneralSecurityException ? new TagException(e) : e;
+      throw Evidence.isWrongTag(e) ? new TagException(e) : e;
     }
   }
 

@@ -97,7 +97,7 @@ class DeepParquetTest {
         flipped[at] ^= (byte) (1 << bit);
         CheckedFile checked = file.with(flipped).check(Depth.DEEP);
         assertThat(checked.words()).as("bit %d of byte %d", bit, at).isNotNull();
-        assertThat(checked.unchecked()).isFalse();
+        assertThat(checked.unchecked() && !plaintext).as("bit %d of byte %d", bit, at).isFalse();
       }
     }
   }

@@ -145,11 +145,11 @@ public final class OrcKeyProvider implements KeyProvider {
 
     EncryptionAlgorithm of = key.getAlgorithm();
     if (opened.length != of.keyLength()) {
-      throw new TamperedException(
+      throw new IcebergCryptoException(
           String.format(
               "A key that key '%s' has wrapped has %d bytes, and its ORC file says %s",
               key.getKeyName(), opened.length, of),
-          "The file's footer was damaged or forged. Restore the file from a backup.");
+          "The file's footer was damaged or forged, or another program wrote it.");
     }
 
     return new SecretKeySpec(opened, of.getAlgorithm());

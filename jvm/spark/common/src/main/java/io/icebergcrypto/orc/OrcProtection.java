@@ -10,6 +10,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.FileProtection.By;
 import io.icebergcrypto.parquet.FileProtection.Column;
+import io.icebergcrypto.parquet.PageCheck;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -241,11 +242,9 @@ public final class OrcProtection {
     }
   }
 
-  private static TamperedException damaged(String location, Exception cause) {
-    return new TamperedException(
-        String.format("%s is not a whole ORC file: %s", location, Causes.innermostMessage(cause)),
-        "The file was cut off, overwritten or changed after it was written. Restore it from a"
-            + " backup or from an object version.",
-        cause);
+  /** ORC authenticates nothing, so that nothing in a file proves that it was changed. */
+  private static IcebergCryptoException damaged(String location, Exception cause) {
+    return PageCheck.notUnderstood(
+        location, "it is not a whole ORC file: " + Causes.innermostMessage(cause), cause);
   }
 }

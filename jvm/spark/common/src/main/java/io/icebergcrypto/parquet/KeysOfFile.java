@@ -1,7 +1,6 @@
 package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -56,7 +55,7 @@ final class KeysOfFile implements DecryptionKeyRetriever {
           error);
     }
 
-    return new TamperedException(
+    return new IcebergCryptoException(
         String.format("The key material of %s does not lead to its key: %s", file, problem(error)),
         "It was damaged or forged, its file beside the Parquet file is missing, or another"
             + " program wrote it. Restore it from a backup.",

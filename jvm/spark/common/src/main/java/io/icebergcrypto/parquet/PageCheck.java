@@ -2,6 +2,7 @@ package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.FilterInputStream;
 import java.io.IOException;
@@ -88,11 +89,12 @@ public final class PageCheck {
       }
 
       if (values != found.getTotalValueCount()) {
-        throw new TamperedException(
+        throw notUnderstood(
+            location,
             String.format(
-                "%s has %d values of column %s, expected %d",
-                location, values, String.join(".", column.getPath()), found.getTotalValueCount()),
-            "Restore the file from a backup.");
+                "it has %d values of column %s, expected %d",
+                values, String.join(".", column.getPath()), found.getTotalValueCount()),
+            null);
       }
     }
   }
@@ -106,12 +108,27 @@ public final class PageCheck {
             .withNewFields(narrowed(field.asGroupType().getType(path[depth]), path, depth + 1));
   }
 
-  private static TamperedException changed(String location, Exception error) {
-    return new TamperedException(
-        String.format("%s is not what was written: %s", location, Causes.innermostMessage(error)),
-        "The file was cut off, overwritten or changed after it was written. Restore it from a"
-            + " backup or from an object version.",
-        error);
+  /** The error of a file of which something was read that is wrong. */
+  static IcebergCryptoException changed(String location, Exception error) {
+    return Evidence.isOfParquet(error)
+        ? new TamperedException(
+            String.format(
+                "%s is not what was written: %s", location, Causes.innermostMessage(error)),
+            "The file was overwritten or changed after it was written. Restore it from a backup or"
+                + " from an object version.",
+            error)
+        : notUnderstood(location, Causes.innermostMessage(error), error);
+  }
+
+  /** The error of a file that could not be checked, for a reason that proves no change. */
+  public static IcebergCryptoException notUnderstood(
+      String location, String problem, Exception cause) {
+    return new IcebergCryptoException(
+        String.format("%s could not be checked: %s", location, problem),
+        "A library may be missing, another program or a later version have written the file, or it"
+            + " was cut off: read it with the program that wrote it, and compare its length with"
+            + " that of a backup.",
+        cause);
   }
 
   /** The error of a file that its storage does not give. */

@@ -8,7 +8,6 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.parquet.FileProtection.By;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import java.io.ByteArrayInputStream;
-import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -19,7 +18,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.ChecksumException;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.IOUtil;
@@ -43,10 +41,6 @@ import org.apache.iceberg.shaded.org.apache.parquet.format.Util;
 public final class ProtectionReader {
   private static final int TAIL = 8;
   private static final int MAX_FOOTER = 256 << 20;
-  private static final String HINT =
-      "The file was cut off, overwritten or changed after it was written. Restore it from a backup"
-          + " or from an object version.";
-
   private final FileIO io;
   private final Configuration hadoop;
 
@@ -68,7 +62,7 @@ public final class ProtectionReader {
    *
    * @return null when the file is no Parquet file with keys of Parquet's key tools: plaintext, or
    *     one of Iceberg's, which have no key metadata
-   * @throws TamperedException when the footer is not what a writer makes
+   * @throws TamperedException when the footer's tag does not match its key
    * @throws IcebergCryptoException when the file or its key cannot be read for another reason
    */
   public FileProtection read(InputFile file) {
@@ -84,7 +78,7 @@ public final class ProtectionReader {
           ? closed(footer.bytes, location, material)
           : open(footer.bytes, material);
     } catch (IOException e) {
-      throw broken(location, "its footer does not parse", e);
+      throw PageCheck.notUnderstood(location, "its footer does not parse", e);
     }
   }
 
@@ -105,12 +99,11 @@ public final class ProtectionReader {
 
       int size = ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt();
       if (size <= 0 || size > length - TAIL - 4 || size > MAX_FOOTER) {
-        throw broken(location, "its last bytes give a footer of " + size + " bytes", null);
+        throw PageCheck.notUnderstood(
+            location, "its last bytes give a footer of " + size + " bytes", null);
       }
 
       return new Footer(magic.equals("PARE"), bytes(in, length - TAIL - size, size));
-    } catch (EOFException | ChecksumException e) {
-      throw broken(location, "its footer cannot be read", e);
     } catch (IOException | UncheckedIOException e) {
       throw PageCheck.notRead(location, e);
     }
@@ -121,11 +114,6 @@ public final class ProtectionReader {
     in.seek(position);
     IOUtil.readFully(in, bytes, 0, count);
     return bytes;
-  }
-
-  private static TamperedException broken(String location, String what, Exception cause) {
-    return new TamperedException(
-        String.format("%s is not a whole Parquet file: %s", location, what), HINT, cause);
   }
 
   private static FileProtection open(byte[] footer, MaterialInFile material) throws IOException {
@@ -178,7 +166,7 @@ public final class ProtectionReader {
       return new FileProtection(
           algorithm, true, footerKey, columns(metadata, footerKey, material), null);
     } catch (RuntimeException e) {
-      throw broken(location, "its footer does not match its key", e);
+      throw PageCheck.changed(location, e);
     }
   }
 
@@ -206,7 +194,7 @@ public final class ProtectionReader {
             ? algorithm.getAES_GCM_V1().getAad_file_unique()
             : algorithm.getAES_GCM_CTR_V1().getAad_file_unique();
     if (unique == null) {
-      throw broken(location, "it has no identifier", null);
+      throw PageCheck.notUnderstood(location, "it has no identifier", null);
     }
 
     return prefix == null

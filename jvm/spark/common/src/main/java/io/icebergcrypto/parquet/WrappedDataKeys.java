@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -131,12 +132,14 @@ public final class WrappedDataKeys {
         .orElseGet(() -> damaged(masterKeyId, "it does not lead to a key", error));
   }
 
-  private static TamperedException damaged(String masterKeyId, String what, Exception cause) {
-    return new TamperedException(
-        String.format(
-            "A key that key '%s' is said to have wrapped is damaged: %s", masterKeyId, what),
-        "The file's key material was damaged or forged, or another program wrote it. Restore the"
-            + " file from a backup.",
-        cause);
+  private static IcebergCryptoException damaged(String masterKeyId, String what, Exception cause) {
+    String problem =
+        String.format("A key that key '%s' is said to have wrapped is none: %s", masterKeyId, what);
+    String hint =
+        "The file's key material was damaged or forged, or another program wrote it: read the file"
+            + " with that one, or restore it from a backup.";
+    return Evidence.isOfParquet(cause)
+        ? new TamperedException(problem, hint, cause)
+        : new IcebergCryptoException(problem, hint, cause);
   }
 }

@@ -2,18 +2,28 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.OpenParquetFile;
-import java.security.GeneralSecurityException;
+import io.icebergcrypto.io.checked.ParquetFooterCheck;
+import io.icebergcrypto.kms.call.Causes;
+import java.util.Optional;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskFailureListener;
 
 /**
- * Names the table and the file when Parquet fails to decrypt in a Spark task: Parquet's own error
- * ("GCM tag check failed") names neither. The error that does is added as suppressed, which Spark's
- * message shows.
+ * Names the table and the file when Parquet fails in a Spark task: its own error ("GCM tag check
+ * failed") names neither. The error that does is added as suppressed, which Spark's message shows.
+ * It accuses of a change only where Parquet's error proves one.
  */
 public final class FailedReads implements OpenParquetFile.Watcher {
-  private static final String HINT =
+  private static final String PLAINTEXT = "Applying decryptor on plaintext file"; // Parquet's
+
+  private static final String FAILED =
+      "A library of Parquet's may be missing, memory too small, the storage may have failed, or a"
+          + " later version have written the file: see the error above. verify_encryption with deep"
+          + " => true tells whether the file is as it was written.";
+
+  private static final String CHANGED =
       "Bytes of the file were changed, or it was exchanged for another file of this table, of"
           + " another one, or an older version. Restore it from a backup or an object version;"
           + " no row of it was returned that is not the table's.";
@@ -33,42 +43,40 @@ public final class FailedReads implements OpenParquetFile.Watcher {
   }
 
   private static void explain(OpenParquetFile file, Throwable error) {
-    Throwable failure = parquetFailure(error);
-    if (failure != null) {
-      error.addSuppressed(
-          new TamperedException(
-                  String.format(
-                      "%s is not what was written: Parquet cannot decrypt it (%s: %s)",
-                      file.location(), failure.getClass().getSimpleName(), failure.getMessage()),
-                  HINT)
-              .inTable(file.table()));
-    }
+    explanation(file.location(), error)
+        .ifPresent(explanation -> error.addSuppressed(explanation.inTable(file.table())));
   }
 
-  /** Parquet's failure to decrypt or to parse an encrypted file; null for any other failure. */
-  private static Throwable parquetFailure(Throwable error) {
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause instanceof IcebergCryptoException) {
-        return null;
-      }
+  /** What to say of Parquet's errors; nothing of those that say it themselves, or are others'. */
+  static Optional<IcebergCryptoException> explanation(String location, Throwable error) {
+    if (Causes.typed(error).isPresent()) {
+      return Optional.empty();
     }
 
-    for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-      if (cause instanceof GeneralSecurityException || inParquet(cause)) {
-        return cause;
-      }
+    return Causes.of(error)
+        .filter(cause -> Evidence.isWrongTag(cause) || inParquet(cause))
+        .findFirst()
+        .map(failure -> named(location, failure));
+  }
+
+  private static IcebergCryptoException named(String location, Throwable failure) {
+    if (PLAINTEXT.equals(failure.getMessage())) {
+      return ParquetFooterCheck.plaintext(location);
     }
 
-    return null;
+    String words = failure.getClass().getSimpleName() + ": " + failure.getMessage();
+    return Evidence.isOfParquet(failure)
+        ? new TamperedException(
+            String.format(
+                "%s is not what was written: Parquet cannot decrypt it (%s)", location, words),
+            CHANGED)
+        : new IcebergCryptoException(
+            String.format("Parquet cannot read %s (%s)", location, words), FAILED);
   }
 
   /** Thrown by Parquet itself, or by the Thrift that it calls. */
   private static boolean inParquet(Throwable cause) {
     StackTraceElement[] stack = cause.getStackTrace();
-    if (cause instanceof VirtualMachineError) {
-      return stack.length > 0 && stack[0].getClassName().contains("org.apache.parquet.crypto.");
-    }
-
     for (int i = 0; i < Math.min(stack.length, 8); i++) {
       String name = stack[i].getClassName();
       if (name.contains(".hadoop.fs.") || name.contains(".aws.")) {

@@ -5,16 +5,14 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileProblem;
-import java.io.IOException;
-import java.util.zip.ZipException;
-import org.apache.hadoop.fs.ChecksumException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.spark.TaskKilledException;
 
 /**
  * Tells two kinds of failure apart: the check met bytes that are not what was written, which is a
- * finding about the table; or the check itself failed (KMS, network, storage, Spark), which says
- * nothing about the table.
+ * finding about the table; or the check itself failed (KMS, network, storage, Spark, a later
+ * version, a library that is missing), which says nothing about the table. docs/tamper.md has the
+ * table of what may accuse.
  */
 final class FailedCheck {
   private FailedCheck() {}
@@ -27,37 +25,15 @@ final class FailedCheck {
   static Throwable finding(Throwable failure) {
     for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
       if (cause instanceof IcebergCryptoException known) {
-        boolean ofBytes =
-            known instanceof TamperedException
-                || known instanceof PlaintextException
-                || known.getCause() instanceof ChecksumException;
-        return ofBytes ? known : null;
-      }
-
-      if (cause instanceof NotFoundException // not Java's, which may be about a file of Spark's
-          || cause instanceof ChecksumException
-          || isOfAvro(cause)) {
+        return known instanceof TamperedException || known instanceof PlaintextException
+            ? known
+            : null;
+      } else if (cause instanceof NotFoundException) { // not Java's: of a file of Spark's, say
         return cause;
       }
     }
 
     return null;
-  }
-
-  /** Avro throws its own errors also for what the storage throws while it reads. */
-  private static boolean isOfAvro(Throwable error) {
-    return isAvros(error.getClass().getName())
-        && !(error.getCause() instanceof IOException cause && isOfStorage(cause));
-  }
-
-  private static boolean isOfStorage(IOException cause) {
-    StackTraceElement[] stack = cause.getStackTrace();
-    boolean thrownByAvro = stack.length > 0 && isAvros(stack[0].getClassName());
-    return !thrownByAvro && !(cause instanceof ZipException); // a block that does not inflate
-  }
-
-  private static boolean isAvros(String className) {
-    return className.contains("org.apache.avro."); // relocated in Iceberg's jar
   }
 
   /** What a failure to read a file, or its key, says about the file. */

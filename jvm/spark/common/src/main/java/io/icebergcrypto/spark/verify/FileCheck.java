@@ -156,9 +156,12 @@ public final class FileCheck {
     if (result.magic == FileMagic.AGS1
         && inspection.ags1().blockSize() != Ags1Layout.ICEBERG_BLOCK_SIZE) {
       result.problem =
-          tampered(
-              "its header gives a block length of %d bytes, expected %d",
-              inspection.ags1().blockSize(), Ags1Layout.ICEBERG_BLOCK_SIZE);
+          new FileProblem(
+              ProblemCode.UNREADABLE,
+              String.format(
+                  "its header gives blocks of %d bytes, which only another program writes:"
+                      + " Iceberg's have %d",
+                  inspection.ags1().blockSize(), Ags1Layout.ICEBERG_BLOCK_SIZE));
     } else if (depth == Depth.DEEP && result.magic == FileMagic.AGS1) {
       StreamBlocks.check(file, key, inspection.ags1());
     } else if (depth == Depth.DEEP) {

@@ -98,11 +98,20 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
       }
 
       FileProblem deep = columns == null ? withoutKey(magic) : pages(magic, stored, columns);
-      boolean worse = deep != null && (problem == null || deep.code() == ProblemCode.TAMPERED);
-      return new CheckedFile(magic, length, length, worse ? deep : problem);
+      return new CheckedFile(magic, length, length, both(problem, deep));
     } catch (RuntimeException e) {
       return FailedCheck.of(length, e);
     }
+  }
+
+  private static FileProblem both(FileProblem problem, FileProblem deep) {
+    if (problem == null || deep == null) {
+      return problem == null ? deep : problem;
+    }
+
+    return deep.code() == ProblemCode.TAMPERED
+        ? deep
+        : new FileProblem(problem.code(), problem.words() + "; " + deep.words());
   }
 
   private static FileProblem withoutKey(FileMagic magic) {

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.verify.deep;
 
-import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.nio.ByteBuffer;
@@ -20,10 +21,6 @@ import org.apache.parquet.crypto.KeyAccessDeniedException;
 
 /** What key metadata says of one file. Secret: it has the file's key. */
 public final class FileKey {
-  private static final String HINT =
-      "The manifest, or the table's metadata, that holds the key metadata was damaged or forged."
-          + " Restore it from a backup or from an object version.";
-
   /** Reads key metadata, and needs no key for that. */
   private static final StandardEncryptionManager READER =
       new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
@@ -88,7 +85,7 @@ public final class FileKey {
    *
    * @param file whose it is
    * @param metadata Iceberg's standard key metadata, not encrypted; stays as it is
-   * @throws TamperedException when it is none
+   * @throws IcebergCryptoException when it is none, or of a later version
    */
   public static FileKey of(InputFile file, ByteBuffer metadata) {
     try {
@@ -105,9 +102,7 @@ public final class FileKey {
 
       return new FileKey(key, ByteBuffers.toByteArray(read.aadPrefix()), read.fileLength(), null);
     } catch (RuntimeException e) {
-      // without the cause's message, which may quote the bytes
-      throw new TamperedException(
-          "its key metadata cannot be read (" + e.getClass().getSimpleName() + ")", HINT);
+      throw new ExpectedFile(null, "it", null).unreadableKeyMetadata(metadata, e);
     }
   }
 

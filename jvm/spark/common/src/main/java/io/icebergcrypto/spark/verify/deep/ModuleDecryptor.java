@@ -89,7 +89,7 @@ final class ModuleDecryptor {
     try {
       return parser.parse(new ByteArrayInputStream(plain.bytes, 0, length));
     } catch (IOException | RuntimeException e) { // Thrift's generated code throws both
-      throw NotAsWritten.because(name + " does not parse: " + e.getMessage(), e);
+      throw NotAsWritten.unknown(name + " does not parse: " + e.getMessage(), e);
     }
   }
 }

@@ -1,10 +1,11 @@
 package io.icebergcrypto.spark.verify.deep;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
-import java.security.GeneralSecurityException;
+import io.icebergcrypto.format.Evidence;
 
-/** The errors about bytes that are not what was written. */
+/** The errors about bytes that are not what was written, and about those that cannot be checked. */
 final class NotAsWritten {
   private static final String HINT =
       "The file was changed or exchanged after it was written. Restore it from a backup or from an"
@@ -13,16 +14,33 @@ final class NotAsWritten {
   private NotAsWritten() {}
 
   static TamperedException because(String problem) {
-    return because(problem, null);
+    return new TamperedException(problem, HINT);
+  }
+
+  /**
+   * The error for what is as its writer wrote it, as far as tags tell, and is unknown here: of a
+   * later version, or of a writer that does not keep to the specification.
+   */
+  static IcebergCryptoException unknown(String problem, Exception cause) {
+    return new IcebergCryptoException(
+        problem,
+        "It may be of a later version of Parquet or Iceberg, or of another program: find out which"
+            + " wrote the file, and update.",
+        cause);
+  }
+
+  static IcebergCryptoException unknown(String problem) {
+    return unknown(problem, null);
+  }
+
+  /** The error for data of which nobody can tell whether it was changed. */
+  static TamperedException unauthenticated(String problem) {
+    return new TamperedException(ProblemCode.UNAUTHENTICATED, problem, HINT, null);
   }
 
   /** The error for a part that is not encrypted. */
   static TamperedException plaintext(String problem) {
     return new TamperedException(ProblemCode.PLAINTEXT, problem, HINT, null);
-  }
-
-  static TamperedException because(String problem, Exception cause) {
-    return new TamperedException(problem, HINT, cause);
   }
 
   /**
@@ -33,11 +51,13 @@ final class NotAsWritten {
    * @throws RuntimeException the failure itself when it is not about the tag
    */
   static TamperedException wrongTag(String what, RuntimeException failure) {
-    if (!(failure.getCause() instanceof GeneralSecurityException)) {
+    if (!Evidence.isWrongTag(failure)) {
       throw failure;
     }
 
-    return because(
-        what + " does not open with the file's key: it was changed, or is from elsewhere", failure);
+    return new TamperedException(
+        what + " does not open with the file's key: it was changed, or is from elsewhere",
+        HINT,
+        failure);
   }
 }

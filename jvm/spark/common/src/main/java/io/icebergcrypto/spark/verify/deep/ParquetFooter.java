@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.deep;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -140,12 +141,12 @@ final class ParquetFooter {
       crypto = Util.readFileCryptoMetaData(in);
       Util.writeFileCryptoMetaData(crypto, again);
     } catch (IOException | RuntimeException e) {
-      throw NotAsWritten.because("its file crypto metadata does not parse", e);
+      throw NotAsWritten.unknown("its file crypto metadata does not parse", e);
     }
 
     int length = bytes.length - in.available();
     if (!Arrays.equals(again.toByteArray(), 0, again.size(), bytes, 0, length)) {
-      throw NotAsWritten.because("its file crypto metadata has bytes that no writer makes");
+      throw NotAsWritten.unknown("its file crypto metadata has parts that are not known");
     }
 
     return crypto;
@@ -153,7 +154,7 @@ final class ParquetFooter {
 
   private static byte[] fileAad(FileCryptoMetaData crypto, FileKey key) {
     if (!crypto.getEncryption_algorithm().isSetAES_GCM_V1()) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unauthenticated(
           "its pages are encrypted with AES_GCM_CTR_V1, which does not authenticate them: whether"
               + " they were changed cannot be told");
     }
@@ -212,15 +213,15 @@ final class ParquetFooter {
     if (!chunk.isSetCrypto_metadata()) {
       throw NotAsWritten.plaintext(column + " is not encrypted");
     } else if (hasOwnKey(chunk)) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unknown(
           column + " is encrypted with a key of its own, which the table does not have");
     } else if (!chunk.isSetMeta_data() || chunk.isSetFile_path()) {
       throw nowhere(column);
     }
   }
 
-  private static TamperedException nowhere(Column column) {
-    return NotAsWritten.because("the footer does not say where in the file " + column + " is");
+  private static IcebergCryptoException nowhere(Column column) {
+    return NotAsWritten.unknown("the footer does not say where in the file " + column + " is");
   }
 
   /** Where a column with a key of its own is, is encrypted with that key. */

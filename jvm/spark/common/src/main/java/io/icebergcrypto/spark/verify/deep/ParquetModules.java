@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.deep;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Column;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Part;
@@ -53,7 +54,7 @@ public final class ParquetModules {
    */
   public static Set<String> check(StoredFile file, FileKey key, int footerLength) {
     if (footerLength > StoredFile.MAX_END - TAIL) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unknown(
           String.format(
               "its last bytes give a footer of %d bytes, more than Parquet reads", footerLength));
     }
@@ -117,15 +118,15 @@ public final class ParquetModules {
     if (part.start() > position && part.start() <= end) {
       throw unaccounted(position, part.start());
     } else if (part.start() != position || length < 0 || length > end - position) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unknown(
           String.format(
               "the %s is not where it should be: from byte %d, %d bytes, expected byte %d",
               part, part.start(), length, position));
     }
   }
 
-  private static TamperedException unaccounted(long from, long to) {
-    return NotAsWritten.because(
+  private static IcebergCryptoException unaccounted(long from, long to) {
+    return NotAsWritten.unknown(
         String.format("bytes %d to %d belong to no module of the file", from, to - 1));
   }
 
@@ -152,7 +153,7 @@ public final class ParquetModules {
             length - headerLength,
             aad(ModuleType.BloomFilterBitset, part.column()));
     if (bits != header.getNumBytes()) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unknown(
           String.format("the %s has %d bytes, expected %d", part, bits, header.getNumBytes()));
     }
   }
@@ -161,7 +162,7 @@ public final class ParquetModules {
   private int checkModule(
       ModuleDecryptor modules, String name, long position, long length, byte[] aad) {
     if (length < ModuleDecryptor.OVERHEAD || length > Integer.MAX_VALUE - TAIL) {
-      throw NotAsWritten.because(
+      throw NotAsWritten.unknown(
           String.format("%s has %d bytes, which no module has", name, length));
     }
 
@@ -192,7 +193,7 @@ public final class ParquetModules {
     try {
       return AesCipher.createModuleAAD(fileAad, type, column.rowGroup(), column.ordinal(), page);
     } catch (RuntimeException e) { // an ordinal that is too large
-      throw NotAsWritten.because("of " + column + ": " + e.getMessage(), e);
+      throw NotAsWritten.unknown("of " + column + ": " + e.getMessage(), e);
     }
   }
 
@@ -227,7 +228,7 @@ public final class ParquetModules {
       for (int page = 0; position < end; page++) {
         String name = "data page " + page + " of " + column;
         if (page > Short.MAX_VALUE) {
-          throw NotAsWritten.because(name + " is behind the last that Parquet can encrypt");
+          throw NotAsWritten.unknown(name + " is behind the last that Parquet can encrypt");
         }
 
         AesCipher.quickUpdatePageAAD(headerAad, page);
@@ -247,9 +248,9 @@ public final class ParquetModules {
       int length = header.getCompressed_page_size();
       boolean isDictionary = header.getType() == PageType.DICTIONARY_PAGE;
       if (isDictionary != expected || header.getType() == PageType.INDEX_PAGE) {
-        throw NotAsWritten.because(headerName + " is that of a " + header.getType());
+        throw NotAsWritten.unknown(headerName + " is that of a " + header.getType());
       } else if (length < ModuleDecryptor.OVERHEAD || length > end - start) {
-        throw NotAsWritten.because(
+        throw NotAsWritten.unknown(
             String.format("%s has %d bytes, there are %d", name, length, end - start));
       }
 

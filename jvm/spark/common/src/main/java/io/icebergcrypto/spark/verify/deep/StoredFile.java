@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.verify.deep;
 
-import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.format.FileMagic;
 import java.io.IOException;
 import java.util.function.Supplier;
@@ -27,8 +27,7 @@ public final class StoredFile implements InputFile, AutoCloseable {
   private static final int WINDOW = 128 << 10;
 
   private static final String CUT_HINT =
-      "The file was cut off or replaced while it was read, or its storage is not consistent. Check"
-          + " again.";
+      "The file was replaced while it was read, or its storage failed. Check again.";
 
   private final InputFile stored;
   private final boolean whole;
@@ -151,9 +150,9 @@ public final class StoredFile implements InputFile, AutoCloseable {
     for (int got = 0; got < count; ) {
       int more = readStored(position + got, target, at + got, count - got);
       if (more <= 0) {
-        throw new TamperedException(
+        throw new IcebergCryptoException(
             String.format(
-                "it ends after %d bytes, expected %d, the length that its storage gives",
+                "its storage ended it after %d bytes, and gives its length as %d",
                 position + got, getLength()),
             CUT_HINT);
       }
