@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from pyspark_iceberg_crypto import (
-    IcebergCryptoError,
     AccessDeniedError,
     ConfigurationError,
+    IcebergCryptoError,
     KeyNotFoundError,
     Keystore,
     NotSupportedError,
