@@ -36,6 +36,8 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import javax.net.ssl.KeyManager;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManager;
@@ -44,11 +46,23 @@ import javax.net.ssl.TrustManagerFactory;
 /**
  * Requests and answers in JSON over HTTP, for the KMSs that are asked without a library of theirs.
  * Nothing of a request or an answer is in an error's text: they hold keys and tokens.
+ *
+ * <p>Java's client keeps idle connections for 20 minutes, and firewalls and load balancers drop
+ * them sooner, without a word. So no connection is used that was idle for longer than {@link
+ * #MOST_IDLE_NANOS}, nor any after a failure: a healthy KMS gets a new one.
+ *
+ * <p>A proxy is the one of Java's system properties ({@code https.proxyHost} and others).
  */
 public final class JsonHttp {
+  private static final long MOST_IDLE_NANOS = 30_000_000_000L;
+  private static final int PROXY_LOGIN = 407;
+
   private final String kms;
   private final TimeLimit limit;
-  private final HttpClient client;
+  private final Supplier<HttpClient> newClient;
+  private final LongSupplier nanoClock;
+  private HttpClient client; // guarded by this, as the next
+  private long usedNanos;
 
   /**
    * An answer with any status.
@@ -83,8 +97,14 @@ public final class JsonHttp {
    * @param keyManagers what shows it; or null
    */
   public JsonHttp(String kms, TimeLimit limit, Path caFile, KeyManager[] keyManagers) {
+    this(kms, limit, caFile, keyManagers, System::nanoTime);
+  }
+
+  JsonHttp(
+      String kms, TimeLimit limit, Path caFile, KeyManager[] keyManagers, LongSupplier nanoClock) {
     this.kms = kms;
     this.limit = limit;
+    this.nanoClock = nanoClock;
     HttpClient.Builder builder =
         HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1)
@@ -94,7 +114,25 @@ public final class JsonHttp {
       builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
     }
 
-    this.client = builder.build();
+    this.newClient = builder::build;
+  }
+
+  /** The client whose connections are used next. */
+  private synchronized HttpClient client() {
+    long now = nanoClock.getAsLong();
+    if (client == null || now - usedNanos > MOST_IDLE_NANOS) {
+      this.client = newClient.get();
+    }
+
+    this.usedNanos = now;
+    return client;
+  }
+
+  /** Leaves a client's connections alone; they end with the requests that still use them. */
+  private synchronized void giveUp(HttpClient failed) {
+    if (client == failed) {
+      this.client = null;
+    }
   }
 
   /** Asks as {@link #ask(URI, Map, JsonObject)} does; errors name the key that it is about. */
@@ -124,17 +162,33 @@ public final class JsonHttp {
             .header("Accept", "application/json")
             .header("User-Agent", KmsCaller.userAgent());
     headers.forEach((name, value) -> request.header(name, HeaderValues.require(kms, name, value)));
+    HttpClient used = client();
     CompletableFuture<HttpResponse<String>> answer =
-        client.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));
+        used.sendAsync(request.build(), info -> new LimitedBody(info.statusCode()));
     try {
       // over all of it: the request's own time-out ends with the answer's headers
       HttpResponse<String> response = limit.await(answer, kms + " did not answer");
+      if (response.statusCode() == PROXY_LOGIN) {
+        throw proxyAsksForLogin();
+      }
+
       return new Answer(response.statusCode(), object(response.body()), firstOf(response));
     } catch (ExecutionException e) {
+      giveUp(used);
       throw failed(e.getCause());
+    } catch (KmsUnavailableException e) {
+      giveUp(used);
+      throw e;
     } finally {
       answer.cancel(true);
     }
+  }
+
+  private IcebergCryptoException proxyAsksForLogin() {
+    return new InvalidConfigurationException(
+        kms + " is behind a proxy that asks for a login (HTTP 407)",
+        "Let this host past the proxy (http.nonProxyHosts of Java, for the driver and the"
+            + " executors), or have the proxy let the KMS's address pass without a login.");
   }
 
   private IcebergCryptoException failed(Throwable cause) {
@@ -193,10 +247,14 @@ public final class JsonHttp {
     return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
   }
 
-  /** The JSON object that a body is, or a list of it alone; an empty one when it is neither. */
+  /**
+   * The JSON object that a body is, or a list of it alone; an empty one when it is neither.
+   *
+   * @param body null: there is none, as in what Java makes of a proxy's refusal
+   */
   public static JsonObject object(String body) {
     try {
-      JsonElement parsed = JsonParser.parseString(body);
+      JsonElement parsed = JsonParser.parseString(body == null ? "" : body);
       JsonElement only =
           parsed instanceof JsonArray list && list.size() == 1 ? list.get(0) : parsed;
       return only.isJsonObject() ? only.getAsJsonObject() : new JsonObject();

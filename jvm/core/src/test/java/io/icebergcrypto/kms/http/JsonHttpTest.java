@@ -9,20 +9,30 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.TimeLimit;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ProxySelector;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpConnectTimeoutException;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
@@ -68,7 +78,7 @@ class JsonHttpTest {
   @AfterEach
   void stop() {
     server.stop(0);
-    threads.shutdown();
+    threads.shutdownNow();
   }
 
   private JsonHttp.Answer ask(Map<String, String> headers) {
@@ -117,6 +127,124 @@ class JsonHttpTest {
             "the KMS answers HTTP " + answered + " with more than 1048576 bytes, which no KMS does")
         .hasMessageContaining("hint: ");
     assertThat(sent.get()).isLessThan(64L << 20); // what the sockets hold, and no more
+  }
+
+  /** A firewall forgets connections: what is sent on them arrives nowhere. */
+  @Test
+  void aConnectionThatWasDroppedIsUsedOnce() throws IOException {
+    try (DroppingServer dropping = new DroppingServer()) {
+      JsonHttp http = new JsonHttp("the KMS", new TimeLimit(600), null);
+      assertThat(http.ask(dropping.uri(), Map.of(), null).status()).isEqualTo(200);
+      dropping.drop();
+      assertThatThrownBy(() -> http.ask(dropping.uri(), Map.of(), null))
+          .isInstanceOf(KmsUnavailableException.class);
+      assertThat(http.ask(dropping.uri(), Map.of(), null).status()).isEqualTo(200);
+      assertThat(dropping.connections()).isEqualTo(2);
+    }
+  }
+
+  @Test
+  void aConnectionThatWasIdleForLongIsNotUsed() throws IOException {
+    AtomicLong clock = new AtomicLong();
+    try (DroppingServer dropping = new DroppingServer()) {
+      JsonHttp http = new JsonHttp("the KMS", new TimeLimit(2_000), null, null, clock::get);
+      for (long seconds : new long[] {0, 29, 58}) {
+        clock.set(TimeUnit.SECONDS.toNanos(seconds));
+        http.ask(dropping.uri(), Map.of(), null);
+      }
+
+      assertThat(dropping.connections()).isOne();
+      dropping.drop();
+      clock.set(TimeUnit.SECONDS.toNanos(89));
+      assertThat(http.ask(dropping.uri(), Map.of(), null).status()).isEqualTo(200);
+      assertThat(dropping.connections()).isEqualTo(2);
+    }
+  }
+
+  /** Answers, and keeps connections; those that were there are then dropped without a word. */
+  private final class DroppingServer implements AutoCloseable {
+    private static final String OK =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+
+    private final ServerSocket socket = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final Queue<Socket> open = new ConcurrentLinkedQueue<>();
+    private final Set<Socket> dropped = ConcurrentHashMap.newKeySet();
+
+    DroppingServer() throws IOException {
+      threads.submit(
+          () -> {
+            while (true) {
+              Socket next = socket.accept();
+              open.add(next);
+              threads.submit(() -> answer(next));
+            }
+          });
+    }
+
+    URI uri() {
+      return URI.create("http://127.0.0.1:" + socket.getLocalPort() + "/x");
+    }
+
+    void drop() {
+      dropped.addAll(open);
+    }
+
+    int connections() {
+      return open.size();
+    }
+
+    private Void answer(Socket connection) throws IOException {
+      BufferedReader in =
+          new BufferedReader(
+              new InputStreamReader(connection.getInputStream(), StandardCharsets.US_ASCII));
+      for (String line = in.readLine(); line != null; line = in.readLine()) {
+        if (line.isEmpty() && !dropped.contains(connection)) {
+          connection.getOutputStream().write(OK.getBytes(StandardCharsets.US_ASCII));
+        }
+      }
+
+      return null;
+    }
+
+    @Override
+    public void close() throws IOException {
+      socket.close();
+      for (Socket connection : open) {
+        connection.close();
+      }
+    }
+  }
+
+  /** For https, Java has no body of such an answer. */
+  @ParameterizedTest
+  @ValueSource(strings = {"http", "https"})
+  void aProxyThatAsksForALoginIsNamed(String scheme) throws IOException {
+    ProxySelector usual = ProxySelector.getDefault();
+    try (ServerSocket proxy = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+      threads.submit(
+          () -> {
+            while (true) {
+              try (Socket client = proxy.accept()) {
+                client
+                    .getOutputStream()
+                    .write(
+                        ("HTTP/1.1 407 Proxy Authentication Required\r\n"
+                                + "Proxy-Authenticate: Basic realm=\"out\"\r\n"
+                                + "Content-Length: 0\r\n\r\n")
+                            .getBytes(StandardCharsets.US_ASCII));
+                client.getInputStream().read();
+              }
+            }
+          });
+      ProxySelector.setDefault(
+          ProxySelector.of(new InetSocketAddress("127.0.0.1", proxy.getLocalPort())));
+      JsonHttp http = new JsonHttp("the KMS", new TimeLimit(5_000), null);
+      assertThatThrownBy(() -> http.ask(URI.create(scheme + "://kms.example/x"), Map.of(), null))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("the KMS is behind a proxy", "407", "http.nonProxyHosts");
+    } finally {
+      ProxySelector.setDefault(usual);
+    }
   }
 
   @Test
