@@ -418,7 +418,7 @@ def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
     corrupt = whole[:4] + b"x" * (len(whole) - 8) + whole[-4:]
     for content, said in ((None, file.name), (whole[:-100], file.name), (corrupt, "footer")):
         with changed({file: content}):
-            refused(hadoop, call, table, "its rows cannot be copied", said)
+            refused(hadoop, call, table, "its rows cannot be copied", said, "restore it from a")
         assert set((hadoop.folder / "t" / "metadata").glob("*.metadata.json")) == metadata
     assert hadoop.ids(table) == [1, 2]
     assert encrypt(hadoop).rows == 2

@@ -104,38 +104,4 @@ public enum FileKind {
             ProblemCode.WRONG_FORMAT,
             String.format("it starts as %s, expected %s for %s", magic, expected, format));
   }
-
-  /** What to do about a problem with a file of this kind. */
-  public String hint() {
-    return switch (this) {
-      case STATISTICS, PARTITION_STATISTICS ->
-          "It holds column values, and was written by a client without encryption, or with"
-              + " encryption.statistics=plaintext. Remove it from the table, and compute the"
-              + " statistics anew with encryption.statistics=encrypt.";
-      case METADATA_FILE ->
-          "The files that only this version reached cannot be told. Restore it from a backup, or"
-              + " let newer commits push it out of the log (write.metadata.previous-versions-max).";
-      case STRAY ->
-          "A failed write, add_files, another table or somebody with access to the storage left it."
-              + " Find out which, then delete it: CALL <catalog>.system.remove_orphan_files finds"
-              + " it too.";
-      case FILE ->
-          "Without a table nobody can tell whether it should be encrypted. Find out whose it is,"
-              + " and verify that table.";
-      case HUDI_LOG ->
-          "Hudi encrypts no log file. Compact the table, and let Hudi's cleaner remove the log;"
-              + " copy-on-write tables have none, unless they record changes (CDC).";
-      case HUDI_METADATA ->
-          "Hudi does not encrypt it. Without indexes of columns and keys it has names of files"
-              + " only: see docs/hudi.md for the settings. Drop those that it has, or write the"
-              + " table anew without them.";
-      case HUDI_TIMELINE ->
-          "Hudi does not encrypt it: schema, names and sizes of files and names of partitions can"
-              + " be read, and statistics of columns that are recorded for its metadata table.";
-      default ->
-          "Find out who wrote it (a client without encryption, add_files, or somebody with access"
-              + " to the storage). Write its rows anew through this catalog, then expire the"
-              + " snapshots that still reach it.";
-    };
-  }
 }

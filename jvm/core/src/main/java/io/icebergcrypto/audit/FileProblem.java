@@ -12,4 +12,87 @@ public record FileProblem(ProblemCode code, String words) {
   /** A file that is not there. */
   public static final FileProblem MISSING =
       new FileProblem(ProblemCode.MISSING, "it does not exist");
+
+  private static final String RESTORE =
+      "Restore this file from a backup or an object version, and verify again. Until then, expire"
+          + " and rewrite nothing: what it had may be nowhere else. docs/recovery.md says what is"
+          + " left without a backup.";
+
+  private static final String RESTORE_KEY =
+      "What names this file (the table's metadata or a manifest) has lost its key: restore that"
+          + " from a backup or an object version. Until then, expire and rewrite nothing: with its"
+          + " key the file can be read.";
+
+  private static final String CHECK_AGAIN =
+      "The check failed, which says nothing about the file. Fix what failed (KMS, storage,"
+          + " permission, library), and verify again.";
+
+  private static final String FIND_OUT_WHOSE =
+      "Find out whose it is: other tables may share this folder, a write or a copy may be under"
+          + " way, or a failed write, add_files, or somebody with access to the storage left it.";
+
+  /**
+   * What to do about a problem with a file. Somebody follows it at three in the morning, so it must
+   * not cost data: the code decides before the kind, as no kind of file that was lost or changed is
+   * mended by giving up what is left. docs/verification.md has all of them.
+   *
+   * @param kind what the file is to the table
+   */
+  public static String hint(ProblemCode code, FileKind kind) {
+    if (code == ProblemCode.UNREADABLE) {
+      return CHECK_AGAIN;
+    } else if (kind == FileKind.STRAY) {
+      return ofStray(code);
+    }
+
+    return switch (code) {
+      case PLAINTEXT -> ofPlaintext(kind);
+      case UNAUTHENTICATED ->
+          "Compare its rows with their source: nothing shows whether they were changed. Have its"
+              + " writer use AES_GCM_V1.";
+      case NO_KEY -> RESTORE_KEY;
+      default ->
+          kind == FileKind.STATISTICS || kind == FileKind.PARTITION_STATISTICS
+              ? "Restore this file from a backup or an object version, or compute the statistics"
+                  + " again: no row depends on them."
+              : RESTORE;
+    };
+  }
+
+  /** What no metadata of this table reaches may be all that another table has. */
+  private static String ofStray(ProblemCode code) {
+    return code == ProblemCode.PLAINTEXT
+        ? FIND_OUT_WHOSE
+            + " Delete it only when it is nobody's. Where tables share a folder, do not use"
+            + " remove_orphan_files: it deletes the other tables' files, too."
+        : FIND_OUT_WHOSE + " If it is a table's, restore it from a backup or an object version.";
+  }
+
+  private static String ofPlaintext(FileKind kind) {
+    return switch (kind) {
+      case STATISTICS, PARTITION_STATISTICS ->
+          "It holds column values, and was written by a client without encryption, or with"
+              + " encryption.statistics=plaintext. Compute the statistics again with"
+              + " encryption.statistics=encrypt, and remove this entry from the table"
+              + " (docs/guide.md, \"Statistics\").";
+      case METADATA_FILE, FILE ->
+          "Without a table nobody can tell whether it should be encrypted. Find out whose it is,"
+              + " and verify that table.";
+      case HUDI_LOG ->
+          "Hudi encrypts no log file. Compact the table, and leave it to Hudi's cleaner to remove"
+              + " the log; copy-on-write tables have none, unless they record changes (CDC).";
+      case HUDI_METADATA ->
+          "Hudi does not encrypt it. Without indexes of columns and keys it has names of files"
+              + " only: docs/hudi.md has the settings that turn these off.";
+      case HUDI_TIMELINE ->
+          "Hudi does not encrypt it: schema, names and sizes of files and names of partitions can"
+              + " be read, and statistics of columns that are recorded for its metadata table.";
+      default ->
+          "Find out how it got there. If it stands in the place of an encrypted file, restore that"
+              + " one from a backup or an object version. If a client without encryption or"
+              + " add_files brought it, its rows are the table's: write them again through this"
+              + " catalog (docs/guide.md, \"Repair changes made by stock clients\"), and compare"
+              + " them, before any snapshot that reaches it expires.";
+    };
+  }
 }

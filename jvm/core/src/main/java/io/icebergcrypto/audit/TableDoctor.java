@@ -6,6 +6,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -85,7 +86,13 @@ public final class TableDoctor {
               String.format(
                   "Table %s: it has no %s, and the catalog takes encrypted tables only",
                   table.name(), EncryptionProperties.KEY_ID),
-              copy(table.name(), null)));
+              String.format(
+                  "CALL %s.system.encrypt_table(table => '%s', key_id => '<master key id>')"
+                      + " encrypts it in place; where the catalog refuses to load it, in one"
+                      + " without %s=refuse.",
+                  table.name().replaceFirst("\\..*", ""),
+                  table.name(),
+                  EncryptionProperties.PLAINTEXT_TABLES)));
     }
 
     findings.sort((a, b) -> a.harm().compareTo(b.harm()));
@@ -102,8 +109,7 @@ public final class TableDoctor {
         gone ? Harm.UNREADABLE : Harm.UNCHECKED,
         String.format("Table %s: it cannot be loaded: %s", identifier, e.getMessage()),
         gone
-            ? "Its metadata file is gone. Restore it from a backup or an object version, or drop"
-                + " the table without PURGE and register its last good metadata file."
+            ? FileProblem.hint(ProblemCode.MISSING, FileKind.METADATA_FILE)
             : "Check that the catalog's server and its storage are up, and let this user read.");
   }
 
@@ -115,22 +121,36 @@ public final class TableDoctor {
 
     boolean plaintext = examineSnapshots(table, metadata, keyId, findings);
     if (keyId != null && metadata.encryptionKeys().isEmpty() && !plaintext) {
-      findings.add(
-          new Finding(
-              Harm.NO_KEK,
-              String.format(
-                  "Table %s: it has %s and no KEK: a client without encryption made it",
-                  table.name(), EncryptionProperties.KEY_ID),
-              "It is empty. Any commit of this project's catalog adds the KEK, such as ALTER TABLE "
-                  + table.name()
-                  + " SET TBLPROPERTIES ('comment'='...'); where the metadata is refused, drop the"
-                  + " table and create it again. Find the client, and give it this catalog"
-                  + " class."));
+      findings.add(withoutKeys(table.name(), metadata));
     }
 
     if (encrypted != null && keyId != null) {
       checkMetadata(table, findings);
     }
+  }
+
+  /** A table that never had a key is empty; one with encrypted snapshots has lost them. */
+  private static Finding withoutKeys(String name, TableMetadata metadata) {
+    if (!metadata.snapshots().isEmpty()) {
+      return new Finding(
+          Harm.TAMPERED,
+          String.format(
+              "Table %s: its keys are gone from its metadata, and its %d snapshots are encrypted",
+              name, metadata.snapshots().size()),
+          FileProblem.hint(ProblemCode.NO_KEY, FileKind.MANIFEST_LIST));
+    }
+
+    return new Finding(
+        Harm.NO_KEK,
+        String.format(
+            "Table %s: it has %s and no KEK: a client without encryption made it",
+            name, EncryptionProperties.KEY_ID),
+        String.format(
+            "It is empty. Any commit of this project's catalog adds the KEK, such as ALTER TABLE %s"
+                + " SET TBLPROPERTIES ('comment'='...'); where the metadata is refused, look at it,"
+                + " and sign it with authenticate_metadata. Find the client, and give it this"
+                + " catalog class.",
+            name));
   }
 
   private static Finding keyIdRemoved(String name, TableMetadata metadata) {
@@ -163,8 +183,7 @@ public final class TableDoctor {
               Harm.UNREADABLE,
               String.format(
                   "Table %s: its current manifest list %s does not exist", table.name(), list),
-              "Restore it from a backup or an object version, or roll the table back to a snapshot"
-                  + " whose files are there."));
+              FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
     } catch (RuntimeException e) {
       findings.add(
           new Finding(
@@ -180,8 +199,9 @@ public final class TableDoctor {
               String.format(
                   "Table %s: its manifest list %s was written encrypted, and starts as %s",
                   table.name(), list, starts),
-              "Somebody put another file in its place: find out who, and restore it. No row was"
-                  + " returned: queries refuse it."));
+              FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
+                  + " Somebody put another file in its place: find out who. No row was returned:"
+                  + " queries refuse it."));
     } else if (starts != null || without > 0) {
       findings.add(
           new Finding(
@@ -206,7 +226,9 @@ public final class TableDoctor {
         "Its rows can be read by whoever reads the storage. Find the client that wrote them, and"
             + " give it this project's catalog class. Copy them: CREATE TABLE <new> USING iceberg"
             + " TBLPROPERTIES ('%s'='%s') AS SELECT * FROM %s (where that is refused, in a catalog"
-            + " with encryption.plaintext-files=allow); then drop this table with PURGE.",
+            + " with encryption.plaintext-files=allow), and compare the copy. It has the rows that"
+            + " main shows now; branches, tags and older snapshots are in this table alone, which"
+            + " is to be dropped only when nobody needs them.",
         EncryptionProperties.KEY_ID, keyId == null ? "<master key id>" : keyId, name);
   }
 

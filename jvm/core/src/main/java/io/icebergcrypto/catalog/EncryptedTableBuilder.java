@@ -291,8 +291,8 @@ final class EncryptedTableBuilder implements TableBuilder {
       throw new PlaintextException(
               String.format(
                   "the catalog made it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
-              "The catalog's server drops or changes table properties: mend that; drop the table if"
-                  + " it is there (it is empty) and create it again.")
+              "The catalog's server drops or changes table properties: fix that, and create the"
+                  + " table again. What this left under the table's name has no row.")
           .inTable(tableName());
     }
   }

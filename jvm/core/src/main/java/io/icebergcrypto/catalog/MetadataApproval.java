@@ -79,8 +79,9 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
     if (lost == null) {
       throw new NotSupportedException(
               String.format("it has no %s and no keys left", EncryptionProperties.KEY_ID),
-              "Restore the metadata file from a backup or an object version; or drop the table"
-                  + " without PURGE and register its last good metadata file.")
+              "Restore the metadata file from a backup or an object version. Without one,"
+                  + " docs/metadata-authentication.md says how to register an older file, which"
+                  + " lacks the commits since.")
           .inTable(tableName);
     }
 

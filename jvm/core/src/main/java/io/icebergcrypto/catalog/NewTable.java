@@ -211,11 +211,7 @@ final class NewTable {
 
     String keyId = EncryptionProperties.keyId(after);
     if (keyId == null) {
-      refuseIfRequired(
-          String.format(
-              "It was made without encryption. Make another one with TBLPROPERTIES"
-                  + " ('%s'='<master key id>'), and drop this one.",
-              EncryptionProperties.KEY_ID));
+      refuseIfRequired("It was made without encryption: encrypt_table encrypts it in place.");
     } else {
       EncryptionProperties.check(tableName, before, after);
       EncryptionProperties.needsFormatVersion(tableName, after);

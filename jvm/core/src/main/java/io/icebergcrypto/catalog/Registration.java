@@ -80,7 +80,8 @@ final class Registration {
                   metadataFile, e.problem()),
               String.format(
                   "Find out who did that, and let nobody write to the table. Its metadata file was"
-                      + " %s: drop the table without PURGE, and register that one.",
+                      + " %s: make sure that the server deletes no file of a table that is dropped"
+                      + " without PURGE, drop it so, and register that one.",
                   replaced.metadataFileLocation()))
           .inTable(catalog.fullName(identifier));
     }

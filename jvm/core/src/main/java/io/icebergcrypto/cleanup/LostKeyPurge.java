@@ -65,9 +65,9 @@ final class LostKeyPurge {
           String.format(
               "nothing was dropped: its FileIO (%s) cannot list the files in a folder",
               io.getClass().getName()),
-          "Use DROP TABLE without PURGE, which needs no key, and delete the folder "
+          "Use DROP TABLE without PURGE, which needs no key, and leaves its files in "
               + metadata.location()
-              + " with the tools of the storage.");
+              + ".");
     }
 
     TableFolder folder = new TableFolder(metadata, storage);
@@ -111,7 +111,8 @@ final class LostKeyPurge {
       TableFolder folder, String why, RuntimeException e) {
     return new IcebergCryptoException(
         String.format("it was dropped, but files remain in %s: %s", folder.path(), why),
-        "Delete this folder with the tools of the storage.",
+        "Look at what is left: what is no other table's can be deleted with the tools of the"
+            + " storage.",
         e);
   }
 }

@@ -280,7 +280,7 @@ public final class Purge {
         .withHint(
             String.format(
                 "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
-                    + " which needs no key, and then delete the folder %s.%s",
+                    + " which needs no key, and leaves its files in %s.%s",
                 location, force));
   }
 }

@@ -223,15 +223,16 @@ final class CommitGuard {
                 path, isNew ? ", and stays in the storage" : ""),
             isNew
                 ? String.format(
-                    "Delete it, unless it is another file of a table. With the catalog property"
-                        + " %s=encrypt, compute_table_stats and compute_partition_stats write"
-                        + " encrypted ones. In Java, write the file with newOutputFile of the same"
-                        + " table's io(), under a name that Iceberg gives such files.",
+                    "An entry may name any file: if this one holds nothing but statistics, it can"
+                        + " be deleted. With the catalog property %s=encrypt, compute_table_stats"
+                        + " and compute_partition_stats write encrypted ones. In Java, write the"
+                        + " file with newOutputFile of the same table's io(), under a name that"
+                        + " Iceberg gives such files.",
                     EncryptionProperties.STATISTICS)
                 : "Remove it from the table first:"
                     + " updateStatistics().removeStatistics(<snapshot id>) or"
                     + " updatePartitionStatistics().removePartitionStatistics(<snapshot id>)"
-                    + " in Java, or expire the snapshot.")
+                    + " in Java.")
         .inTable(commit.tableName());
   }
 }

@@ -177,8 +177,9 @@ final class MetadataCheck {
             String.format(
                 "Find out who wrote that file; nothing was read or written. A catalog with %s=off"
                     + " shows the table as it is. If all is right, verify the table there, then"
-                    + " sign what the file has: %s. If not, restore the file, or drop the table"
-                    + " without PURGE and register its last good metadata file.",
+                    + " sign what the file has: %s. If not, restore the file from a backup or an"
+                    + " object version. Without one, docs/metadata-authentication.md says how to"
+                    + " register an older file, which lacks the commits since.",
                 EncryptionProperties.METADATA_AUTHENTICATION,
                 MetadataAuthenticator.callToSign(tableName, location, sha256)))
         .inTable(tableName);

@@ -89,9 +89,9 @@ public final class KeyIdChange {
                         + " encrypted",
                     snapshot.snapshotId()),
                 String.format(
-                    "Everything else is encrypted (%s is '%s'). Look at the table's refs: write"
-                        + " the rows of that snapshot again, then drop its branch or tag and expire"
-                        + " it.",
+                    "Everything else is encrypted (%s is '%s'). Look at the table's refs, write the"
+                        + " rows of that snapshot again, and compare them. Its branch or tag can be"
+                        + " dropped, and the snapshot expired, when nobody needs it any more.",
                     EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
             .inTable(table);
       }

@@ -72,10 +72,15 @@ public final class ValueKeyTable {
 
   private ValueKeys of(Table loaded) {
     if (EncryptionProperties.keyId(loaded.properties()) == null) {
+      boolean hasKeys = !ValueKeyProperties.of(loaded.properties()).isEmpty();
       throw new TamperedException(
               "it keeps the value keys of the catalog, and is not encrypted",
-              "If you made it, drop it: create_value_key makes an encrypted one. If not, find out"
-                  + " who put it there. To keep the keys in another table, set "
+              (hasKeys
+                      ? "It has value keys, and what they encrypted cannot be read without them:"
+                          + " find out who made it, or took its key id away, and restore it."
+                      : "If you made it, drop it: create_value_key makes an encrypted one. If not,"
+                          + " find out who put it there.")
+                  + " To keep the keys in another table, set "
                   + ValueKeyProperties.TABLE
                   + ".")
           .inTable(table);

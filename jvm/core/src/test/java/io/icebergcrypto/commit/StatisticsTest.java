@@ -192,7 +192,7 @@ class StatisticsTest extends LakeFixture {
       assertThatThrownBy(() -> table.updateStatistics().setStatistics(file).commit())
           .isInstanceOf(PlaintextException.class)
           .hasMessageContainingAll("lake.db.t", file.path(), "encryption.statistics=encrypt")
-          .hasMessageContainingAll("stays in the storage", "Delete it");
+          .hasMessageContainingAll("stays in the storage", "holds nothing but statistics");
       assertThat(TestLake.path(file.path())).as("a check deletes nothing").exists();
     }
   }

@@ -125,9 +125,9 @@ public final class CopiedMetadata {
                 String.format(
                     "nothing was written: %s is not below source_prefix %s", file, paths.source()),
                 "Give a folder that all files of the table are in, spelled as they are (DESCRIBE"
-                    + " FORMATTED shows the table's location). Files that are elsewhere can be"
-                    + " written anew below the location with rewrite_data_files, and older"
-                    + " snapshots expired.")
+                    + " FORMATTED shows the table's location). rewrite_data_files writes the rows"
+                    + " of files that are elsewhere to new ones below the location; older snapshots"
+                    + " keep the old ones until they expire.")
             .inTable(name);
   }
 
@@ -142,8 +142,9 @@ public final class CopiedMetadata {
     return (PlaintextException)
         new PlaintextException(
                 String.format("nothing was written: %s has no key: it is plaintext", file),
-                "verify_table with all_snapshots=True lists such files. Remove them, and expire"
-                    + " the snapshots that have them; then copy the table.")
+                "verify_table with all_snapshots=True lists such files, each with what to do."
+                    + " Those that encrypt_table left, purge_plaintext deletes. Then copy the"
+                    + " table.")
             .inTable(name);
   }
 

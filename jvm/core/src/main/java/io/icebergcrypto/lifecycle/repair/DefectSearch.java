@@ -7,8 +7,11 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -99,7 +102,8 @@ final class DefectSearch {
         String.format(
             "If it does not run any more, call it again, with the same key: it goes on. CALL"
                 + " %s.system.encrypt_table(table => '%s', key_id => '<master key id>'). To give"
-                + " it up, delete that folder; remove_orphan_files then deletes the copies.",
+                + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
+                + " other tables share the table's location, it deletes their files, too.",
             name.replaceFirst("\\..*", ""), name));
   }
 
@@ -128,8 +132,7 @@ final class DefectSearch {
       add(
           Kind.UNREADABLE,
           "its metadata file is gone: " + e.getMessage(),
-          "Restore it from a backup or an object version; or drop the table without PURGE and"
-              + " register its last good metadata file.");
+          FileProblem.hint(ProblemCode.MISSING, FileKind.METADATA_FILE));
     } catch (NumberFormatException e) {
       if (!catalog.behind().isHive()) {
         throw e;
@@ -198,7 +201,8 @@ final class DefectSearch {
                 String.format("%s %s: %s", key.kind().label(), key.keyId(), key.problem()),
                 "encryption_keys lists the table's keys. Give the catalog the KMS and the rights"
                     + " with which the table was written; restore a key that is disabled or gone."
-                    + " If it is lost for good, purge_without_key drops the table.");
+                    + " Drop nothing: as long as the key may come back, no row is lost"
+                    + " (docs/compromise.md).");
           }
         }
         case MANIFEST_LIST, STATISTICS -> {
@@ -206,8 +210,7 @@ final class DefectSearch {
             add(
                 Kind.KEY_LOST,
                 String.format("the key of %s: %s", key.usedFor(), key.problem()),
-                "Restore the metadata file from a backup or an object version; or expire that"
-                    + " snapshot, or remove those statistics.");
+                FileProblem.hint(ProblemCode.NO_KEY, FileKind.MANIFEST_LIST));
           }
         }
         default -> {}

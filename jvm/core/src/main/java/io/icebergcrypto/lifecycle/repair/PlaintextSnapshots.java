@@ -1,5 +1,8 @@
 package io.icebergcrypto.lifecycle.repair;
 
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.FileInspector;
@@ -12,6 +15,7 @@ import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestContent;
@@ -19,9 +23,11 @@ import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /** Snapshots of an encrypted table that a client without encryption has committed. */
 final class PlaintextSnapshots {
@@ -40,15 +46,9 @@ final class PlaintextSnapshots {
   void addTo(List<Defect> found) {
     List<Snapshot> plaintext =
         metadata.snapshots().stream().filter(one -> one.keyId() == null).toList();
-    Snapshot lastEncrypted =
-        metadata.snapshots().stream()
-            .filter(one -> one.keyId() != null)
-            .max(Comparator.comparingLong(Snapshot::sequenceNumber))
-            .orElse(null);
     Snapshot current = metadata.currentSnapshot();
     if (!plaintext.isEmpty()) {
-      found.add(
-          Defect.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, lastEncrypted, current)));
+      found.add(Defect.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, current)));
     }
 
     if (current != null && current.keyId() != null) {
@@ -115,28 +115,68 @@ final class PlaintextSnapshots {
     }
   }
 
-  private String remedy(List<Snapshot> plaintext, Snapshot lastEncrypted, Snapshot current) {
-    if (lastEncrypted == null) {
+  private String remedy(List<Snapshot> plaintext, Snapshot current) {
+    if (plaintext.size() == metadata.snapshots().size()) {
       return TableDoctor.copy(table.name(), EncryptionProperties.keyId(metadata.properties()));
     }
 
-    String catalog = table.name().replaceFirst("\\..*", "");
-    String back =
-        current != null && current.keyId() == null
-            ? String.format(
-                "Save the rows that are to stay (SELECT in a catalog of the same tables with"
-                    + " encryption.plaintext-files=allow), go back to the last encrypted snapshot:"
-                    + " CALL %s.system.set_current_snapshot(table => '%s', snapshot_id => %d), and"
-                    + " insert them. ",
-                catalog, table.name(), lastEncrypted.snapshotId())
-            : "";
     return String.format(
         "Find the client that wrote them, and give it this catalog class; what it wrote was"
-            + " readable by all who read the storage. %sThen delete the plaintext files, in a"
+            + " readable by all who read the storage. %sWhen all rows that are to stay are in"
+            + " encrypted snapshots, and you have compared them, the plaintext files can go, in a"
             + " catalog with encryption.plaintext-files=allow: CALL"
             + " <catalog>.system.expire_snapshots(table => '%s', snapshot_ids => array(%d))."
             + " repair_table rolls nothing back, and deletes nothing.",
-        back, table.name().replaceFirst("^[^.]*\\.", ""), plaintext.get(0).snapshotId());
+        current != null && current.keyId() == null ? back() : "",
+        table.name().replaceFirst("^[^.]*\\.", ""),
+        plaintext.get(0).snapshotId());
+  }
+
+  /** How main comes back to what it showed before: not to what another branch shows. */
+  private String back() {
+    String before =
+        lastEncryptedOfMain()
+            .map(
+                snapshot ->
+                    String.format(
+                        "CALL %s.system.set_current_snapshot(table => '%s', snapshot_id => %d)",
+                        table.name().replaceFirst("\\..*", ""),
+                        table.name(),
+                        snapshot.snapshotId()))
+            .orElse(
+                String.format(
+                    "which one that is has to be found out: SELECT * FROM %s.snapshots",
+                    table.name()));
+    return String.format(
+        "Save the rows that are to stay (SELECT in a catalog of the same tables with"
+            + " encryption.plaintext-files=allow), go back to the last encrypted snapshot that"
+            + " main had (%s), and insert them. ",
+        before);
+  }
+
+  /**
+   * The last encrypted snapshot that main certainly showed: by its log, or an ancestor. A client
+   * that replaces the table may leave neither; then it is the newest one, if all are of main.
+   */
+  private Optional<Snapshot> lastEncryptedOfMain() {
+    List<Long> newestFirst = new ArrayList<>();
+    metadata.snapshotLog().forEach(entry -> newestFirst.add(0, entry.snapshotId()));
+    newestFirst.addAll(SnapshotUtil.currentAncestorIds(table));
+    List<Snapshot> encrypted =
+        metadata.snapshots().stream().filter(one -> one.keyId() != null).toList();
+    boolean areOfMain =
+        metadata.refs().size() == 1
+            && encrypted.stream()
+                .noneMatch(one -> one.summary().containsKey(SnapshotSummary.STAGED_WAP_ID_PROP));
+    return newestFirst.stream()
+        .map(metadata::snapshot)
+        .filter(encrypted::contains)
+        .findFirst()
+        .or(
+            () ->
+                encrypted.stream()
+                    .filter(one -> areOfMain)
+                    .max(Comparator.comparingLong(Snapshot::sequenceNumber)));
   }
 
   /** The current manifest list, of which the metadata says that it is encrypted. */
@@ -148,15 +188,15 @@ final class PlaintextSnapshots {
             Defect.of(
                 Kind.PLAINTEXT,
                 String.format("manifest list %s was written encrypted, and is %s", list, magic),
-                "Somebody put another file in its place: find out who, and restore it."));
+                FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
+                    + " Somebody put another file in its place: find out who."));
       }
     } catch (NotFoundException e) {
       found.add(
           Defect.of(
               Kind.UNREADABLE,
               String.format("the current manifest list %s does not exist", list),
-              "Restore it from a backup or an object version, or roll the table back to a snapshot"
-                  + " whose files are there."));
+              FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
     } catch (RuntimeException e) {
       found.add(
           Defect.of(

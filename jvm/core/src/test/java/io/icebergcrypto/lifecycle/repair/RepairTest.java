@@ -7,8 +7,14 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.audit.Finding;
+import io.icebergcrypto.audit.Finding.Harm;
+import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
@@ -306,6 +312,39 @@ class RepairTest extends LakeFixture {
     assertWhole(1);
   }
 
+  /** What a branch or a staged commit has is newer, and never was what main showed. */
+  @Test
+  void theWayBackOfMainLeadsToNoOtherBranch() throws IOException {
+    Table table = create(Map.of());
+    TestLake.append(table, 1);
+    table.manageSnapshots().createBranch("audit").commit();
+    table.newAppend().appendFile(TestLake.write(table, 2)).toBranch("audit").commit();
+    table.refresh();
+    long ofAudit = table.snapshot("audit").snapshotId();
+    Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
+    replaced.newAppend().appendFile(TestLake.write(replaced.table(), 3)).commit();
+    replaced.commitTransaction();
+    assertThat(found(Kind.PLAINTEXT).remedy())
+        .contains("Save the rows that are to stay", "compared")
+        .doesNotContain(String.valueOf(ofAudit));
+  }
+
+  /** No finding makes people give up what can be restored. */
+  @Test
+  void keysThatAreGoneAreNoEmptyTable() throws IOException {
+    TestLake.append(create(Map.of()), 1);
+    TableOperations ops = ((BaseTable) openStock().loadTable(T)).operations();
+    TableMetadata.Builder builder = TableMetadata.buildFrom(ops.current());
+    ops.current().encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
+    ops.commit(ops.current(), builder.build());
+    String restore = FileProblem.hint(ProblemCode.NO_KEY, FileKind.MANIFEST_LIST);
+    List<Finding> findings = new TableDoctor(open()).examine(T).findings();
+    assertThat(findings).extracting(Finding::harm).contains(Harm.TAMPERED);
+    assertThat(findings).extracting(Finding::harm).doesNotContain(Harm.NO_KEK);
+    assertThat(findings).extracting(Finding::hint).contains(restore);
+    assertThat(found(Kind.KEY_LOST).remedy()).isEqualTo(restore);
+  }
+
   @Test
   void aTableWithNothingButPlaintext() throws IOException {
     create(Map.of());
@@ -423,7 +462,13 @@ class RepairTest extends LakeFixture {
     Table table = create(Map.of());
     TestLake.append(table, 1);
     Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
-    assertThat(found(Kind.UNREADABLE).detail()).contains("manifest list");
+    Defect gone = found(Kind.UNREADABLE);
+    assertThat(gone.detail()).contains("manifest list");
+    String restore = FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST);
+    assertThat(gone.remedy()).isEqualTo(restore);
+    assertThat(new TableDoctor(open()).examine(T).findings())
+        .extracting(Finding::hint)
+        .contains(restore);
     assertNotMended(open(), Kind.UNREADABLE);
     TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
     assertThatThrownBy(() -> TableRepair.run(open(), none, true))

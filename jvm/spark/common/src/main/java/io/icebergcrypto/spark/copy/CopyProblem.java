@@ -30,8 +30,8 @@ enum CopyProblem {
       return new NotSupportedException(
               String.format(
                   "nothing was written: %s is a position delete file of format version 2", path),
-              "Have rewrite_position_delete_files make deletion vectors of such files, and expire"
-                  + " the snapshots that have them; then copy the table.")
+              "Have rewrite_position_delete_files make deletion vectors of such files, and copy the"
+                  + " table when the older snapshots that have them have expired.")
           .inTable(table);
     }
   };

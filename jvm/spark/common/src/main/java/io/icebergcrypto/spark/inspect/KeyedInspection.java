@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspection;
@@ -165,7 +166,8 @@ public final class KeyedInspection {
 
     if (checked.magic() != null && !checked.encrypted()) {
       return new PlaintextException(
-          String.format("%s: %s", stored.location(), checked.words()), kind.hint());
+          String.format("%s: %s", stored.location(), checked.words()),
+          FileProblem.hint(checked.code(), kind));
     }
 
     return new TamperedException(

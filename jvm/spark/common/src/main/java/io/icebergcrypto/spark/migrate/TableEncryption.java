@@ -163,10 +163,10 @@ public final class TableEncryption {
 
     return new IcebergCryptoException(
             "its rows cannot be copied: " + root.toString().lines().findFirst().orElse(""),
-            "The table is as it was, and what was copied is kept. Where a file cannot be read, the"
-                + " executor's log names it: bring it back, or delete its rows from the table and"
-                + " expire the snapshots that have it. Then call encrypt_table again, which goes"
-                + " on.",
+            "The table is as it was, and what was copied is kept. A file that is gone or damaged is"
+                + " named above or in an executor's log: restore it from a backup or an object"
+                + " version, and give up none of its rows for this. Fix anything else that failed."
+                + " Then call encrypt_table again, which continues.",
             e)
         .inTable(plaintext.name());
   }

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify.scan;
 
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 
 /**
  * Something wrong, or something that could not be checked.
@@ -15,20 +16,11 @@ import io.icebergcrypto.audit.FileKind;
  */
 public record Problem(
     String kind, String path, String problem, String hint, boolean unchecked, String code) {
-  private static final String UNCHECKED_HINT =
-      "The check failed, which says nothing about the file. Mend what failed (KMS, storage,"
-          + " permission), and verify again.";
-
   /** The problem of a file. */
   public static Problem of(FileKind kind, String path, String problem, ProblemCode code) {
     boolean unchecked = code == ProblemCode.UNREADABLE;
-    return new Problem(
-        kind.label(),
-        path,
-        problem,
-        unchecked ? UNCHECKED_HINT : kind.hint(),
-        unchecked,
-        code.label());
+    String hint = FileProblem.hint(code, kind);
+    return new Problem(kind.label(), path, problem, hint, unchecked, code.label());
   }
 
   /** The problem of a whole table that is not encrypted. */
