@@ -10,11 +10,13 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * Makes the snapshots of the table to be, in memory: one for each version, of the manifests of the
  * groups that it consists of. Groups that all versions have are appended first and once, so that
- * their rows have the same row ids in all of them.
+ * their rows have the same row ids in all of them. A branch has more snapshots, of the same rows,
+ * when more than one sink has written it: see {@link SinkProgress}.
  */
 public final class EncryptedSnapshots {
   private final BaseTable table;
@@ -52,25 +54,36 @@ public final class EncryptedSnapshots {
   }
 
   private void run(Map<Version, List<CopiedGroup>> groups) {
-    Snapshot trunk = byRef.containsKey(SnapshotRef.MAIN_BRANCH) ? trunk(groups) : null;
+    Snapshot trunk = trunk(groups);
     for (Version version : Version.distinct(byRef)) {
       List<CopiedGroup> own =
-          groups.get(version).stream().filter(g -> !isCommon(groups, g)).toList();
-      if (trunk != null && own.isEmpty() && version.schemaId() == base.currentSchemaId()) {
+          groups.get(version).stream().filter(g -> trunk == null || !isCommon(groups, g)).toList();
+      List<Map<String, String>> sinks = sinks(version);
+      if (trunk != null
+          && own.isEmpty()
+          && sinks.isEmpty()
+          && version.schemaId() == base.currentSchemaId()) {
         made.put(version, trunk.snapshotId());
       } else {
-        made.put(version, staged(version, own));
+        made.put(version, made(version, own, sinks, trunk));
       }
     }
 
     commit(refs(trunk));
+    if (trunk != null && ops.current().snapshot(trunk.snapshotId()) == null) {
+      table.io().deleteFile(trunk.manifestListLocation());
+    }
   }
 
-  /** The snapshot of what all versions have; null when they share nothing. */
+  /** The snapshot of what all versions have; null when they share nothing, or there is one. */
   private Snapshot trunk(Map<Version, List<CopiedGroup>> groups) {
+    if (groups.size() < 2 || !byRef.containsKey(SnapshotRef.MAIN_BRANCH)) {
+      return null;
+    }
+
     List<CopiedGroup> common =
         groups.values().iterator().next().stream().filter(g -> isCommon(groups, g)).toList();
-    if (common.isEmpty() && groups.size() > 1) {
+    if (common.isEmpty()) {
       return null;
     }
 
@@ -82,10 +95,43 @@ public final class EncryptedSnapshots {
     return groups.values().stream().allMatch(all -> all.stream().anyMatch(other -> other == group));
   }
 
-  /** Makes a snapshot on top of the trunk, with the schema of the version. */
-  private long staged(Version version, List<CopiedGroup> own) {
+  /** What sinks look for; nothing writes to a tag. */
+  private List<Map<String, String>> sinks(Version version) {
+    return branch(version) == null
+        ? List.of()
+        : SinkProgress.of(SnapshotUtil.ancestorsOf(version.snapshotId(), base::snapshot));
+  }
+
+  /** A branch that shows a version; null when only tags do. */
+  private String branch(Version version) {
+    return byRef.keySet().stream()
+        .filter(ref -> byRef.get(ref).equals(version) && base.ref(ref).isBranch())
+        .findFirst()
+        .orElse(null);
+  }
+
+  /**
+   * Makes a snapshot on top of the trunk, with the schema of the version, and on top of that one
+   * for each further sink, so that each shows all rows of the version.
+   */
+  private long made(
+      Version version, List<CopiedGroup> own, List<Map<String, String>> sinks, Snapshot trunk) {
     commit(EncryptedForm.withSchema(ops.current(), version.schemaId()));
-    append(table.newFastAppend(), own).stageOnly().commit();
+    String branch = branch(version);
+    if (branch != null && trunk != null) {
+      commit(withBranch(ops.current(), branch, trunk.snapshotId()));
+    }
+
+    AppendFiles next = append(table.newFastAppend(), own);
+    for (int i = 0; i < sinks.size(); i++) {
+      sinks.get(i).forEach(next::set);
+      if (i < sinks.size() - 1) {
+        next.toBranch(branch).commit();
+        next = table.newFastAppend();
+      }
+    }
+
+    (branch == null ? next.stageOnly() : next.toBranch(branch)).commit();
     List<Snapshot> all = ops.current().snapshots();
     commit(EncryptedForm.withSchema(ops.current(), base.currentSchemaId()));
     return all.get(all.size() - 1).snapshotId();
@@ -94,6 +140,12 @@ public final class EncryptedSnapshots {
   private static AppendFiles append(AppendFiles append, List<CopiedGroup> groups) {
     groups.stream().flatMap(group -> group.manifests().stream()).forEach(append::appendManifest);
     return append;
+  }
+
+  private static TableMetadata withBranch(TableMetadata metadata, String name, long snapshotId) {
+    return TableMetadata.buildFrom(metadata)
+        .setRef(name, SnapshotRef.branchBuilder(snapshotId).build())
+        .build();
   }
 
   private TableMetadata refs(Snapshot trunk) {

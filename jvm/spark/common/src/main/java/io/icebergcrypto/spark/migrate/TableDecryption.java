@@ -127,8 +127,8 @@ public final class TableDecryption {
     if (!allowPlaintext) {
       throw new InvalidConfigurationException(
               String.format("it is encrypted with '%s', and would be plaintext", keyId),
-              "Call decrypt_table with allow_plaintext => true if that is what you want. Nothing"
-                  + " was changed.")
+              "Call decrypt_table with allow_plaintext => true if that is what you want. Streams"
+                  + " that read the table will need new checkpoints. Nothing was changed.")
           .inTable(table.name());
     }
 

@@ -1,0 +1,158 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.EnvironmentContext;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotSummary;
+import org.apache.iceberg.util.WapUtil;
+
+/**
+ * How far exactly-once sinks have written a branch. They record it in the summaries of their
+ * snapshots, and after a failure look for it through the branch's ancestors: Spark for the newest
+ * epoch of its query, Flink for the newest checkpoint of its job and operator, Kafka Connect for
+ * the newest offsets of its control topic and consumer group, and Iceberg itself for a WAP id that
+ * was published.
+ *
+ * <p>A summary holds each name once. So a branch that several queries have written needs as many
+ * snapshots, in the order in which they wrote.
+ */
+final class SinkProgress {
+  /** How many are kept of each kind: queries, Flink's operators, WAP ids, and other names. */
+  static final int MAX = 100;
+
+  private static final String SPARK_QUERY = "spark.sql.streaming.queryId";
+  private static final String SPARK_EPOCH = "spark.sql.streaming.epochId";
+  private static final String FLINK_JOB = "flink.job-id";
+  private static final String FLINK_OPERATOR = "flink.operator-id"; // older ones have none
+  private static final String FLINK_CHECKPOINT = "flink.max-committed-checkpoint-id";
+
+  /** Of one snapshot, whichever sink wrote it; a picked snapshot is not in the copy. */
+  private static final Set<String> OF_ONE_SNAPSHOT =
+      Set.of(
+          SPARK_QUERY,
+          SPARK_EPOCH,
+          FLINK_JOB,
+          FLINK_OPERATOR,
+          FLINK_CHECKPOINT,
+          SnapshotSummary.STAGED_WAP_ID_PROP,
+          SnapshotSummary.PUBLISHED_WAP_ID_PROP,
+          SnapshotSummary.SOURCE_SNAPSHOT_ID_PROP,
+          SnapshotSummary.REPLACE_PARTITIONS_PROP,
+          SnapshotSummary.PROCESSED_MANIFEST_ENTRY_COUNT,
+          "spark.app.id");
+
+  /** Iceberg's counts, those of later versions too, and who wrote the snapshot. */
+  private static final List<String> PREFIXES =
+      List.of(
+          "added-",
+          "deleted-",
+          "removed-",
+          "total-",
+          "manifests-",
+          "changed-partition-",
+          "partition-summaries-",
+          SnapshotSummary.CHANGED_PARTITION_PREFIX,
+          "engine-",
+          "app-",
+          "trino_");
+
+  private final Map<String, Map<String, String>> queries = new LinkedHashMap<>();
+  private final Map<List<String>, Map<String, String>> operators = new LinkedHashMap<>();
+  private final Map<String, Map<String, String>> published = new LinkedHashMap<>();
+  private final Map<String, String> others = new LinkedHashMap<>();
+
+  private SinkProgress() {}
+
+  /**
+   * The summaries that snapshots need so that each sink finds what it finds now; the oldest first.
+   *
+   * @param ancestors a branch's snapshots, the newest first
+   */
+  static List<Map<String, String>> of(Iterable<Snapshot> ancestors) {
+    SinkProgress progress = new SinkProgress();
+    for (Snapshot snapshot : ancestors) {
+      if (snapshot.summary() != null) {
+        progress.add(snapshot);
+      }
+    }
+
+    List<Map<String, String>> summaries = new ArrayList<>();
+    for (Map<?, Map<String, String>> sinks :
+        List.of(progress.queries, progress.operators, progress.published)) {
+      int i = 0;
+      for (Map<String, String> found : sinks.values()) {
+        at(summaries, i++).putAll(found);
+      }
+    }
+
+    if (!progress.others.isEmpty()) {
+      at(summaries, 0).putAll(progress.others);
+    }
+
+    Collections.reverse(summaries);
+    return summaries;
+  }
+
+  private static Map<String, String> at(List<Map<String, String>> summaries, int index) {
+    if (index == summaries.size()) {
+      summaries.add(new HashMap<>());
+    }
+
+    return summaries.get(index);
+  }
+
+  private void add(Snapshot snapshot) {
+    Map<String, String> summary = snapshot.summary();
+    if (summary.containsKey(SPARK_QUERY) && summary.containsKey(SPARK_EPOCH)) {
+      keep(queries, summary.get(SPARK_QUERY), only(summary, SPARK_QUERY, SPARK_EPOCH));
+    }
+
+    if (summary.containsKey(FLINK_JOB) && summary.containsKey(FLINK_CHECKPOINT)) {
+      Map<String, String> found = only(summary, FLINK_JOB, FLINK_OPERATOR, FLINK_CHECKPOINT);
+      keep(operators, List.of(found.get(FLINK_JOB), found.getOrDefault(FLINK_OPERATOR, "")), found);
+    }
+
+    // never as a staged one: it could be picked again then, with all rows of the table
+    keepPublished(WapUtil.publishedWapId(snapshot));
+    keepPublished(WapUtil.stagedWapId(snapshot));
+    summary.forEach(
+        (name, value) -> {
+          if (isOfWriter(name)) {
+            keep(others, name, value);
+          }
+        });
+  }
+
+  private void keepPublished(String wapId) {
+    if (wapId != null) {
+      keep(published, wapId, Map.of(SnapshotSummary.PUBLISHED_WAP_ID_PROP, wapId));
+    }
+  }
+
+  private static <K, V> void keep(Map<K, V> found, K key, V value) {
+    if (found.size() < MAX) {
+      found.putIfAbsent(key, value);
+    }
+  }
+
+  private static Map<String, String> only(Map<String, String> summary, String... names) {
+    Map<String, String> some = new HashMap<>(summary);
+    some.keySet().retainAll(Set.of(names));
+    return some;
+  }
+
+  /**
+   * Kafka Connect's offsets have topic and group in their name; of other sinks nothing is known.
+   */
+  private static boolean isOfWriter(String name) {
+    return !OF_ONE_SNAPSHOT.contains(name)
+        && !EnvironmentContext.get().containsKey(name)
+        && PREFIXES.stream().noneMatch(name::startsWith);
+  }
+}
