@@ -20,6 +20,7 @@ from pyspark_iceberg_crypto.settings import (
     DISK_ENCRYPTION,
     EXTENSIONS,
     HADOOP_PREFIX,
+    LOCATIONS,
     METRICS_PLUGIN,
     ORC_EXTENSION,
     PATH_CATALOG,
@@ -116,6 +117,7 @@ def configure_spark(
         allowed_key_ids,
         dict(options or {}),
     )
+    _check_location(builder_or_session, catalog, properties)
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
@@ -237,6 +239,27 @@ def _is_among(coordinate: str, named: list[str]) -> bool:
     holders = [artifact, BUNDLES[group]] if group in BUNDLES else [artifact]
     names = "|".join(map(re.escape, holders))
     return any(re.fullmatch(rf"({names})(-\d.*)?", name) for name in named)
+
+
+def _check_location(
+    builder_or_session: SparkSession.Builder | SparkSession,
+    catalog: str,
+    properties: Mapping[str, str],
+) -> None:
+    """Refuse a catalog that has no address, before Spark starts.
+
+    Raises:
+        ConfigurationError: it says what is missing.
+    """
+    kind = properties.get("type", "")
+    for key in LOCATIONS.get(kind, ()):
+        if key not in properties and not _is_set(
+            builder_or_session, f"spark.sql.catalog.{catalog}.{key}"
+        ):
+            raise ConfigurationError(
+                f"catalog {catalog} of type {kind} has no {key}",
+                f"give {key}=..., the property {key} of the catalog",
+            )
 
 
 def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> bool:

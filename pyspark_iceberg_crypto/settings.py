@@ -21,6 +21,13 @@ PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
 # What Iceberg itself gives to that catalog.
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
+# The properties without which Iceberg's catalog of a type does not start.
+LOCATIONS = {
+    "rest": ("uri",),
+    "jdbc": ("uri", "warehouse"),
+    "hadoop": ("warehouse",),
+    "nessie": ("uri", "warehouse"),
+}
 
 # Spark hands on what stands behind the first part to Hadoop's configuration, and with it to executors.
 HADOOP_PREFIX = "spark.hadoop."

@@ -149,7 +149,7 @@ def _spark(paths: tuple[str, ...], asked: dict[str, Any]) -> Iterator[SparkSessi
         yield None
         return
     table = asked.get("table")
-    with _session.session(_targets.catalog_of(table) if table else ()) as spark:
+    with _targets.opened([table] if table else []) as spark:
         yield spark
 
 

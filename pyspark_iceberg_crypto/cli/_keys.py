@@ -34,7 +34,7 @@ def keys(targets: tuple[str, ...], output: str) -> None:
             return key_versions_in_use(spark, target)
         return encryption_keys(spark, target)
 
-    with _shared.errors_told(), _session.session(_targets.catalogs_of(targets)) as spark:
+    with _shared.errors_told(), _targets.opened(targets) as spark:
         code = _targets.act_whole(targets, ask, output, _code)
     sys.exit(code)
 

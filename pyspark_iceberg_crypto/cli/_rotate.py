@@ -94,7 +94,7 @@ def rotate(
     also = [] if from_catalog is None else [from_catalog]
     with (
         _shared.errors_told(),
-        _session.session(_targets.catalogs_of(targets), also) as spark,
+        _targets.opened(targets, also) as spark,
     ):
         code = _targets.act_whole(targets, rotated, output, _code)
     sys.exit(code)

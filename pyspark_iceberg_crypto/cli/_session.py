@@ -18,11 +18,13 @@ from rich.console import Console
 
 from pyspark_iceberg_crypto.cli import _shared
 from pyspark_iceberg_crypto.cli._options import KmsCommand, made_kms
-from pyspark_iceberg_crypto.errors import IcebergCryptoError, first_line
+from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.kms import Kms
 
 if TYPE_CHECKING:  # commands that manage keys run without Spark
     from pyspark.sql import SparkSession
+
+    from pyspark_iceberg_crypto.cli._profile import Profile
 
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
@@ -98,23 +100,34 @@ def command() -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=SessionCommand)
 
 
+class FailedInSparkError(IcebergCryptoError):
+    """Spark failed in a way that has no type of its own here."""
+
+
 @contextmanager
-def session(catalogs: str | Sequence[str] = (), also: Sequence[str] = ()) -> Iterator[SparkSession]:
+def session(
+    catalogs: str | Sequence[str] = (),
+    also: Sequence[str] = (),
+    needed: Sequence[str] | None = None,
+) -> Iterator[SparkSession]:
     """Run a Spark session as the command line asks for it.
 
     Args:
         catalogs: the catalog to set up, or several: by the profile, and by the options of the command line.
         also: more of them, by the profile alone.
+        needed: those without which nothing can be done; None: all of them. Others are set up if there are any.
 
     Raises:
         SparkNotStartedError: Spark did not start.
-        IcebergCryptoError: a setting is wrong.
+        IcebergCryptoError: a setting is wrong; or what failed in the session, as long as Java can say why.
     """
     from pyspark_iceberg_crypto import _jvm
+    from pyspark_iceberg_crypto._typed import typed_errors
 
     context = click.get_current_context()
     given = context.find_object(Given) or Given()
-    builder = builder_of(given, [catalogs] if isinstance(catalogs, str) else catalogs, also)
+    names = [catalogs] if isinstance(catalogs, str) else catalogs
+    builder = builder_of(given, names, also, [*names, *also] if needed is None else needed)
     secrets = taken_secrets(builder._options)
     number, log = tempfile.mkstemp(prefix="iceberg-crypto-", suffix=".log")
     os.close(number)
@@ -124,13 +137,24 @@ def session(catalogs: str | Sequence[str] = (), also: Sequence[str] = ()) -> Ite
         try:
             for key, value in secrets.items():
                 spark.conf.set(key, value)
-            yield spark
+            with typed_errors():
+                yield spark
+        except (IcebergCryptoError, click.ClickException):
+            raise
+        except Exception as error:
+            raise FailedInSparkError(*_shared.told(error)) from error
         finally:
             _jvm.shut_down(spark)
 
 
-def builder_of(given: Given, catalogs: Sequence[str], also: Sequence[str] = ()) -> Any:
-    """Begin a session with catalogs of the profile, as the command line changes them."""
+def builder_of(
+    given: Given, catalogs: Sequence[str], also: Sequence[str] = (), needed: Sequence[str] = ()
+) -> Any:
+    """Begin a session with catalogs of the profile, as the command line changes them.
+
+    Raises:
+        ConfigurationError: there is no catalog of a needed name, or a setting is wrong.
+    """
     from pyspark_iceberg_crypto import _quiet
     from pyspark_iceberg_crypto.cli import _profile
     from pyspark_iceberg_crypto.session import prepare
@@ -141,6 +165,9 @@ def builder_of(given: Given, catalogs: Sequence[str], also: Sequence[str] = ()) 
     for key, value in {**profile.spark, **_shared.pairs(given.conf)}.items():
         builder.config(key, value)
     wanted = _shared.pairs(given.catalog_conf)
+    _refuse_unknown(
+        [name for name in needed if name in also or not wanted], profile, builder._options
+    )
     kms = given.kms() if given.kms is not None else None
     # A name such as db.t may be of two catalogs; the one of the profile is meant, unless another is set up here.
     known = [name for name in catalogs if name in profile.texts]
@@ -162,6 +189,23 @@ def builder_of(given: Given, catalogs: Sequence[str], also: Sequence[str] = ()) 
             changed = _changed(own.properties, wanted, kms)
             _set_up(builder, name, changed, kms or (None if _names_kms(wanted) else own.kms))
     return builder
+
+
+def _refuse_unknown(names: Sequence[str], profile: Profile, options: dict[str, Any]) -> None:
+    from pyspark_iceberg_crypto import _launch
+    from pyspark_iceberg_crypto.settings import SESSION_CATALOG
+
+    for name in names:
+        is_set = _launch.session_setting(options, f"spark.sql.catalog.{name}") is not None
+        if name == SESSION_CATALOG or name in profile.texts or is_set:
+            continue
+        has = ", ".join(profile.texts)
+        raise ConfigurationError(
+            f"There is no catalog {name!r}; "
+            + (f"the profile has: {has}." if has else "there is no profile with catalogs."),
+            "check its name, or set it up: in the profile (docs/cli.md), by --catalog-conf type=... or in "
+            "spark-defaults.conf",
+        )
 
 
 def _changed(own: dict[str, str], wanted: dict[str, str], kms: Kms | None) -> dict[str, str]:

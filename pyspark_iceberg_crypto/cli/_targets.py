@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -37,6 +38,14 @@ def catalog_of(target: str) -> str:
 def catalogs_of(targets: Sequence[str]) -> list[str]:
     """Return the names of the catalogs of several targets, each once."""
     return list(dict.fromkeys(map(catalog_of, targets)))
+
+
+def opened(
+    targets: Sequence[str], also: Sequence[str] = ()
+) -> AbstractContextManager[SparkSession]:
+    """Open a session with the catalogs of several targets; see `_session.session`."""
+    needed = catalogs_of([target for target in targets if not is_path(target)])
+    return _session.session(catalogs_of(targets), also, [*needed, *also])
 
 
 def is_whole(target: str) -> bool:
@@ -81,7 +90,7 @@ def act(
         more: text to print after a result.
         skip: says why a table of many is to be skipped; empty: it is not.
     """
-    with _shared.errors_told(), _session.session(catalogs_of(targets)) as spark:
+    with _shared.errors_told(), opened(targets) as spark:
 
         def one(target: _Target) -> Any:
             if target.of_many and (why := skip(spark, target.name)):

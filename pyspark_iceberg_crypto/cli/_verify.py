@@ -74,7 +74,8 @@ def verify(
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     names = [catalog or "lake"] if folder else _catalogs(targets)
-    with _shared.errors_told(), _session.session(names) as spark:
+    needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
+    with _shared.errors_told(), _session.session(names, needed=needed) as spark:
         report = _verify(spark, targets, folder, options)
         if sign_with is not None:
             report = report.sign(
@@ -209,6 +210,12 @@ def _catalogs(targets: tuple[str, ...]) -> list[str]:
         found += [SESSION_CATALOG] if is_either else []
         found += [] if is_either and not parts[0].isidentifier() else parts[:1]
     return list(dict.fromkeys(found))
+
+
+def _sure_catalogs(targets: tuple[str, ...]) -> list[str]:
+    """Return the catalogs that targets name: the first part of a name of two may be a namespace."""
+    named = [_names.parts(target) for target in targets]
+    return [parts[0] for parts in named if len(parts) != 2 or parts[1] == "*"]
 
 
 def _first_catalog(

@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +14,7 @@ from click.testing import CliRunner, Result
 from doubles.in_process import SparkDouble, broken_json, verify_json
 from pyspark.errors import AnalysisException
 
-from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
+from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, _jvm, cli
 from pyspark_iceberg_crypto.cli import _session, _verify
 
 
@@ -21,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answer` is what verify_table gives, or raises."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[SparkDouble]:
+    def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
         yield SparkDouble()
 
     def invoke(*arguments: str, answer: Any = None, spark: Any = session) -> Result:
@@ -131,19 +133,79 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     seen: list[tuple[Any, ...]] = []
 
     @contextmanager
-    def session(*arguments: Any) -> Iterator[SparkDouble]:
-        seen.append((*arguments, click.get_current_context().obj.catalog_conf))
+    def session(*arguments: Any, needed: list[str]) -> Iterator[SparkDouble]:
+        seen.append((*arguments, needed, click.get_current_context().obj.catalog_conf))
         yield SparkDouble()
 
     monkeypatch.setattr(_session, "session", session)
     monkeypatch.setattr(_verify, "verify_table", lambda *_, **__: VerifyReport.of(verify_json()))
     tables = {
-        "prod.a.b.t": ["prod"],
-        "`prod`.`a.b`.t": ["prod"],
-        "db.t": ["spark_catalog", "db"],
-        "`my.db`.t": ["spark_catalog"],
-        "spark_catalog.db.t": ["spark_catalog"],
+        "prod.a.b.t": (["prod"], ["prod"]),
+        "`prod`.`a.b`.t": (["prod"], ["prod"]),
+        "db.t": (["spark_catalog", "db"], []),
+        "`my.db`.t": (["spark_catalog"], []),
+        "spark_catalog.db.t": (["spark_catalog"], ["spark_catalog"]),
     }
     for table in tables:
         CliRunner().invoke(cli.main, ["verify", table, "--catalog-conf", "uri=a=b"])
-    assert seen == [(catalogs, ("uri=a=b",)) for catalogs in tables.values()]
+    assert seen == [(*catalogs, ("uri=a=b",)) for catalogs in tables.values()]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "lak.db.t"),
+        ("verify", "lake.db.t", "lak"),
+        ("verify", "--folder", "/data", "--catalog", "lak"),
+        ("keys", "lak.db.*"),
+        ("rotate", "lak.db.t"),
+        ("rotate", "lake.db.t", "--from-catalog", "lak", "--new-key-id", "k2"),
+        ("prune", "lak.db.t"),
+        ("encrypt", "lak.db.t", "--key-id", "k1"),
+        ("repair", "lak.db.t"),
+        ("inspect", "/data/a.parquet", "--table", "lak.db.t"),
+        ("report", "check", "pyproject.toml", "--catalog", "lak"),
+    ],
+    ids=" ".join,
+)
+def test_a_misspelt_catalog_is_told_before_spark_starts(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("catalogs: {lake: {type: hive}, hr: {type: hive}}")
+    monkeypatch.setattr(_session, "_start", lambda *_: pytest.fail("Spark was started"))
+    result = CliRunner().invoke(cli.main, [*arguments, "--config", str(profile)])
+    assert result.exit_code == 2, result.output
+    assert "error: There is no catalog 'lak'; the profile has: lake, hr." in result.stderr
+    profile.write_text("spark: {spark.sql.catalog.lak: x}")
+    with pytest.raises(pytest.fail.Exception):
+        CliRunner().invoke(
+            cli.main, ["verify", "lak.db.t", "--config", str(profile)], catch_exceptions=False
+        )
+
+
+class AwayError(Exception):
+    """One of Java's: who asks it what it says after the JVM has ended gets another error."""
+
+    java_exception = None
+
+    def __str__(self) -> str:
+        if not jvm_is_up:
+            raise ConnectionRefusedError("no JVM")
+        return "Job aborted due to stage failure: ..."
+
+
+jvm_is_up = True
+
+
+def test_an_error_of_spark_is_told_while_there_is_a_jvm(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut_down(_: Any) -> None:
+        monkeypatch.setattr(sys.modules[__name__], "jvm_is_up", False)
+
+    monkeypatch.setattr(_session, "_start", lambda *_: SparkDouble())
+    monkeypatch.setattr(_jvm, "shut_down", shut_down)
+    result = run("verify", "spark_catalog.db.t", answer=AwayError(), spark=_session.session)
+    assert (result.exit_code, jvm_is_up) == (2, False)
+    assert result.stderr == "error: Job aborted due to stage failure: ...\n"

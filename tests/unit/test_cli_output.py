@@ -108,7 +108,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             return answer if answer is None else json.dumps(answer)
 
         @contextmanager
-        def session(*_: Any) -> Iterator[SparkDouble]:
+        def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
             yield SparkDouble()
 
         monkeypatch.setattr(_jvm, "call", call)

@@ -43,7 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answers` are verify_table's by table, `checked` is check_report's."""
 
     @contextmanager
-    def session(*_: Any) -> Iterator[SparkDouble]:
+    def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
         yield SparkDouble(
             "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
         )

@@ -286,7 +286,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[
         monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get_or_create)
         monkeypatch.setattr(_jvm, "shut_down", lambda _: None)
         monkeypatch.setattr(_verify, "_one", verified)
-        return CliRunner().invoke(cli.main, ["verify", *arguments]), started
+        return CliRunner().invoke(
+            cli.main, ["verify", *arguments, "--catalog-conf", "type=hive"]
+        ), started
 
     return invoke
 

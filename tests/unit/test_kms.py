@@ -1,10 +1,12 @@
 """What all KMSs have in common: the trial of keys, the counters, client libraries that are missing."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from pyspark_iceberg_crypto import (
     Vault,
     kms,
 )
-from pyspark_iceberg_crypto.kms import _extras
+from pyspark_iceberg_crypto.kms import BY_TYPE, _extras
+from pyspark_iceberg_crypto.kms._settings import settings
 
 STORE = DoubleKms("https://kms")
 VAULT = Vault("https://v", token_env="T", namespace="team")
@@ -227,3 +230,16 @@ def test_a_kms_must_have_all_its_methods() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Half()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("kind", sorted(BY_TYPE))
+def test_java_knows_every_property(kind: str) -> None:
+    """Java refuses names that it does not know: its list has all that Python's classes set."""
+    java = Path("jvm/core/src/main/java/io/icebergcrypto/kms/config/KmsPropertyNames.java")
+    of_type = re.search(rf'"{kind}",\s*List.of\(([^)]*)\)', java.read_text())
+    assert of_type is not None
+    known = re.findall(r'"([^"]+)"', of_type[1])
+    for name, (field, about) in settings(BY_TYPE[kind]).items():
+        if not about.local:
+            suffix = "." if field.default_factory is dict else ""
+            assert name.replace("_", "-") + suffix in known

@@ -247,3 +247,25 @@ def test_a_running_session_gets_no_checks_of_orc_files(monkeypatch: pytest.Monke
     spark = running(monkeypatch, {settings.EXTENSIONS: extensions})
     configure_spark(spark, kms=store, orc_columns=keys)
     assert spark.conf.get("orc.encrypt") == "k:ssn"
+
+
+@pytest.mark.parametrize(
+    ("type", "given", "missing"),
+    [
+        ("rest", {}, "uri"),
+        ("hadoop", {"uri": "x"}, "warehouse"),
+        ("jdbc", {"uri": "jdbc:x"}, "warehouse"),
+        ("jdbc", {"warehouse": "/w"}, "uri"),
+        ("nessie", {"warehouse": "/w"}, "uri"),
+    ],
+)
+def test_a_catalog_without_its_address_is_refused(
+    type: str,  # noqa: A002
+    given: dict[str, str],
+    missing: str,
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"catalog lake of type {type} has no {missing}"):
+        catalog_conf(type=type, options=given)
+    assert catalog_conf(type=type, options={**given, missing: "there"})
+    builder = SparkSession.Builder().config(f"spark.sql.catalog.lake.{missing}", "there")
+    configure_spark(builder, type=type, options=given)

@@ -33,7 +33,6 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -105,7 +104,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
         behind.putAll(SharedKmsClient.propertiesFor(kms));
       }
 
-      this.delegate = CatalogUtil.buildIcebergCatalog(name, behind, conf);
+      this.delegate = CatalogBehind.open(name, behind, conf);
       this.context =
           CatalogContext.of(
               name,

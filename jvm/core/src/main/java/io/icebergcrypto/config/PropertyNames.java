@@ -2,13 +2,12 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.KmsProperties;
-import java.util.Comparator;
+import io.icebergcrypto.kms.config.Spelling;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
-import org.apache.commons.text.similarity.LevenshteinDistance;
 import org.apache.iceberg.CatalogProperties;
 
 /**
@@ -18,7 +17,7 @@ import org.apache.iceberg.CatalogProperties;
 public final class PropertyNames {
   private static final String PREFIX = "encryption.";
 
-  /** The KMS clients know and check the names below this one. */
+  /** {@link io.icebergcrypto.kms.config.KmsPropertyNames} checks the names below this one. */
   private static final String KMS_PREFIX = "encryption.kms.";
 
   /** The catalog properties. */
@@ -46,6 +45,13 @@ public final class PropertyNames {
           EncryptionProperties.PLAINTEXT_METADATA,
           EncryptionProperties.PLAINTEXT_GC,
           EncryptionProperties.PLAINTEXT_VERSIONS);
+
+  /** How far from a known name a misspelt one is. */
+  private static final int SLIPS = 3;
+
+  /** What people write for {@code encryption.key-id}. */
+  private static final List<String> SHORT_KEY_IDS =
+      List.of("key-id", "encryption-key", "encrypt.key-id", "kms.key-id", "master-key-id");
 
   private PropertyNames() {}
 
@@ -144,7 +150,7 @@ public final class PropertyNames {
           String.format("There is no %s property %s", owner.word(), written),
           String.format(
               "Did you mean %s? Known are %s. A misspelt one would do nothing.",
-              nearest(name, owner.names), String.join(", ", owner.names)));
+              Spelling.nearest(name, owner.names), String.join(", ", owner.names)));
     }
   }
 
@@ -164,23 +170,13 @@ public final class PropertyNames {
     };
   }
 
-  /** Below the prefix in any case, or a known name with other dots and dashes. */
+  /**
+   * Below the prefix in any case, or a known name with a slip or two, or less than a known name.
+   */
   private static boolean concernsEncryption(String name, List<String> known) {
     return name.toLowerCase(Locale.ROOT).startsWith(PREFIX)
-        || known.stream().anyMatch(other -> letters(other).equals(letters(name)));
-  }
-
-  /** The known name that is most like a misspelt one. */
-  public static String nearest(String name, List<String> known) {
-    return known.stream()
-        .min(
-            Comparator.comparingInt(
-                other ->
-                    LevenshteinDistance.getDefaultInstance().apply(letters(name), letters(other))))
-        .orElseThrow();
-  }
-
-  private static String letters(String name) {
-    return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]", "");
+        || known.stream().anyMatch(other -> Spelling.distance(name, other) <= SLIPS)
+        || known.contains(EncryptionProperties.KEY_ID)
+            && SHORT_KEY_IDS.stream().anyMatch(other -> Spelling.distance(name, other) == 0);
   }
 }

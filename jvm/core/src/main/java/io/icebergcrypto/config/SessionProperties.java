@@ -3,6 +3,7 @@ package io.icebergcrypto.config;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.Spelling;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -40,7 +41,7 @@ public final class SessionProperties {
             String.format(
                 "Did you mean %s? A misspelt one would do nothing, and the file could be"
                     + " plaintext.",
-                PropertyNames.nearest(name, known)));
+                Spelling.nearest(name, known)));
       }
     }
   }

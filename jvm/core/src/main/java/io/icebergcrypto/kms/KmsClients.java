@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.Resilience;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.KmsPropertyNames;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.util.Map;
@@ -63,6 +64,8 @@ public final class KmsClients {
     Resilience.Limits limits = Resilience.Limits.of(properties);
     String application = KmsCaller.application(properties);
     String implementation = implementation(properties);
+    KmsType.ofClient(implementation)
+        .ifPresent(type -> KmsPropertyNames.check(type.word(), properties));
     try {
       KeyManagementClient client = newClient(implementation);
       boolean authenticated = authenticatedWrapping(client, properties);

@@ -34,10 +34,20 @@ enum KmsType {
     return Arrays.stream(values()).filter(type -> type.name().equals(upper)).findAny();
   }
 
-  static String names() {
+  /** The type of a client class; empty when it is not one of this project's. */
+  static Optional<KmsType> ofClient(String implementation) {
     return Arrays.stream(values())
-        .map(type -> type.name().toLowerCase(Locale.ROOT))
-        .collect(Collectors.joining(", "));
+        .filter(type -> type.implementation.equals(implementation))
+        .findAny();
+  }
+
+  /** As {@code encryption.kms-type} has it. */
+  String word() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+
+  static String names() {
+    return Arrays.stream(values()).map(KmsType::word).collect(Collectors.joining(", "));
   }
 
   /** The error of the class loader or linker among a failure's causes; null when there is none. */
@@ -62,9 +72,8 @@ enum KmsType {
                 "KMS client %s finds a library in a version that does not fit: %s",
                 implementation, error);
     String hint =
-        Arrays.stream(values())
-            .filter(type -> type.coordinate != null && type.implementation.equals(implementation))
-            .findAny()
+        ofClient(implementation)
+            .filter(type -> type.coordinate != null)
             .map(
                 type ->
                     String.format(

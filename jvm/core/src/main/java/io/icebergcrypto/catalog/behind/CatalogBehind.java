@@ -1,5 +1,7 @@
 package io.icebergcrypto.catalog.behind;
 
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
@@ -22,6 +24,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.hive.HiveCatalog;
@@ -39,6 +42,38 @@ import org.apache.iceberg.rest.RESTCatalog;
  * @param conf the Hadoop configuration, which may be null
  */
 public record CatalogBehind(Catalog catalog, Map<String, String> configured, Object conf) {
+  /**
+   * Opens the catalog behind.
+   *
+   * @param properties Iceberg's, with its type or its class
+   * @throws InvalidConfigurationException when there is no such type
+   * @throws IcebergCryptoException when the REST server does not answer as one; it is named
+   */
+  public static Catalog open(String name, Map<String, String> properties, Object conf) {
+    try {
+      return CatalogUtil.buildIcebergCatalog(name, properties, conf);
+    } catch (UnsupportedOperationException e) { // Iceberg's, of a type
+      throw new InvalidConfigurationException(
+          String.format(
+              "There is no type '%s' of catalogs",
+              properties.get(CatalogUtil.ICEBERG_CATALOG_TYPE)),
+          "The types are hive, rest, jdbc, hadoop, glue and nessie; catalog-impl names the class of"
+              + " any other catalog.",
+          e);
+    } catch (RESTException e) {
+      throw new IcebergCryptoException(
+          String.format(
+              "its REST server, %s, cannot be used: %s",
+              withoutLogin(properties.get(CatalogProperties.URI)), e.getMessage()),
+          "Check the uri, that the server runs and can be reached from this host, and the login.",
+          e);
+    }
+  }
+
+  private static String withoutLogin(String uri) {
+    return String.valueOf(uri).replaceFirst("//[^/@]*@", "//");
+  }
+
   /** Whether a REST server keeps the tables. */
   public boolean isRest() {
     return catalog instanceof RESTCatalog;

@@ -1,10 +1,10 @@
 package io.icebergcrypto.orc;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.Spelling;
 import io.icebergcrypto.parquet.WrappedDataKeys;
 import java.util.ArrayList;
 import java.util.List;
@@ -212,7 +212,7 @@ final class OrcSettings {
             "ORC has no property orc." + name,
             String.format(
                 "Did you mean %s? A misspelt one does nothing, and the file could be plaintext.",
-                PropertyNames.nearest("orc." + name, known)));
+                Spelling.nearest("orc." + name, known)));
       }
     }
   }

@@ -1,0 +1,49 @@
+package io.icebergcrypto.kms.config;
+
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class KmsPropertyNamesTest {
+  @ParameterizedTest
+  @CsvSource({
+    "keystore, encryption.kms.retry.max-attemps, encryption.kms.retry.max-attempts",
+    "vault, encryption.kms.vault.adress, encryption.kms.vault.address",
+    "vault, encryption.kms.call-timeout, encryption.kms.call-timeout-ms",
+    "aws, encryption.kms.aws.encryption-context., encryption.kms.aws.encryption-context.",
+  })
+  void aMisspeltOneIsRefused(String type, String name, String nearest) {
+    assertThatThrownBy(() -> KmsPropertyNames.check(type, Map.of(name, "x")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll(
+            "There is no catalog property " + name, "Did you mean " + nearest + "?");
+  }
+
+  @Test
+  void oneOfAnotherKmsIsRefused() {
+    assertThatThrownBy(
+            () -> KmsPropertyNames.check("keystore", Map.of("encryption.kms.vault.address", "x")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll(
+            "encryption.kms.vault.address", "the KMS type vault", "keystore", "hint:");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "keystore, encryption.kms.keystore.path",
+    "keystore, Encryption.KMS.Cache.TTL-ms",
+    "aws, encryption.kms.aws.encryption-context.Department",
+    "aws, kms.endpoint",
+    "vault, encryption.kms-type",
+    "vault, encryption.kms-typo",
+  })
+  void theOthersAreNoneOfIts(String type, String name) {
+    assertThatCode(() -> KmsPropertyNames.check(type, Map.of(name, "x")))
+        .doesNotThrowAnyException();
+  }
+}
