@@ -46,6 +46,8 @@ pip = $(VENV)/bin/pip install -q
 
 # All that runs on Java takes the same JDK.
 on_java = . dev/jdk.sh
+# A build is over before the JIT's second compiler pays: without it, the jar takes a third of the time.
+export GRADLE_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 gradle = $(on_java); gradle --no-daemon -q
 pytest = $(on_java); $(VENV)/bin/pytest
 spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
