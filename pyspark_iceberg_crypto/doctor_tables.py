@@ -32,6 +32,7 @@ HARMS = {
     "no kek": "{} without the first KEK",
     "not encrypted": "{} without a key id, where the catalog demands one",
     "unreadable": "{} with files that are gone",
+    "no length": "{} with files whose length is not recorded",
     "key unusable": "{} whose master key cannot be used",
     "unauthenticated": "{} with metadata that is not authenticated",
     UNCHECKED: "{} not examined",

@@ -45,8 +45,8 @@ class Problem:
         problem: what is wrong.
         hint: what to do about it.
         unchecked: True: it could not be checked, so nothing is known of it.
-        code: what is wrong, in one word: plaintext, missing, truncated, appended, no-key, wrong-format, tampered,
-            unauthenticated, unreadable.
+        code: what is wrong, in one word: plaintext, missing, truncated, appended, no-key, no-length, wrong-format,
+            tampered, unauthenticated, unreadable.
     """
 
     kind: str

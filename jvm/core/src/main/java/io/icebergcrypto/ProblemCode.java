@@ -14,6 +14,8 @@ public enum ProblemCode {
   APPENDED,
   /** The table's metadata has no key for it. */
   NO_KEY,
+  /** Nothing says how long it was written, so that bytes could be missing at its end. */
+  NO_LENGTH,
   /** It is encrypted, in another format than the table's metadata says. */
   WRONG_FORMAT,
   /** It is in any other way not what was written. */

@@ -27,6 +27,12 @@ public record FileProblem(ProblemCode code, String words) {
       "The check failed, which says nothing about the file. Fix what failed (KMS, storage,"
           + " permission, library), and verify again.";
 
+  private static final String RECORD_LENGTH =
+      "iceberg-rust wrote it, or another client that records no length; nothing says that it was"
+          + " changed. CALL <catalog>.system.repair_table(table => ..., yes => true) gives all"
+          + " manifest lists, and the files of the current snapshot, their lengths; with the"
+          + " catalog property encryption.files-without-length=accept it is no problem.";
+
   private static final String FIND_OUT_WHOSE =
       "Find out whose it is: other tables may share this folder, a write or a copy may be under"
           + " way, or a failed write, add_files, or somebody with access to the storage left it.";
@@ -51,6 +57,7 @@ public record FileProblem(ProblemCode code, String words) {
           "Compare its rows with their source: nothing shows whether they were changed. Have its"
               + " writer use AES_GCM_V1.";
       case NO_KEY -> RESTORE_KEY;
+      case NO_LENGTH -> RECORD_LENGTH;
       default ->
           kind == FileKind.STATISTICS || kind == FileKind.PARTITION_STATISTICS
               ? "Restore this file from a backup or an object version, or compute the statistics"

@@ -26,6 +26,8 @@ public record Finding(Harm harm, String problem, String hint) {
     NOT_ENCRYPTED,
     /** It cannot be read: its metadata, or its manifest list, is gone. */
     UNREADABLE,
+    /** The key metadata of its current manifest list gives no length: queries refuse it. */
+    NO_LENGTH,
     /** Its master key cannot be used, or not by this catalog. */
     KEY_UNUSABLE,
     /** Whoever writes to its storage can change its metadata unnoticed. */

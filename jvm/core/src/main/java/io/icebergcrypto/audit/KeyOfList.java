@@ -30,7 +30,17 @@ public record KeyOfList(String location, String encryptionKeyID) implements Mani
    */
   public static NativeEncryptionKeyMetadata decrypted(
       String keyId, StandardEncryptionManager manager) {
-    ByteBuffer keyMetadata = new KeyOfList("", keyId).decryptKeyMetadata(manager);
+    return parsed(new KeyOfList("", keyId).decryptKeyMetadata(manager), manager);
+  }
+
+  /**
+   * Reads key metadata, which is not encrypted any more.
+   *
+   * @param manager of any table
+   * @throws RuntimeException Iceberg's own, of any type, when it cannot be read
+   */
+  public static NativeEncryptionKeyMetadata parsed(
+      ByteBuffer keyMetadata, StandardEncryptionManager manager) {
     return manager.decrypt(EncryptedFiles.encryptedInput(NO_FILE, keyMetadata)).keyMetadata();
   }
 }

@@ -15,12 +15,16 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.integrity.MetadataAuthentication;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.checked.KeyMetadataLengths;
+import io.icebergcrypto.kms.BoundKmsClient;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -126,6 +130,7 @@ public final class TableDoctor {
 
     if (encrypted != null && keyId != null) {
       checkMetadata(table, findings);
+      checkLength(table, metadata, keyId, findings);
     }
   }
 
@@ -151,6 +156,59 @@ public final class TableDoctor {
                 + " and sign it with authenticate_metadata. Find the client, and give it this"
                 + " catalog class.",
             name));
+  }
+
+  /** The KMS is asked only for a list whose entry is as short as one without a length is. */
+  private void checkLength(
+      BaseTable table, TableMetadata metadata, String keyId, List<Finding> findings) {
+    String listKeyId =
+        metadata.currentSnapshot() == null ? null : metadata.currentSnapshot().keyId();
+    boolean suspect =
+        metadata.encryptionKeys().stream()
+            .filter(key -> key.keyId().equals(listKeyId))
+            .anyMatch(key -> KeyMetadataLengths.mayLackLength(key.encryptedKeyMetadata()));
+    boolean unusable =
+        findings.stream().anyMatch(finding -> finding.harm() != Harm.UNAUTHENTICATED);
+    if (!suspect || unusable) {
+      return;
+    }
+
+    try {
+      TableEncryptionManager manager =
+          new TableEncryptionManager(
+              table.name(),
+              metadata.encryptionKeys(),
+              keyId,
+              TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of keys that it will not make
+              new BoundKmsClient(metadata.uuid(), encrypted.kms()));
+      if (KeyOfList.decrypted(listKeyId, manager).fileLength() == null) {
+        findings.add(noLength(table.name()));
+      }
+    } catch (IcebergCryptoException e) {
+      findings.add(of(e));
+    } catch (RuntimeException e) {
+      findings.add(
+          new Finding(
+              Harm.UNCHECKED,
+              String.format(
+                  "Table %s: the key of its current manifest list cannot be read: %s",
+                  table.name(), message(e)),
+              "repair_table and encryption_keys say what is wrong with its keys."));
+    }
+  }
+
+  private static Finding noLength(String name) {
+    return new Finding(
+        Harm.NO_LENGTH,
+        String.format(
+            "Table %s: the key metadata of its current manifest list gives no length: iceberg-rust"
+                + " wrote it, or another client that records none",
+            name),
+        String.format(
+            "CALL %s.system.repair_table(table => '%s', yes => true) gives its files their"
+                + " lengths; the catalog property encryption.files-without-length=accept reads"
+                + " them as they are.",
+            name.replaceFirst("\\..*", ""), name));
   }
 
   private static Finding keyIdRemoved(String name, TableMetadata metadata) {

@@ -40,6 +40,11 @@ public final class EncryptedTable extends DecoratedTable {
         : table;
   }
 
+  /** Whether a table's catalog accepts encrypted files whose length nothing gives. */
+  public static boolean acceptsFilesWithoutLength(BaseTable table) {
+    return table instanceof EncryptedTable encrypted && encrypted.ops.acceptsFilesWithoutLength();
+  }
+
   /** Whether a table's metadata is authenticated, and by what, or why not. */
   public static MetadataAuthentication metadataAuthentication(BaseTable table) {
     return table instanceof EncryptedTable encrypted

@@ -109,6 +109,11 @@ final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(current().properties()) != null;
   }
 
+  /** Whether the catalog accepts encrypted files whose length nothing gives. */
+  boolean acceptsFilesWithoutLength() {
+    return settings.filesWithoutLength();
+  }
+
   /** Begins to unwrap what a scan of the table as it is needs, without waiting for it. */
   void unwrapAhead() {
     TableMetadata current = current();

@@ -32,12 +32,16 @@ record TableStorage(CatalogSettings settings, Collection<EncryptedKey> forAudit)
 
     FileIO storage = TableFileIO.storageBelow(plain);
     if (forAudit != null) {
-      return TableFileIO.combine(storage, storage, manager.knowingToo(forAudit));
+      return TableFileIO.unguarded(storage, manager.knowingToo(forAudit));
     }
 
     FileIO guarded =
         StatisticsFileIO.guarded(
-            storage, manager, settings.plaintextFiles(), settings.statistics());
+            storage,
+            manager,
+            settings.plaintextFiles(),
+            settings.filesWithoutLength(),
+            settings.statistics());
     return TableFileIO.combine(storage, guarded, manager);
   }
 }

@@ -18,6 +18,7 @@ public final class CatalogSettings {
   private final boolean encryptionRequired;
   private final AllowedKeyIds allowedKeyIds;
   private final boolean plaintextFiles;
+  private final boolean filesWithoutLength;
   private final boolean refusesPlaintextTables;
   private final boolean exposesKeyMetadata;
   private final StatisticsPolicy statistics;
@@ -37,6 +38,7 @@ public final class CatalogSettings {
     this.allowedKeyIds = AllowedKeyIds.parse(properties.get(EncryptionProperties.ALLOWED_KEY_IDS));
     checkKeysOfNewTables();
     this.plaintextFiles = choice(EncryptionProperties.PLAINTEXT_FILES, "refuse", "allow");
+    this.filesWithoutLength = choice(EncryptionProperties.FILES_WITHOUT_LENGTH, "refuse", "accept");
     this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
     this.statistics = statisticsPolicy();
     this.kekMaxAgeDays = daysOfAKek();
@@ -69,6 +71,11 @@ public final class CatalogSettings {
   /** Whether files without a key may be in encrypted tables. */
   public boolean plaintextFiles() {
     return plaintextFiles;
+  }
+
+  /** Whether encrypted files are read whose length nothing gives that is authenticated. */
+  public boolean filesWithoutLength() {
+    return filesWithoutLength;
   }
 
   /** Whether a table without a key id is refused when it is loaded. */

@@ -51,6 +51,9 @@ public final class EncryptionProperties {
   /** Catalog property: refuse (default) or allow. */
   static final String PLAINTEXT_FILES = "encryption.plaintext-files";
 
+  /** Catalog property: refuse (default) or accept. */
+  public static final String FILES_WITHOUT_LENGTH = "encryption.files-without-length";
+
   /** Catalog property: allow (default) or refuse. */
   public static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
 

@@ -32,6 +32,7 @@ public final class PropertyNames {
           EncryptionProperties.MANAGER_IMPL,
           EncryptionProperties.STATISTICS,
           EncryptionProperties.PLAINTEXT_FILES,
+          EncryptionProperties.FILES_WITHOUT_LENGTH,
           EncryptionProperties.PLAINTEXT_TABLES,
           EncryptionProperties.EXPOSE_KEY_METADATA,
           EncryptionProperties.METADATA_AUTHENTICATION,

@@ -85,6 +85,24 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
     return ofBlocks(ICEBERG_BLOCK_SIZE, fileLength, path);
   }
 
+  /**
+   * How long a file is that has Iceberg's block size.
+   *
+   * @param plaintextLength the length of its content in bytes, from 0
+   */
+  public static long storedLength(long plaintextLength) {
+    long blocks = Math.max(1, (plaintextLength + ICEBERG_BLOCK_SIZE - 1) / ICEBERG_BLOCK_SIZE);
+    return HEADER_LENGTH + plaintextLength + blocks * BLOCK_OVERHEAD;
+  }
+
+  /**
+   * Whether the last block is a full one. Only the last may be shorter, so a stream that ends with
+   * an authentic block which is shorter is whole.
+   */
+  public boolean endsWithFullBlock() {
+    return plaintextLength > 0 && plaintextLength % blockSize == 0;
+  }
+
   private static Ags1Layout ofBlocks(int blockSize, long fileLength, String path) {
     long cipherBlock = (long) blockSize + BLOCK_OVERHEAD;
     long body = fileLength - HEADER_LENGTH;

@@ -8,7 +8,6 @@ import io.icebergcrypto.io.checked.StoredInput;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Set;
-import java.util.function.LongSupplier;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
@@ -20,30 +19,29 @@ import org.apache.iceberg.io.SeekableInputStream;
  */
 final class GuardedInputFile implements InputFile {
   private final String tableName;
+  private final StoredInput whole;
   private final InputFile stored;
   private final Set<FileMagic> readable;
-  private final LongSupplier length;
 
   /**
    * Guards a file.
    *
+   * @param whole the file, of which anything may be read when it is not guarded
    * @param readable what it may be
-   * @param length asks the storage for the file's length
    */
-  GuardedInputFile(
-      String tableName, InputFile stored, Set<FileMagic> readable, LongSupplier length) {
+  GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> readable) {
     this.tableName = tableName;
-    this.stored = stored;
+    this.whole = whole;
+    this.stored = whole.file();
     this.readable = readable;
-    this.length = length;
   }
 
   /** A file that has a key, taken out of the guard; without one, plaintext files are allowed. */
   static StoredInput stored(EncryptedInputFile file) {
     InputFile input = file.encryptedInputFile();
     return input instanceof GuardedInputFile guarded
-        ? new StoredInput(guarded.stored, guarded.length, true)
-        : new StoredInput(input, input::getLength, false);
+        ? guarded.whole
+        : new StoredInput(input, input::getLength, null, false, false);
   }
 
   /** The file as it is stored, to be decrypted. */
@@ -64,7 +62,9 @@ final class GuardedInputFile implements InputFile {
    */
   @Override
   public SeekableInputStream newStream() {
-    if (readable.isEmpty()) {
+    if (!whole.guarded()) {
+      return stored.newStream();
+    } else if (readable.isEmpty()) {
       throw plaintext();
     }
 

@@ -1,9 +1,11 @@
 package io.icebergcrypto.io;
 
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.io.checked.StoredInput;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
+import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
@@ -24,19 +26,27 @@ final class PlaintextGuard implements FileIO {
   private final FileIO storage;
   private final boolean plaintextFiles;
   private final boolean plaintextStatistics;
+  private final boolean filesWithoutLength;
 
   /**
    * Guards an encrypted table's storage.
    *
    * @param plaintextFiles whether all plaintext files may be read and written
    * @param plaintextStatistics whether statistics may be
+   * @param filesWithoutLength whether encrypted files may be read of which only the storage tells
+   *     how long they are
    */
   PlaintextGuard(
-      String tableName, FileIO storage, boolean plaintextFiles, boolean plaintextStatistics) {
+      String tableName,
+      FileIO storage,
+      boolean plaintextFiles,
+      boolean plaintextStatistics,
+      boolean filesWithoutLength) {
     this.tableName = tableName;
     this.storage = storage;
     this.plaintextFiles = plaintextFiles;
     this.plaintextStatistics = plaintextStatistics;
+    this.filesWithoutLength = filesWithoutLength;
   }
 
   boolean allowsPlaintextFiles() {
@@ -46,25 +56,33 @@ final class PlaintextGuard implements FileIO {
   /** Manifest lists, which Iceberg opens by path, and what is not part of the data. */
   @Override
   public InputFile newInputFile(String path) {
-    return guarded(path, storage.newInputFile(path), unencrypted());
+    return guarded(path, storage.newInputFile(path), null, unencrypted());
   }
 
   /** Manifests, data and delete files: their length is known. */
   @Override
   public InputFile newInputFile(String path, long length) {
-    return guarded(path, storage.newInputFile(path, length), NOTHING);
+    return guarded(path, storage.newInputFile(path, length), length, NOTHING);
   }
 
   /** A file that must not be plaintext, whatever its first bytes are. */
   InputFile newEncryptedInputFile(String path) {
-    return guarded(path, storage.newInputFile(path), NOTHING);
+    return guarded(path, storage.newInputFile(path), null, NOTHING);
   }
 
-  private InputFile guarded(String path, InputFile stored, Set<FileMagic> readable) {
-    return plaintextFiles
-        ? stored
-        : new GuardedInputFile(
-            tableName, stored, readable, () -> storage.newInputFile(path).getLength());
+  private InputFile guarded(String path, InputFile file, Long listed, Set<FileMagic> readable) {
+    if (plaintextFiles && FileFormat.fromFileName(path) == FileFormat.PARQUET) {
+      return file; // Parquet reads Hadoop's own files faster, and asks them for their length
+    }
+
+    StoredInput stored =
+        new StoredInput(
+            file,
+            () -> storage.newInputFile(path).getLength(),
+            listed,
+            !plaintextFiles,
+            filesWithoutLength);
+    return new GuardedInputFile(tableName, stored, readable);
   }
 
   /**

@@ -34,18 +34,21 @@ public final class StatisticsFileIO implements FileIO {
    * @param storage the table's storage
    * @param manager the table's, which has the keys of statistics files
    * @param plaintextFiles whether plaintext files may be read and written
+   * @param filesWithoutLength whether encrypted files may be read of which only the storage tells
+   *     how long they are
    * @param policy what becomes of statistics files
    */
   public static FileIO guarded(
       FileIO storage,
       TableEncryptionManager manager,
       boolean plaintextFiles,
+      boolean filesWithoutLength,
       StatisticsPolicy policy) {
     boolean plaintextStatistics = policy == StatisticsPolicy.PLAINTEXT;
-    return new StatisticsFileIO(
-        new PlaintextGuard(manager.tableName(), storage, plaintextFiles, plaintextStatistics),
-        manager,
-        policy);
+    PlaintextGuard guard =
+        new PlaintextGuard(
+            manager.tableName(), storage, plaintextFiles, plaintextStatistics, filesWithoutLength);
+    return new StatisticsFileIO(guard, manager, policy);
   }
 
   @Override

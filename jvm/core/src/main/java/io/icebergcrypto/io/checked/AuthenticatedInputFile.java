@@ -4,6 +4,8 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.stream.DecryptingStream;
 import io.icebergcrypto.io.stream.FileMetrics;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.function.Function;
 import org.apache.iceberg.encryption.EncryptedFiles;
@@ -28,6 +30,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   private NativeEncryptionKeyMetadata lazyKeyMetadata = null;
   private ExpectedFile lazyFile = null;
   private Ags1Layout lazyLayout = null;
+  private boolean ofAnyLength = false; // only the storage says where it ends
 
   public AuthenticatedInputFile(
       String table,
@@ -95,11 +98,31 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
   @Override
   public SeekableInputStream newStream() {
     Ags1Layout layout = layout();
+    if (ofAnyLength && layout.endsWithFullBlock()) { // which need not be the last that was written
+      checkEnd(layout.plaintextLength());
+    }
+
+    return decrypted(layout);
+  }
+
+  private SeekableInputStream decrypted(Ags1Layout layout) {
     InputFile whole = new LengthCheckedInputFile(stored, file(), false);
     return new AuthenticatedStream(
         new DecryptingStream(whole.newStream(), layout, keyMetadata()),
         file(),
         layout.plaintextLength());
+  }
+
+  private void checkEnd(long length) {
+    try (SeekableInputStream in = decrypted(lazyLayout)) {
+      if (!AvroEnd.isWhole(in, length)) {
+        throw file().cutBehindABlock();
+      }
+
+      this.ofAnyLength = false; // once is enough
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot read " + location(), e);
+    }
   }
 
   @Override
@@ -119,16 +142,26 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
 
   private ExpectedFile file() {
     if (lazyFile == null) {
-      this.lazyFile = new ExpectedFile(table, location(), keyMetadata().fileLength());
+      this.lazyFile = new ExpectedFile(table, location(), length());
     }
 
     return lazyFile;
   }
 
+  private Long length() {
+    Long length = keyMetadata().fileLength();
+    if (length == null) {
+      length = ListedLength.of(stored, new ExpectedFile(table, location(), null));
+    }
+
+    this.ofAnyLength = length == null && stored.anyLength();
+    return ofAnyLength ? (Long) stored.length().getAsLong() : length;
+  }
+
   private Ags1Layout layout() {
     if (lazyLayout == null) {
       if (file().length() == null) {
-        throw file().lengthUnknown(null);
+        throw file().lengthUnknown();
       }
 
       try {

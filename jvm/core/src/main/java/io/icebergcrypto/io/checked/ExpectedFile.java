@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Ags1Layout;
 import java.nio.ByteBuffer;
 
 /**
@@ -53,6 +54,32 @@ public record ExpectedFile(String table, String location, Long length) {
     return tampered(
         ProblemCode.APPENDED,
         String.format("it goes on behind byte %d, where it ends: bytes were appended", length),
+        null);
+  }
+
+  /** Storage has another length than what lists the file, which is the length of this one. */
+  IcebergCryptoException notAsListed(long stored) {
+    long asContent = Ags1Layout.storedLength(length);
+    if (stored < length) {
+      return shorter(stored, null);
+    } else if (stored > asContent) {
+      return longer(stored);
+    }
+
+    return changed(
+        String.format(
+            "it has %d bytes, expected %d, or %d if what lists it gives the length of the content",
+            stored, length, asContent));
+  }
+
+  /** It ends behind a block, as a whole file may, and its content does not end there. */
+  IcebergCryptoException cutBehindABlock() {
+    return tampered(
+        ProblemCode.TRUNCATED,
+        String.format(
+            "it ends after %d bytes, behind a block, in the middle of what is in it: it was cut"
+                + " off",
+            length),
         null);
   }
 
@@ -121,15 +148,22 @@ public record ExpectedFile(String table, String location, Long length) {
                 + " one."));
   }
 
-  /** The key metadata has no length: a file that was cut off would look like a whole one. */
-  IcebergCryptoException lengthUnknown(Throwable cause) {
+  /**
+   * Nothing that is authenticated gives a length: a file that was cut off behind a block would look
+   * like a whole one.
+   */
+  IcebergCryptoException lengthUnknown() {
     return named(
         new NotSupportedException(
             String.format(
-                "%s cannot be read safely: its key metadata gives no length, expected one",
+                "%s is not read: its key metadata gives no length, so that bytes could be missing"
+                    + " at its end",
                 location),
-            "It was written by an Iceberg before 1.12. Rewrite it with the engine that wrote it.",
-            cause));
+            "iceberg-rust wrote it, or another client that records no length; nothing says that it"
+                + " was changed. CALL <catalog>.system.repair_table(table => ..., yes => true)"
+                + " gives the files of the current snapshot, and all manifest lists, their lengths."
+                + " To read such files as they are, set the catalog property"
+                + " encryption.files-without-length=accept."));
   }
 
   private IcebergCryptoException tampered(String what, Throwable cause) {

@@ -14,6 +14,11 @@ public final class KeyMetadataLengths {
   /** The one version that there is. */
   static final int VERSION = 1;
 
+  private static final int NONCE_AND_TAG = 28;
+
+  /** Version, the key's length, the AAD prefix as a union and with its length, an empty union. */
+  private static final int WITHOUT_KEY = 1 + 1 + 1 + 1 + 16 + 1;
+
   private KeyMetadataLengths() {}
 
   /** The version of key metadata, its first byte; 0 when there is none. */
@@ -37,6 +42,17 @@ public final class KeyMetadataLengths {
     }
 
     return number(bytes) != 1 || skipBytes(bytes);
+  }
+
+  /**
+   * Whether encrypted key metadata is of the length that it has without a file's length, with a key
+   * of 16, 24 or 32 bytes and an AAD prefix of 16. With one it is of another length.
+   *
+   * @param encrypted nonce, ciphertext and tag; may be null
+   */
+  public static boolean mayLackLength(ByteBuffer encrypted) {
+    int plain = encrypted == null ? 0 : encrypted.remaining() - NONCE_AND_TAG;
+    return plain == WITHOUT_KEY + 16 || plain == WITHOUT_KEY + 24 || plain == WITHOUT_KEY + 32;
   }
 
   private static boolean skipBytes(ByteBuffer bytes) {

@@ -37,6 +37,8 @@ public record Defect(
     FILE_FORMAT("every INSERT fails"),
     /** Its Parquet page version is one of which parts are plaintext. */
     PAGE_VERSION("files are written that tell which values are null, and how long lists are"),
+    /** The key metadata of files gives no length. */
+    NO_LENGTH("queries of these snapshots are refused, and stock Iceberg fails to read them"),
     /** It has a key id, no KEK and no snapshot. */
     NO_KEK("nothing shows that the table is encrypted if its key id is removed"),
     /** Snapshots, or files that they add, are plaintext. */

@@ -77,6 +77,10 @@ final class DefectSearch {
     properties(metadata.properties(), keys);
     plaintextSnapshots(table);
     if (refused == null) {
+      if (keys != null) {
+        MissingLengths.addTo(found, catalog, identifier);
+      }
+
       return found;
     }
 

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -45,6 +46,10 @@ public record TableRepair(String table, List<Defect> defects) {
         catalog.mend(identifier, metadata -> mended(metadata, search, before));
       } catch (CommitFailedException e) {
         throw overtaken(search, e);
+      }
+
+      if (before.stream().anyMatch(defect -> defect.kind() == Kind.NO_LENGTH)) {
+        ManifestsWithLengths.rewrite((BaseTable) catalog.loadTable(identifier));
       }
 
       found = after(found, new DefectSearch(catalog, identifier).run());

@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify;
 import static io.icebergcrypto.ProblemCode.APPENDED;
 import static io.icebergcrypto.ProblemCode.MISSING;
 import static io.icebergcrypto.ProblemCode.NO_KEY;
+import static io.icebergcrypto.ProblemCode.NO_LENGTH;
 import static io.icebergcrypto.ProblemCode.PLAINTEXT;
 import static io.icebergcrypto.ProblemCode.TAMPERED;
 import static io.icebergcrypto.ProblemCode.TRUNCATED;
@@ -294,6 +295,14 @@ class FileCheckTest {
     assertThat(stream.with(shorter).check(Depth.DEEP, -1, key).code()).isEqualTo(TRUNCATED);
     assertThat(stream.with(longer).check(Depth.DEEP, -1, key).code()).isEqualTo(APPENDED);
     assertThat(stream.check(Depth.DEEP, 1037).code()).isEqualTo(TAMPERED);
+    assertThat(stream.check(Depth.DEEP, 1000).code()).as("the content's length").isNull();
+    ByteBuffer noLength = new Keys(stream.key(), stream.aadPrefix()).buffer();
+    assertThat(stream.check(Depth.DEEP, -1, noLength).code()).isEqualTo(NO_LENGTH);
+    assertThat(stream.flipped(500).check(Depth.DEEP, -1, noLength).code()).isEqualTo(TAMPERED);
+    assertThat(stream.check(Depth.DEEP, 1036, noLength).code()).isNull();
+    assertThat(stream.check(Depth.DEEP, 1000, noLength).code()).as("as iceberg-rust").isNull();
+    assertThat(stream.check(Depth.DEEP, 1100, noLength).code()).isEqualTo(TRUNCATED);
+    assertThat(stream.check(Depth.DEEP, 900, noLength).code()).isEqualTo(APPENDED);
     assertThat(stream.check(Depth.DEEP, 1036, null).code()).isEqualTo(NO_KEY);
     assertThat(asParquet.check(Depth.MAGIC).code()).isEqualTo(WRONG_FORMAT);
     assertThat(stream.flipped(500).check(Depth.DEEP).code()).isEqualTo(TAMPERED);
@@ -339,6 +348,7 @@ class FileCheckTest {
             "truncated",
             "appended",
             "no-key",
+            "no-length",
             "wrong-format",
             "tampered",
             "unauthenticated",

@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
@@ -142,7 +143,8 @@ public final class KeyedInspection {
     FileInspection inspection = FileInspector.inspect(stored);
     CheckedFile checked =
         new FileCheck(Depth.DEEP).check(kind, format, stored, expectedLength, keyMetadata);
-    if (checked.problem() != null) {
+    boolean noLength = checked.code() == ProblemCode.NO_LENGTH; // and nothing else
+    if (checked.problem() != null && !noLength) {
       throw error(checked);
     }
 
@@ -152,7 +154,7 @@ public final class KeyedInspection {
 
     Map<String, Object> found = inspection.toMap();
     found.put("tags_checked", true);
-    found.put("length_checked", lengthIsKnown);
+    found.put("length_checked", lengthIsKnown && !noLength);
     found.put("decrypted_to", decryptTo);
     return found;
   }

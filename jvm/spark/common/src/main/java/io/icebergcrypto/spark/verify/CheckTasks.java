@@ -24,8 +24,9 @@ import org.apache.spark.sql.Row;
  * manifest list, or the manifest, that has them.
  *
  * @param shared the tree, broadcast when the tasks are Spark's
+ * @param anyLength whether the catalog accepts streams whose length nothing gives
  */
-record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter)
+record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progress.Counter counter)
     implements Serializable {
 
   /** One of the methods below that turn files into outcomes. */
@@ -35,7 +36,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter
 
   /** Checks files that the table's metadata names, and reads what manifest lists list. */
   Iterator<Row> named(Iterator<Row> files) {
-    FileCheck check = new FileCheck(depth);
+    FileCheck check = new FileCheck(depth, anyLength);
     return Grouped.each(
         files,
         file -> {
@@ -68,7 +69,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter
 
   /** Checks manifests of which neighbours are of one manifest list, and reads what they list. */
   Iterator<Row> manifests(Iterator<Row> manifests) {
-    FileCheck check = new FileCheck(depth);
+    FileCheck check = new FileCheck(depth, anyLength);
     return new Grouped<>(
         manifests,
         CheckTasks::together,
@@ -107,7 +108,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, Progress.Counter counter
 
   /** Checks data and delete files of which neighbours are of one manifest. */
   Iterator<Row> files(Iterator<Row> files) {
-    FileCheck check = new FileCheck(depth);
+    FileCheck check = new FileCheck(depth, anyLength);
     if (depth == Depth.MAGIC) {
       return Grouped.each(files, file -> found(check, file, () -> null));
     }

@@ -8,6 +8,7 @@ import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.io.checked.ListedLength;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import io.icebergcrypto.spark.verify.deep.ParquetModules;
 import io.icebergcrypto.spark.verify.deep.StoredFile;
@@ -33,6 +34,7 @@ public final class FileCheck {
   private static final int TAIL_LENGTH = 8;
 
   private final Depth depth;
+  private final boolean anyLength;
 
   /**
    * Makes a check, which any number of threads can use.
@@ -40,7 +42,17 @@ public final class FileCheck {
    * @param depth how much of each file it reads
    */
   public FileCheck(Depth depth) {
+    this(depth, false);
+  }
+
+  /**
+   * The same.
+   *
+   * @param anyLength whether nothing is wrong with a stream whose length nothing gives
+   */
+  FileCheck(Depth depth, boolean anyLength) {
     this.depth = depth;
+    this.anyLength = anyLength;
   }
 
   /**
@@ -136,18 +148,22 @@ public final class FileCheck {
     }
 
     FileKey key = FileKey.of(file, keyMetadata);
-    result.problem = wrongLength(file.getLength(), expectedLength, key.length());
+    boolean stream = result.magic == FileMagic.AGS1;
+    result.problem = wrongLength(file.getLength(), expectedLength, key.length(), stream);
     if (result.problem != null) {
       return;
     }
 
     checkContent(file, key, result);
-    if (result.problem == null && key.length() == null && expectedLength < 0) {
+    boolean known =
+        key.length() != null
+            || (stream ? ListedLength.fits(expectedLength, file.getLength()) : expectedLength >= 0);
+    if (result.problem == null && !known && !anyLength) {
       result.problem =
           new FileProblem(
-              ProblemCode.UNREADABLE,
-              "neither its key metadata nor the table's metadata says where it ends, so that bytes"
-                  + " could be missing there");
+              ProblemCode.NO_LENGTH,
+              "its key metadata gives no length, as iceberg-rust leaves it, so that bytes could be"
+                  + " missing at its end");
     }
   }
 
@@ -170,8 +186,10 @@ public final class FileCheck {
   }
 
   /** The storage's length must be that of the key metadata and of the table's, if they say. */
-  private static FileProblem wrongLength(long stored, long expected, Long inKeyMetadata) {
-    long written = inKeyMetadata != null ? inKeyMetadata : expected;
+  private static FileProblem wrongLength(
+      long stored, long expected, Long inKeyMetadata, boolean stream) {
+    long listed = stream && isContent(expected, inKeyMetadata, stored) ? stored : expected;
+    long written = inKeyMetadata != null ? inKeyMetadata : listed;
     if (written >= 0 && stored != written) {
       boolean shorter = stored < written;
       return new FileProblem(
@@ -181,11 +199,17 @@ public final class FileCheck {
               stored, written, shorter ? "it was cut off" : "bytes were appended"));
     }
 
-    return expected < 0 || expected == written
+    return listed < 0 || listed == written
         ? null
         : tampered(
             "the table's metadata gives its length as %d bytes, its key metadata as %d",
             expected, written);
+  }
+
+  /** Whether the table has the length of a stream's content: see {@link ListedLength}. */
+  private static boolean isContent(long expected, Long inKeyMetadata, long stored) {
+    long length = inKeyMetadata != null ? inKeyMetadata : stored;
+    return expected > 0 && Ags1Layout.storedLength(expected) == length && length == stored;
   }
 
   private static FileProblem tampered(String words, Object... values) {

@@ -329,7 +329,11 @@ public final class TableVerifier {
   }
 
   private CheckTasks tasks(TableTree.Source shared) {
-    return new CheckTasks(shared, options.depth(), progress.counter());
+    return new CheckTasks(
+        shared,
+        options.depth(),
+        EncryptedTable.acceptsFilesWithoutLength(table),
+        progress.counter());
   }
 
   private FileSet found(FileSet outcomes) {

@@ -1,0 +1,183 @@
+package io.icebergcrypto.lifecycle.repair;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.Finding;
+import io.icebergcrypto.audit.Finding.Harm;
+import io.icebergcrypto.audit.KeyOfList;
+import io.icebergcrypto.audit.TableDoctor;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.LengthlessClient;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.io.CloseableIterable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tables to which a client has appended that records no lengths of encrypted files. */
+@ParameterizedClass
+@EnumSource(names = {"REST", "HADOOP"})
+class MissingLengthsTest extends LakeFixture {
+  @Override
+  protected Map<String, String> properties() {
+    return Map.of("encryption.metadata-authentication", "off");
+  }
+
+  private void create(String format) throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of("write.format.default", format));
+    TestLake.append(table, 1);
+    LengthlessClient client = new LengthlessClient(lake.openStock().loadTable(T), catalog.kms());
+    client.append(2, 3);
+    client.append(4);
+  }
+
+  private EncryptedCatalog accepting() throws IOException {
+    return lake.open(Map.of("encryption.files-without-length", "accept"));
+  }
+
+  @Test
+  void itIsRefusedAndCalledWhatItIs() throws IOException {
+    create("parquet");
+    Table table = catalog.loadTable(T);
+
+    assertThatThrownBy(() -> TestLake.ids(table))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll(
+            "lake.db.t",
+            table.currentSnapshot().manifestListLocation(),
+            "gives no length",
+            "iceberg-rust",
+            "encryption.files-without-length=accept",
+            "repair_table");
+  }
+
+  @Test
+  void itIsReadAndWrittenWhereThatIsAccepted() throws IOException {
+    create("avro");
+    try (EncryptedCatalog accepting = accepting()) {
+      Table table = accepting.loadTable(T);
+      assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L);
+      TestLake.append(table, 5);
+      assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L, 5L);
+    }
+
+    // this list has a length, and gives those of the manifests, which give those of the data files
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L, 3L, 4L, 5L);
+  }
+
+  @Test
+  void repairGivesThemLengths() throws IOException {
+    create("avro");
+    Map<String, String> before;
+    try (EncryptedCatalog accepting = accepting()) {
+      before = entries(accepting.loadTable(T));
+    }
+
+    TableRepair found = TableRepair.run(catalog, T, false);
+    assertThat(found.defects()).singleElement().satisfies(this::isNoLength);
+    TableRepair done = TableRepair.run(catalog, T, true);
+    assertThat(done.defects()).singleElement().matches(Defect::mended);
+    assertThat(TableRepair.run(catalog, T, false).defects()).isEmpty();
+
+    Table table = catalog.loadTable(T);
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L);
+    assertThat(entries(table)).isEqualTo(before);
+    assertAllHaveLengths(table);
+    for (Snapshot snapshot : table.snapshots()) { // older ones, too
+      assertThat(TestLake.ids(table, snapshot.snapshotId())).contains(1L);
+    }
+
+    table.expireSnapshots().expireOlderThan(System.currentTimeMillis()).commit();
+    TestLake.append(table, 5);
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L, 5L);
+  }
+
+  @Test
+  void theDoctorTells() throws IOException {
+    create("parquet");
+    assertThat(findings()).singleElement().satisfies(MissingLengthsTest::isNoLength);
+    TableRepair.run(catalog, T, true);
+    assertThat(findings()).isEmpty();
+  }
+
+  private List<Finding> findings() {
+    return new TableDoctor(catalog)
+        .examine(T).findings().stream()
+            .filter(finding -> finding.harm() != Harm.UNAUTHENTICATED)
+            .toList();
+  }
+
+  private static void isNoLength(Finding finding) {
+    assertThat(finding.harm()).isEqualTo(Harm.NO_LENGTH);
+    assertThat(finding.problem()).contains("lake.db.t", "iceberg-rust");
+    assertThat(finding.hint()).contains("repair_table", "encryption.files-without-length");
+  }
+
+  private void isNoLength(Defect defect) {
+    assertThat(defect.kind()).isEqualTo(Kind.NO_LENGTH);
+    assertThat(defect.mendable()).isTrue();
+    assertThat(defect.detail()).contains("2 of the manifests", "iceberg-rust");
+  }
+
+  /** What an entry says beside keys and lengths. */
+  private static Map<String, String> entries(Table table) {
+    Map<String, String> entries = new TreeMap<>();
+    try (CloseableIterable<FileScanTask> tasks = table.newScan().includeColumnStats().planFiles()) {
+      for (FileScanTask task : tasks) {
+        DataFile file = task.file();
+        entries.put(
+            file.location(),
+            String.format(
+                "%d %d %d %d %d %s",
+                file.dataSequenceNumber(),
+                file.fileSequenceNumber(),
+                file.firstRowId(),
+                file.recordCount(),
+                file.fileSizeInBytes(),
+                file.lowerBounds()));
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return entries;
+  }
+
+  private static void assertAllHaveLengths(Table table) throws IOException {
+    StandardEncryptionManager manager = (StandardEncryptionManager) table.encryption();
+    for (Snapshot snapshot : table.snapshots()) {
+      assertThat(KeyOfList.decrypted(snapshot.keyId(), manager).fileLength()).isPositive();
+    }
+
+    for (ManifestFile manifest : table.currentSnapshot().allManifests(table.io())) {
+      assertThat(length(manifest.keyMetadata(), manager)).isEqualTo(manifest.length());
+    }
+
+    try (CloseableIterable<FileScanTask> tasks = table.newScan().planFiles()) {
+      for (FileScanTask task : tasks) {
+        assertThat(length(task.file().keyMetadata(), manager))
+            .isEqualTo(task.file().fileSizeInBytes());
+      }
+    }
+  }
+
+  private static Long length(ByteBuffer keyMetadata, StandardEncryptionManager manager) {
+    return KeyOfList.parsed(keyMetadata, manager).fileLength();
+  }
+}
