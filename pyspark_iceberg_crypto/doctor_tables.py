@@ -27,6 +27,7 @@ UNCHECKED = "unchecked"
 # Harms, the worst first, as the JVM orders them, and how each is said of so many tables.
 HARMS = {
     "plaintext": "{} with plaintext under a key id",
+    "plaintext left": "{} whose plaintext from before encrypt_table is still there",
     "key id removed": "{} without the key id they had",
     "tampered": "{} with metadata that is not what was committed",
     "no kek": "{} without the first KEK",

@@ -100,14 +100,15 @@ def verify_table(
     resume: str | None = None,
     progress: bool | None = None,
 ) -> VerifyReport:
-    """Check that every file that a table's metadata reaches is encrypted.
+    """Check that every file of a table's current snapshot, branches and tags is encrypted, or of all its snapshots.
 
     Args:
         spark: a session that knows the table's catalog.
         table: the table's name, such as "lake.db.t".
         deep: the same as depth="deep".
-        all_snapshots: check what any metadata file of the table's log reaches, not only the current snapshot:
-            all snapshots, branches, tags, and of expired snapshots what is still there.
+        all_snapshots: check what any metadata file of the table's log reaches, not only the current snapshot,
+            branches and tags: all snapshots, and of expired ones what is still there; also what the table had before
+            it was encrypted in place.
         depth: how much of each file is checked: "magic" (first and last bytes, the default), "structure"
             (header, block layout, footer, length) or "deep" (each byte, by its authentication tag).
         sample: the share of data and delete files to check, more than 0, up to 1.

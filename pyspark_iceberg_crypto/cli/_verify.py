@@ -37,7 +37,11 @@ from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
     help="Check this share of data and delete files, such as 0.01.",
 )
 @click.option("--seed", type=int, default=0, help="Which sample; the same seed draws the same.")
-@click.option("--all-snapshots", is_flag=True, help="Check the files of all snapshots.")
+@click.option(
+    "--all-snapshots",
+    is_flag=True,
+    help="Check the files of all snapshots, not of the current one, branches and tags only.",
+)
 @click.option("--strays", is_flag=True, help="Look for files that no metadata reaches, too.")
 @click.option("--resume", metavar="FOLDER", help="Record there what is done, and go on from that.")
 @click.option("--folder", is_flag=True, help="TARGETs are folders; no catalog or key is needed.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -169,7 +169,7 @@ def _tables(found: TablesReport) -> RenderableType:
 
 def _details(found: TablesReport) -> Iterator[RenderableType]:
     for report in found.reports:
-        if not report.ok:
+        if not report.ok or report.plaintext_metadata:
             yield Text(visible(report.table), "bold underline")
             yield from _terminal.findings(report)
             yield Text()
@@ -187,12 +187,11 @@ _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
 
 
 def _verdict(found: TablesReport) -> str:
-    tables = plural(len(found.reports), "table")
+    are_folders = bool(found.reports) and all(one.folder is not None for one in found.reports)
+    tables = plural(len(found.reports), "folder" if are_folders else "table")
     codes = [report.exit_code for report in found.reports]
-    if found.ok and len(found.reports) == 1:
-        return f"the one table of {found.target} is encrypted"
     if found.ok:
-        return f"all {tables} of {found.target} are encrypted"
+        return _good(found, tables, are_folders)
     if not found.reports and not found.not_checked:
         return f"no table of {found.target} was found, so nothing is proved"
     told = [
@@ -204,7 +203,46 @@ def _verdict(found: TablesReport) -> str:
     return f"{tables} of {found.target} checked: {said}"
 
 
+def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
+    """Say of how much of the tables it holds that nothing is wrong."""
+    sampled = next((one.sample for one in found.reports if one.sample < 1), None)
+    if sampled is not None:
+        return f"no problem in a sample of {tables} of {found.target}"
+    if are_folders:
+        return f"all files in {tables} are of encrypted formats: {found.target}"
+    said = f"all {tables} of {found.target} are encrypted"
+    if len(found.reports) == 1:
+        said = f"the one table of {found.target} is encrypted"
+    left = sum(one.plaintext_metadata is not None for one in found.reports)
+    if left:
+        return f"{said}. PLAINTEXT from before encrypt_table is still there, of {plural(left, 'table')}"
+    return said
+
+
 def _scope(found: TablesReport) -> str:
+    """Say how much was looked at, how deep, and what of each table."""
     files = sum(report.file_count for report in found.reports)
+    parts = [
+        f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}",
+        *_each(found, "depth {}", lambda one: one.depth),
+        *_each(found, "{}", _reach),
+        *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),
+        *(["strays"] if any(one.strays for one in found.reports) else []),
+    ]
     views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""
-    return f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}{views}"
+    return ", ".join(parts) + views
+
+
+def _each(
+    found: TablesReport, said: str, what: Callable[[TableReport], str | None]
+) -> Iterator[str]:
+    """Say what holds of the tables: one thing, as a rule."""
+    for told in dict.fromkeys(map(what, found.reports)):
+        if told is not None:
+            yield said.format(told)
+
+
+def _reach(report: TableReport) -> str:
+    if report.folder is not None:
+        return "folders, without a catalog"
+    return "all snapshots" if report.all_snapshots else "current snapshots, branches and tags"

@@ -79,6 +79,11 @@ class View:
         return _words.metadata(self.report)
 
     @property
+    def plaintext(self) -> str:
+        """Where plaintext still lies of a table that was encrypted in place."""
+        return _words.plaintext(self.report)
+
+    @property
     def files(self) -> str:
         """How many files there are."""
         return f"{self.report.file_count:,}"
@@ -118,6 +123,9 @@ class View:
             ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
             ("Current snapshot", report.current_snapshot_id),
             ("Snapshots checked", _listed(report.snapshot_ids)),
+            ("Branches", _listed(report.branches)),
+            ("Tags", _listed(report.tags)),
+            ("Plaintext from before encrypt_table", report.plaintext_metadata),
             ("Depth", report.depth),
             ("Sample", _unless_folder(report, _sample(report))),
             ("Outcomes recorded in", report.resume),
@@ -200,7 +208,7 @@ def _sample(report: TableReport) -> str:
     return f"{report.sample:g}, seed {report.seed}" if report.sample < 1 else "all files"
 
 
-def _listed(ids: Sequence[int]) -> str:
+def _listed(ids: Sequence[object]) -> str:
     shown = ", ".join(map(str, ids[:20]))
     return shown if len(ids) <= 20 else f"{shown}, and {len(ids) - 20} more in the JSON"
 

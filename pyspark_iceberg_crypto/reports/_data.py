@@ -86,7 +86,7 @@ class TableReport:
         metadata_authenticated: whether each load of the table checks that nobody changed its metadata in the
             storage. ``ok`` does not say that: it is about the files that the metadata names.
         metadata_authentication: what authenticates it, or why nothing does.
-        all_snapshots: whether files of all snapshots were checked, or the current one's.
+        all_snapshots: whether files of all snapshots were checked, or those of the current one, branches and tags.
         snapshots: how many snapshots were checked.
         file_count: how many files were checked.
         byte_count: their length together.
@@ -110,6 +110,10 @@ class TableReport:
         metadata_sha256: the SHA-256 of that file as it is stored, in hex.
         current_snapshot_id: the current snapshot; None: the table is empty.
         snapshot_ids: the snapshots that were checked, newest first, at most a thousand.
+        branches: the table's branches besides main; they were checked.
+        tags: its tags; they were checked.
+        plaintext_metadata: of a table that was encrypted in place, the metadata of before, as long as the files that it
+            reaches were not purged: they are plaintext. ``ok`` is about those that the table has now.
         versions: what checked it: iceberg_crypto, iceberg, spark, java.
         started_at: when the check began: ISO 8601, UTC.
         ended_at: when it ended.
@@ -149,6 +153,9 @@ class TableReport:
     metadata_sha256: str | None = None
     current_snapshot_id: int | None = None
     snapshot_ids: list[int] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    plaintext_metadata: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
     started_at: str | None = None
     ended_at: str | None = None

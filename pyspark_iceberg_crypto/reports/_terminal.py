@@ -67,6 +67,8 @@ def report(found: TableReport) -> RenderableType:
 
 def findings(found: TableReport) -> Iterator[RenderableType]:
     """Lay out which state of the table it was, the problems, and what could not be checked."""
+    if plaintext := _words.plaintext(found):
+        yield _under(visible(plaintext), "bold red")
     authenticated = "dim" if found.metadata_authenticated else "yellow"
     if metadata := _words.metadata(found):
         yield _under(visible(metadata), authenticated)

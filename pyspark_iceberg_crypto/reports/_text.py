@@ -15,7 +15,9 @@ def size(count: int) -> str:
 
 def plural(number: int, thing: str) -> str:
     """Say how many of a thing there are."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+    if number == 1:
+        return f"{number:,} {thing}"
+    return f"{number:,} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def visible(text: object) -> str:

@@ -71,7 +71,9 @@ def verdict(report: TableReport) -> str:
     if report.ok and report.folder is not None:
         return f"all {files} in {report.folder} are of encrypted formats"
     if report.ok:
-        return f"all {files} of {report.table} are encrypted" + _key(report)
+        left = " PLAINTEXT from before encrypt_table is still there." if plaintext(report) else ""
+        those = f": those of {reach(report)}" + ("." + left if left else "")
+        return f"all {files} of {report.table} are encrypted" + _key(report) + those
     if kind(report) == "open":
         unchecked = plural(report.unchecked_count, "file")
         return f"not proved: {unchecked} of {of} could not be checked; no problem in the others"
@@ -91,11 +93,33 @@ def _files(counts: Iterable[FileCount], total: int) -> int:
     return total - sum(count.files for count in counts if state(count) == "plain")
 
 
+def reach(report: TableReport) -> str:
+    """Say which files of a table were looked at."""
+    if report.all_snapshots:
+        return "all snapshots"
+    of = [
+        "the current snapshot",
+        *([plural(len(report.branches), "branch")] if report.branches else []),
+        *([plural(len(report.tags), "tag")] if report.tags else []),
+    ]
+    return " and ".join([", ".join(of[:-1]), of[-1]] if of[1:] else of)
+
+
+def plaintext(report: TableReport) -> str:
+    """Say where plaintext of a table still lies that was encrypted in place; else nothing."""
+    if report.plaintext_metadata is None:
+        return ""
+    return (
+        "PLAINTEXT of this table from before encrypt_table is still in the storage: all files that "
+        f"{report.plaintext_metadata} reaches. purge_plaintext lists them (dry_run), and deletes them: when nobody "
+        "needs the table as it was then."
+    )
+
+
 def scope(report: TableReport) -> str:
     """Say in one line what was looked at, and how."""
-    reach = "all snapshots" if report.all_snapshots else "current snapshot"
     parts = [
-        reach if report.folder is None else "a folder, without a catalog",
+        reach(report) if report.folder is None else "a folder, without a catalog",
         f"depth {report.depth}",
         *(["strays"] if report.strays else []),
         *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
@@ -117,6 +141,8 @@ def metadata(report: TableReport) -> str:
 def limits(report: TableReport) -> list[str]:
     """Say what the report proves, and what it does not."""
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
+    if report.depth != "magic" and not any(count.encrypted for count in report.counts):
+        said = ["No file is encrypted, so that there was no key and no tag to check."]
     if report.folder is not None and report.depth == "deep":
         said = [
             "All files in the folder were looked at, without a catalog. Of Parquet files with keys for columns every "
@@ -143,9 +169,10 @@ def limits(report: TableReport) -> list[str]:
         )
     if not report.all_snapshots:
         said.append(
-            "Files of the current snapshot were checked. Files of older snapshots, which time travel can read, "
-            "were not."
+            f"Files of {reach(report)} were checked. Files of other snapshots, which time travel can read, were not."
         )
+    if said_plaintext := plaintext(report):
+        said.append(said_plaintext)
     if not report.strays:
         said.append(
             "Files in the table's folder that its metadata does not name, such as those of failed writes, were not "

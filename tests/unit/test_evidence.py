@@ -220,6 +220,24 @@ def test_a_sample_is_no_proof_of_all() -> None:
     assert "396 files (1.0 GB) were left out, and nothing is known of them" in report.to_html()
 
 
+def test_several_tables_name_depth_and_reach() -> None:
+    both = several(verify_json(depth="deep"), verify_json(depth="deep", branches=["b"]))
+    said = "✓ all 2 tables of lake.db are encrypted\n"
+    scope = "8 files in 2 tables, depth deep, current snapshots, branches and tags"
+    assert said in str(both) and scope in str(both)
+    assert scope in both.to_html()
+    whole = several(verify_json(all_snapshots=True, strays=True))
+    assert "4 files in 1 table, depth magic, all snapshots, strays" in str(whole)
+    sampled = several(verify_json(sample=0.5, seed=1), verify_json(sample=0.5, seed=1))
+    assert "✓ no problem in a sample of 2 tables of lake.db" in str(sampled)
+    assert "sample 0.5" in str(sampled) and "are encrypted" not in str(sampled)
+    left = several(GOOD, verify_json(plaintext_metadata="s3://b/plain.metadata.json"))
+    shown = " ".join(str(left).split())
+    assert "PLAINTEXT from before encrypt_table is still there, of 1 table" in shown
+    assert "all files that s3://b/plain.metadata.json reaches" in shown
+    assert left.ok
+
+
 def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
     report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
     assert ", 3 files checked before, " in str(report)

@@ -67,10 +67,55 @@ def test_a_table_without_a_name(name: Any) -> None:
 
 def test_a_good_report_as_text() -> None:
     shown = str(VerifyReport.of(verify_json()))
-    assert "✓ all 4 files of lake.db.t are encrypted (master key 'k1')" in shown
+    said = "✓ all 4 files of lake.db.t are encrypted (master key 'k1'): those of the current snapshot\n"
+    assert said in shown
     assert "current snapshot, depth magic, 131.3 KB, 0.4 s" in shown
     assert "manifest" in shown and "AGS1" in shown and "123,456" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        ({"branches": ["b"]}, "the current snapshot and 1 branch"),
+        ({"branches": ["b", "c"], "tags": ["d"]}, "the current snapshot, 2 branches and 1 tag"),
+        ({"tags": ["d", "e"]}, "the current snapshot and 2 tags"),
+        ({"all_snapshots": True, "branches": ["b"]}, "all snapshots"),
+    ],
+)
+def test_the_verdict_names_its_reach(of: dict[str, Any], said: str) -> None:
+    report = VerifyReport.of(verify_json(**of))
+    shown = " ".join(str(report).split())
+    assert f"(master key 'k1'): those of {said} {said}, depth magic" in shown
+    assert f"those of {said}</strong>" in report.to_html()
+
+
+def test_plaintext_that_a_table_had_before() -> None:
+    """The files that it has now are encrypted, which is not all that there is of its rows."""
+    kept = "s3://b/w/t/metadata/<plain>.metadata.json"
+    report = VerifyReport.of(verify_json(plaintext_metadata=kept))
+    assert report.ok
+    loud = (
+        "PLAINTEXT of this table from before encrypt_table is still in the storage: all files that"
+    )
+    shown = " ".join(str(report).split())
+    assert "snapshot. PLAINTEXT from before encrypt_table is still there." in shown
+    assert f"{loud} {kept} reaches. purge_plaintext lists them" in shown
+    for page in (report.to_html(), report._repr_html_()):
+        assert f"{loud} s3://b/w/t/metadata/&lt;plain&gt;.metadata.json reaches." in page
+    assert "PLAINTEXT" not in str(VerifyReport.of(verify_json()))
+    bad = VerifyReport.of({**broken_json(), "plaintext_metadata": kept})
+    assert loud in " ".join(str(bad).split())
+
+
+def test_a_plaintext_table_has_no_tag_that_was_checked() -> None:
+    counts = [{"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 9}]
+    for depth in ("structure", "deep"):
+        changes = {"ok": False, "key_id": None, "depth": depth, "counts": counts}
+        page = VerifyReport.of(verify_json(**changes)).to_html()
+        assert "every authentication tag" not in page and "its key" not in page
+        assert "No file is encrypted, so that there was no key and no tag to check." in page
+    assert "every authentication tag" in VerifyReport.of(verify_json(depth="deep")).to_html()
 
 
 def test_a_report_says_whether_the_metadata_is_authenticated() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import change, magic
+from harness.files import change, magic, path_of
 from harness.lake import Lake
 from pyspark import InheritableThread
 
@@ -41,16 +41,32 @@ def java_table(lake: Lake) -> Any:
     )
 
 
-def test_a_file_of_a_branch(lake: Lake) -> None:
+@pytest.mark.parametrize("deep", [False, True])
+def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
     table = lake.create()
     lake.insert(table, [1])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.insert(f"{table}.branch_audit", [2])
-    _, victim = data_files(lake)
-    change(victim, b"PAR1 plaintext")
-    assert verify_table(lake.spark, table).ok, "the current snapshot has no such file"
-    report = verify_table(lake.spark, table, all_snapshots=True)
-    assert problems(report) == {victim.name: "plaintext"}
+    lake.insert(table, [3])
+    lake.run(f"ALTER TABLE {table} CREATE TAG first")
+    lake.run(f"INSERT OVERWRITE {table} VALUES (4, 'x', 'p')")
+    of_both, of_audit, of_first, _ = data_files(lake)
+    with verify_table(lake.spark, table, deep=deep) as whole:
+        assert whole.ok and (whole.branches, whole.tags, whole.snapshots) == (
+            ["audit"],
+            ["first"],
+            3,
+        )
+        assert "those of the current snapshot, 1 branch and 1 tag" in " ".join(str(whole).split())
+        paths = [Path(row.path) for row in whole.files.collect()]
+    assert len(paths) == len(set(paths)), "each file once"
+    assert {of_both, of_audit, of_first} < set(map(path_of, map(str, paths)))
+    for victim in (of_audit, of_first):
+        bytes_ = victim.read_bytes()
+        change(victim, b"PAR1 plaintext")
+        report = verify_table(lake.spark, table, deep=deep)
+        assert problems(report) == {victim.name: "plaintext"}
+        change(victim, bytes_)
 
 
 def test_what_only_older_metadata_names(lake: Lake) -> None:

@@ -16,6 +16,7 @@ from harness.world import World
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import repair_table, verify_table
+from pyspark_iceberg_crypto.doctor_tables import diagnose_tables
 
 
 def plain(lake: Lake, name: str = "t", **properties: str) -> str:
@@ -200,6 +201,36 @@ def refused(lake: Lake, statement: str, *words: str, hint: bool = True) -> None:
 
 def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
     return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
+
+
+def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
+    """By verify, doctor and repair, also when no metadata file of the log leads to it any more."""
+    table = plain(hadoop)
+    insert(hadoop, table, [1])
+    kept = encrypt(hadoop).plaintext_metadata
+    hadoop.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('write.metadata.previous-versions-max'='1')"
+    )
+    hadoop.sql(f"INSERT INTO {table} VALUES (2, '{MARKER}-2', 'p')")
+    purge = f"CALL {hadoop.catalog}.system.purge_plaintext(table => '{table}', dry_run => true)"
+    with verify_table(hadoop.spark, table) as report:
+        assert report.ok and report.plaintext_metadata == kept
+        assert f"allfilesthat{kept}reaches" in "".join(str(report).split())
+    row, *_ = hadoop.sql(f"CALL {hadoop.catalog}.system.verify_encryption('{hadoop.namespace}.t')")
+    assert row.encrypted and row.problem is None
+    assert kept in row.hint and purge in row.hint
+    with verify_table(hadoop.spark, table, all_snapshots=True) as report:
+        plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
+        assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
+        assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
+    [left] = repair_table(hadoop.spark, table, yes=True).left
+    assert left.finding == "plaintext left" and kept in left.detail and purge in left.remedy
+    [found] = diagnose_tables(hadoop.spark, table).findings
+    assert found.harm == "plaintext left" and kept in found.problem and purge in found.hint
+    hadoop.sql(purge.replace(", dry_run => true", ""))
+    assert plaintext_files(hadoop) == []
+    assert "PLAINTEXT" not in str(verify_table(hadoop.spark, table, strays=True))
+    assert repair_table(hadoop.spark, table).ok and diagnose_tables(hadoop.spark, table).ok
 
 
 @pytest.mark.nightly

@@ -1,8 +1,10 @@
 package io.icebergcrypto.audit;
 
+import io.icebergcrypto.config.EncryptionProperties;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import org.apache.iceberg.TableMetadata;
 
 /**
  * What an examination of one table found to mend.
@@ -16,6 +18,8 @@ public record Finding(Harm harm, String problem, String hint) {
   public enum Harm {
     /** The table has a key id, and plaintext files all the same: they can be read now. */
     PLAINTEXT,
+    /** It was encrypted in place, and its files of before are still there: they can be read now. */
+    PLAINTEXT_LEFT,
     /** Its key id was removed: the next write of another client is plaintext. */
     KEY_ID_REMOVED,
     /** Its metadata, or what it names, is not what was committed. */
@@ -39,6 +43,28 @@ public record Finding(Harm harm, String problem, String hint) {
     public String label() {
       return name().toLowerCase(Locale.ROOT).replace('_', ' ');
     }
+  }
+
+  /**
+   * That the plaintext of a table that was encrypted in place was not purged.
+   *
+   * @return null when it was, or there was none
+   */
+  public static Finding ofPlaintextLeft(String table, TableMetadata metadata) {
+    String kept = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
+    return kept == null
+        ? null
+        : new Finding(
+            Harm.PLAINTEXT_LEFT,
+            String.format(
+                "Table %s: encrypt_table encrypted it, and its plaintext from before is still in"
+                    + " the storage: all files that %s reaches",
+                table, kept),
+            String.format(
+                "Whoever reads the storage reads these rows. CALL %s.system.purge_plaintext(table"
+                    + " => '%s', dry_run => true) lists the files, and without dry_run deletes"
+                    + " them: when nobody needs the table as it was then.",
+                table.replaceFirst("\\..*", ""), table));
   }
 
   /** The names and values for JSON. */

@@ -1,15 +1,18 @@
 package io.icebergcrypto.audit;
 
 import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -41,50 +44,69 @@ public final class MetadataFiles {
   /** How many metadata files are in memory at the same time. */
   private static final int AT_ONCE = 8;
 
+  private static final Comparator<Snapshot> NEWEST_FIRST =
+      Comparator.comparingLong(Snapshot::sequenceNumber).reversed();
+
   private final List<Version> versions = new ArrayList<>();
   private final Map<String, ReachableFile> named = new LinkedHashMap<>();
   private final Map<String, EncryptedKey> olderKeys = new HashMap<>();
 
   private MetadataFiles() {}
 
-  /** What the current snapshot has. No metadata file is read. */
-  public static MetadataFiles ofCurrentSnapshot(BaseTable table) {
+  /** What the current snapshot, branches and tags have. No metadata file is read. */
+  public static MetadataFiles ofRefs(BaseTable table) {
     MetadataFiles files = new MetadataFiles();
     TableMetadata metadata = table.operations().current();
-    Snapshot current = metadata.currentSnapshot();
-    files.add(metadata, current == null ? List.of() : List.of(current), false);
+    files.add(metadata, snapshotsOfRefs(metadata), false);
     return files;
+  }
+
+  /** The snapshots that a reader can name without an id: that of main, of other branches, tags. */
+  public static List<Snapshot> snapshotsOfRefs(TableMetadata metadata) {
+    return Stream.concat(
+            Stream.ofNullable(metadata.currentSnapshot()),
+            metadata.refs().values().stream().map(ref -> metadata.snapshot(ref.snapshotId())))
+        .distinct()
+        .sorted(NEWEST_FIRST)
+        .toList();
   }
 
   /** What any snapshot of the metadata in force has. No metadata file is read. */
   public static MetadataFiles ofSnapshots(BaseTable table) {
     MetadataFiles files = new MetadataFiles();
     TableMetadata metadata = table.operations().current();
-    List<Snapshot> newestFirst = new ArrayList<>(metadata.snapshots());
-    newestFirst.sort((a, b) -> Long.compare(b.sequenceNumber(), a.sequenceNumber()));
-    files.add(metadata, newestFirst, false);
+    files.add(metadata, metadata.snapshots().stream().sorted(NEWEST_FIRST).toList(), false);
     return files;
   }
 
   /**
    * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
-   * branches, of tags, staged ones and, as long as their files are there, expired ones.
+   * branches, of tags, staged ones and, as long as their files are there, expired ones. So does the
+   * metadata that a table had before it was encrypted in place, until its plaintext is purged.
    */
   public static MetadataFiles ofLog(BaseTable table) {
     MetadataFiles files = ofSnapshots(table);
     TableMetadata metadata = table.operations().current();
     String current = metadata.metadataFileLocation();
+    String plaintext = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
     List<String> paths =
-        Stream.concat(
+        Stream.of(
                 Stream.ofNullable(current),
-                metadata.previousFiles().stream()
-                    .map(TableMetadata.MetadataLogEntry::file)
-                    .filter(path -> !path.equals(current)))
+                metadata.previousFiles().stream().map(TableMetadata.MetadataLogEntry::file),
+                Stream.ofNullable(plaintext))
+            .flatMap(Function.identity())
+            .distinct()
             .toList();
     for (int start = 0; start < paths.size(); start += AT_ONCE) {
       List<String> some = paths.subList(start, Math.min(start + AT_ONCE, paths.size()));
       for (Read read : readAll(table.io(), some)) {
-        files.versions.add(read.version());
+        boolean isPurged =
+            read.version().path().equals(plaintext)
+                && read.version().problem() == FileProblem.MISSING;
+        if (!isPurged) {
+          files.versions.add(read.version());
+        }
+
         if (read.metadata() != null && !read.version().path().equals(current)) {
           files.addOlder(read.metadata());
         }

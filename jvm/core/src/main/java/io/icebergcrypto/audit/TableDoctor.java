@@ -123,6 +123,11 @@ public final class TableDoctor {
       findings.add(keyIdRemoved(table.name(), metadata));
     }
 
+    Finding left = Finding.ofPlaintextLeft(table.name(), metadata);
+    if (left != null) {
+      findings.add(left);
+    }
+
     boolean plaintext = examineSnapshots(table, metadata, keyId, findings);
     if (keyId != null && metadata.encryptionKeys().isEmpty() && !plaintext) {
       findings.add(withoutKeys(table.name(), metadata));

@@ -43,6 +43,8 @@ public record Defect(
     NO_KEK("nothing shows that the table is encrypted if its key id is removed"),
     /** Snapshots, or files that they add, are plaintext. */
     PLAINTEXT("whoever reads the storage reads these rows; queries of them are refused"),
+    /** It was encrypted in place, and its files of before are still there. */
+    PLAINTEXT_LEFT("whoever reads the storage reads the rows that the table had then"),
     /** A snapshot's key is gone, or does not decrypt. */
     KEY_LOST("what that key is for cannot be read"),
     /** The KMS does not give a KEK, or takes no new one. */

@@ -12,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -76,6 +77,11 @@ final class DefectSearch {
     new KeyIdDefects(catalog, table, keys).addTo(found);
     properties(metadata.properties(), keys);
     plaintextSnapshots(table);
+    Finding left = Finding.ofPlaintextLeft(name, metadata);
+    if (left != null) {
+      add(Kind.PLAINTEXT_LEFT, left.problem(), left.hint());
+    }
+
     if (refused == null) {
       if (keys != null) {
         MissingLengths.addTo(found, catalog, identifier);

@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.verify.Depth;
@@ -170,8 +171,15 @@ final class VerifyEncryption extends TableProcedure {
     try (VerifyResult result =
         TableVerifier.verify(spark, table, options, new Progress(spark.sparkContext()))) {
       List<Object[]> rows = new ArrayList<>();
+      Finding left = result.plaintextLeft();
       Problem whole =
-          result.ok() ? NONE : new Problem("table", null, result.summary(), null, false, null);
+          new Problem(
+              "table",
+              null,
+              result.ok() ? null : result.summary(),
+              left == null ? null : left.problem() + ". " + left.hint(),
+              false,
+              null);
       rows.add(
           new Line(
                   table,

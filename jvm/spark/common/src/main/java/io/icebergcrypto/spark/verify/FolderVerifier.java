@@ -73,7 +73,7 @@ public final class FolderVerifier {
       subject.put("folder", uri);
       subject.put("deep", deep);
       subject.put("depth", depth.label());
-      return new VerifyResult(subject, start, found, tally, found::unpersist);
+      return new VerifyResult(subject, start, found, tally, null, found::unpersist);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       throw FailedCheck.error(uri, "files", e);
     } finally {

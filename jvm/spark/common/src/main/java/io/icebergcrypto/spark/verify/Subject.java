@@ -1,6 +1,8 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.time.Instant;
@@ -9,8 +11,11 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
@@ -27,10 +32,9 @@ final class Subject {
     MetadataAuthentication authentication = EncryptedTable.metadataAuthentication(table);
     List<Snapshot> snapshots = new ArrayList<>(metadata.snapshots());
     snapshots.sort(Comparator.comparingLong(Snapshot::sequenceNumber).reversed());
-    List<Snapshot> newest = snapshots.subList(0, Math.min(snapshots.size(), MAX_SNAPSHOTS));
     Snapshot current = metadata.currentSnapshot();
     List<Snapshot> checked =
-        options.allSnapshots() ? newest : current == null ? List.of() : List.of(current);
+        options.allSnapshots() ? snapshots : MetadataFiles.snapshotsOfRefs(metadata);
 
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("table", name);
@@ -49,11 +53,29 @@ final class Subject {
     json.put("strays", options.strays());
     json.put("resume", options.resume());
     json.put("all_snapshots", options.allSnapshots());
-    json.put("snapshots", options.allSnapshots() ? snapshots.size() : checked.size());
+    json.put("snapshots", checked.size());
+    json.put("branches", refs(metadata, SnapshotRef::isBranch));
+    json.put("tags", refs(metadata, SnapshotRef::isTag));
     json.put("current_snapshot_id", current == null ? null : current.snapshotId());
-    json.put("snapshot_ids", checked.stream().map(Snapshot::snapshotId).toList());
-    json.put("snapshot_history", newest.stream().map(Subject::history).toList());
+    json.put("snapshot_ids", first(checked).map(Snapshot::snapshotId).toList());
+    json.put("snapshot_history", first(snapshots).map(Subject::history).toList());
+    json.put(
+        "plaintext_metadata", metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA));
     return json;
+  }
+
+  /** The names of branches besides main, or of tags. */
+  private static List<String> refs(TableMetadata metadata, Predicate<SnapshotRef> kind) {
+    return metadata.refs().entrySet().stream()
+        .filter(ref -> kind.test(ref.getValue()))
+        .map(Map.Entry::getKey)
+        .filter(name -> !name.equals(SnapshotRef.MAIN_BRANCH))
+        .sorted()
+        .toList();
+  }
+
+  private static Stream<Snapshot> first(List<Snapshot> snapshots) {
+    return snapshots.stream().limit(MAX_SNAPSHOTS);
   }
 
   /** The stored file's; null when the catalog does not tell where that is. */

@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
@@ -154,9 +155,7 @@ public final class TableVerifier {
       return MetadataFiles.ofSnapshots(table);
     }
 
-    return options.allSnapshots()
-        ? MetadataFiles.ofLog(table)
-        : MetadataFiles.ofCurrentSnapshot(table);
+    return options.allSnapshots() ? MetadataFiles.ofLog(table) : MetadataFiles.ofRefs(table);
   }
 
   private VerifyResult verify(Instant start) {
@@ -175,7 +174,8 @@ public final class TableVerifier {
 
     release(reached);
     subject.putAll(notes);
-    return new VerifyResult(subject, start, FileSet.union(checked), tally, this::release);
+    Finding left = Finding.ofPlaintextLeft(name, table.operations().current());
+    return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
   }
 
   private boolean isEncrypted() {

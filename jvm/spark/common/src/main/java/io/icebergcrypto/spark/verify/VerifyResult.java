@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Tally;
@@ -24,6 +25,7 @@ public final class VerifyResult implements AutoCloseable {
   private final Instant end = Instant.now();
   private final Dataset<Row> files;
   private final Tally tally;
+  private final Finding plaintextLeft;
   private final Runnable release;
 
   /**
@@ -31,6 +33,7 @@ public final class VerifyResult implements AutoCloseable {
    *
    * @param subject what was verified, as JSON has it
    * @param files the checked files, of {@link FileRow#CHECKED}
+   * @param plaintextLeft what {@link Finding#ofPlaintextLeft} says of the table
    * @param release lets go of what is cached
    */
   VerifyResult(
@@ -38,11 +41,13 @@ public final class VerifyResult implements AutoCloseable {
       Instant start,
       Dataset<Row> files,
       Tally tally,
+      Finding plaintextLeft,
       Runnable release) {
     this.subject = subject;
     this.start = start;
     this.files = files;
     this.tally = tally;
+    this.plaintextLeft = plaintextLeft;
     this.release = release;
   }
 
@@ -75,7 +80,22 @@ public final class VerifyResult implements AutoCloseable {
 
   /** The first 1000 problems. */
   public List<Problem> problems() {
-    return tally.problems();
+    return plaintextLeft == null
+        ? tally.problems()
+        : tally.problems().stream().map(this::explained).toList();
+  }
+
+  /** Most plaintext of a table that was encrypted in place is from before. */
+  private Problem explained(Problem problem) {
+    return problem.isPlaintextFile()
+        ? problem.withHint(
+            plaintextLeft.hint() + " If this file is not among them: " + problem.hint())
+        : problem;
+  }
+
+  /** Where plaintext of the table is that was encrypted in place; null: there is none. */
+  public Finding plaintextLeft() {
+    return plaintextLeft;
   }
 
   /** How many problems there are, and how many files could not be checked. */
@@ -110,7 +130,7 @@ public final class VerifyResult implements AutoCloseable {
     json.put("counts", tally.counts());
     json.put("problem_count", tally.problemCount() - tally.uncheckedCount());
     json.put("unchecked_count", tally.uncheckedCount());
-    json.put("problems", tally.problems());
+    json.put("problems", problems());
     return Json.of(json);
   }
 

@@ -37,6 +37,16 @@ public record Problem(
         ProblemCode.PLAINTEXT.label());
   }
 
+  /** Whether it is a file that is not encrypted. */
+  public boolean isPlaintextFile() {
+    return !isOfTable() && ProblemCode.PLAINTEXT.label().equals(code);
+  }
+
+  /** The same with another hint. */
+  public Problem withHint(String other) {
+    return new Problem(kind, path, problem, other, unchecked, code);
+  }
+
   boolean isOfTable() {
     return kind.equals("table");
   }
