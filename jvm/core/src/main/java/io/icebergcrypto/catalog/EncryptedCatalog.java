@@ -519,16 +519,9 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   }
 
   private void close(CachingKmsClient kms, MetricsReporter reporter) throws IOException {
-    try {
+    try (kms;
+        reporter) {
       super.close();
-    } finally {
-      if (reporter != null) {
-        reporter.close();
-      }
-
-      if (kms != null) {
-        kms.close();
-      }
     }
   }
 

@@ -134,12 +134,14 @@ final class GuardedOutputFile implements OutputFile {
       }
 
       this.closed = true;
-      if (out == null && refusal == null) {
-        opened();
-      }
-
-      if (out != null) {
-        out.close();
+      try {
+        if (out == null && refusal == null) {
+          opened();
+        }
+      } finally {
+        if (out != null) {
+          out.close();
+        }
       }
     }
 

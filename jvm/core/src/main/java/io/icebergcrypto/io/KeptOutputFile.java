@@ -105,11 +105,17 @@ record KeptOutputFile(NativeEncryptionOutputFile file, int limit, Consumer<byte[
 
     @Override
     public void close() throws IOException {
-      stream.close();
-      if (content != null) {
-        kept.accept(content.toByteArray());
-        content.wipe();
-        this.content = null;
+      Content written = content;
+      this.content = null;
+      try {
+        stream.close();
+        if (written != null) {
+          kept.accept(written.toByteArray());
+        }
+      } finally {
+        if (written != null) {
+          written.wipe();
+        }
       }
     }
   }

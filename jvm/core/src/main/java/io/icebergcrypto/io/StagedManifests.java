@@ -71,6 +71,7 @@ final class StagedManifests {
     private final boolean overwrites;
     private final Content content = new Content();
     private long storedLength = -1; // not yet
+    private boolean closed = false;
 
     private SealedStream(Encrypted file, boolean overwrites) {
       this.file = file;
@@ -99,12 +100,18 @@ final class StagedManifests {
 
     @Override
     public void close() throws IOException {
-      if (storedLength >= 0) {
+      if (closed) {
         return;
       }
 
-      byte[] sealed = SealedContent.seal(file.manager, file.location(), content.toByteArray());
-      content.wipe();
+      this.closed = true;
+      byte[] sealed;
+      try {
+        sealed = SealedContent.seal(file.manager, file.location(), content.toByteArray());
+      } finally {
+        content.wipe();
+      }
+
       this.storedLength = sealed.length;
       try (PositionOutputStream out =
           overwrites ? file.stored.createOrOverwrite() : file.stored.create()) {

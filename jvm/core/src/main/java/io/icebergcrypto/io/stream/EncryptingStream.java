@@ -131,10 +131,10 @@ public final class EncryptingStream extends PositionOutputStream {
     }
 
     this.closed = true;
-    if (filled > 0 || blocks == 0) {
-      writeBlock(block, 0, filled);
+    try (stored) { // whatever becomes of the last block
+      if (filled > 0 || blocks == 0) {
+        writeBlock(block, 0, filled);
+      }
     }
-
-    stored.close();
   }
 }

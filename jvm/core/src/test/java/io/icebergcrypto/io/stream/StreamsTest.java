@@ -339,4 +339,51 @@ class StreamsTest {
       }
     }
   }
+
+  /** Storage that fails in a write, from some number of writes on, and has to be closed. */
+  private static final class FailingStorage extends PositionOutputStream {
+    private int left;
+    private int closed = 0;
+
+    private FailingStorage(int writes) {
+      this.left = writes;
+    }
+
+    @Override
+    public void write(int b) throws IOException {
+      if (left-- <= 0) {
+        throw new IOException("the disk is on fire");
+      }
+    }
+
+    @Override
+    public void write(byte[] bytes, int offset, int count) throws IOException {
+      write(0);
+    }
+
+    @Override
+    public long getPos() {
+      return 0;
+    }
+
+    @Override
+    public void close() throws IOException {
+      closed++;
+      throw new IOException("the connection is lost");
+    }
+  }
+
+  @Test
+  void theStorageIsClosedWhenTheLastBlockCannotBeWritten() throws IOException {
+    for (int writes = 0; writes < 2; writes++) { // the header, and the block
+      FailingStorage storage = new FailingStorage(writes);
+      EncryptingStream out = new EncryptingStream(storage, file.keyMetadata());
+      out.write(plaintext(100));
+      assertThatThrownBy(out::close)
+          .hasMessage("the disk is on fire")
+          .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("the connection is lost"));
+      out.close();
+      assertThat(storage.closed).isEqualTo(1);
+    }
+  }
 }

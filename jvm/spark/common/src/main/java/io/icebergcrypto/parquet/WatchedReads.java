@@ -13,7 +13,8 @@ import org.apache.hadoop.fs.ChecksumException;
  * file says are of the same classes.
  */
 public final class WatchedReads {
-  private volatile IOException failure;
+  private volatile IOException failure; // the last one
+  private volatile boolean overcome; // the storage has answered since
 
   /** A read, or another use of the storage. */
   public interface Access<T> {
@@ -24,28 +25,32 @@ public final class WatchedReads {
   /** Makes a read. An end that comes too early, or a wrong checksum, is of the file. */
   public <T> T watched(Access<T> access) throws IOException {
     try {
-      return access.run();
+      T answer = access.run();
+      this.overcome = true;
+      return answer;
     } catch (EOFException | ChecksumException e) {
       throw e;
     } catch (IOException e) {
       this.failure = e;
+      this.overcome = false;
       throw e;
     }
   }
 
   /**
-   * The error of somebody who made these reads.
+   * The error of somebody who made these reads. It is the storage's when the last read failed, or
+   * when it was caused by one that did: a reader that tries again and succeeds has met no failure.
    *
    * @param error what the format's own reader threw
    * @param ofStorage makes one of what the storage threw
-   * @param ofFile makes one when it threw nothing
+   * @param ofFile makes one when the error is not the storage's
    */
   public IcebergCryptoException typed(
       Exception error,
       Function<IOException, IcebergCryptoException> ofStorage,
       Supplier<IcebergCryptoException> ofFile) {
     IOException thrown = failure;
-    return Causes.typed(error)
-        .orElseGet(() -> thrown == null ? ofFile.get() : ofStorage.apply(thrown));
+    boolean stands = thrown != null && (!overcome || Causes.any(error, e -> e == thrown));
+    return Causes.typed(error).orElseGet(() -> stands ? ofStorage.apply(thrown) : ofFile.get());
   }
 }

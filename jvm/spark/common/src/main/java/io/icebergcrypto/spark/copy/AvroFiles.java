@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.copy;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.util.function.Consumer;
 import org.apache.avro.file.CodecFactory;
 import org.apache.avro.file.DataFileConstants;
@@ -37,33 +38,42 @@ final class AvroFiles {
    */
   static long rewrite(InputFile from, OutputFile to, Consumer<GenericRecord> change)
       throws IOException {
-    PositionOutputStream stored;
-    try (DataFileStream<GenericRecord> records = open(from);
-        DataFileWriter<GenericRecord> writer =
-            new DataFileWriter<>(new GenericDatumWriter<>(records.getSchema(), data()))) {
+    try (DataFileStream<GenericRecord> records = open(from)) {
       String codec = records.getMetaString(DataFileConstants.CODEC);
-      writer.setCodec(
-          CodecFactory.fromString(codec == null ? DataFileConstants.NULL_CODEC : codec));
-      for (String name : records.getMetaKeys()) {
-        if (!DataFileWriter.isReservedMeta(name)) {
-          writer.setMeta(name, records.getMeta(name));
+      CodecFactory factory =
+          CodecFactory.fromString(codec == null ? DataFileConstants.NULL_CODEC : codec);
+      PositionOutputStream stored = to.create();
+      try (stored; // where Avro fails, it does not close it
+          DataFileWriter<GenericRecord> writer =
+              new DataFileWriter<>(new GenericDatumWriter<>(records.getSchema(), data()))) {
+        writer.setCodec(factory);
+        for (String name : records.getMetaKeys()) {
+          if (!DataFileWriter.isReservedMeta(name)) {
+            writer.setMeta(name, records.getMeta(name));
+          }
+        }
+
+        writer.create(records.getSchema(), stored);
+        while (records.hasNext()) {
+          GenericRecord record = records.next();
+          change.accept(record);
+          writer.append(record);
         }
       }
 
-      stored = to.create(); // the writer closes it: an encrypted stream is closed once
-      writer.create(records.getSchema(), stored);
-      while (records.hasNext()) {
-        GenericRecord record = records.next();
-        change.accept(record);
-        writer.append(record);
-      }
+      return stored.storedLength();
     }
-
-    return stored.storedLength();
   }
 
   private static DataFileStream<GenericRecord> open(InputFile file) throws IOException {
-    return new DataFileStream<>(file.newStream(), new GenericDatumReader<>(null, null, data()));
+    InputStream stored = file.newStream();
+    try {
+      return new DataFileStream<>(stored, new GenericDatumReader<>(null, null, data()));
+    } catch (IOException | RuntimeException e) { // it is no Avro file
+      try (stored) {
+        throw e;
+      }
+    }
   }
 
   /** Without conversions: values as they are stored. */

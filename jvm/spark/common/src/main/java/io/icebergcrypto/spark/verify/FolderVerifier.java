@@ -68,7 +68,14 @@ public final class FolderVerifier {
               .spread(files, size)
               .mapPartitions(check, Encoders.row(FileRow.CHECKED))
               .persist(StorageLevel.MEMORY_AND_DISK());
-      Tally tally = Tally.of(FileSet.of(found));
+      Tally tally;
+      try {
+        tally = Tally.of(FileSet.of(found));
+      } catch (Exception e) {
+        found.unpersist();
+        throw e;
+      }
+
       Map<String, Object> subject = new LinkedHashMap<>();
       subject.put("folder", uri);
       subject.put("deep", deep);

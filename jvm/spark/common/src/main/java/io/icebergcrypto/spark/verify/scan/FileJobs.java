@@ -90,17 +90,13 @@ public final class FileJobs {
   /** Null when the driver would have to hold many files. */
   private List<Row> foundOrNull(Iterator<Row> rows) {
     List<Row> found = new ArrayList<>();
-    try {
+    Closeable opened = rows instanceof Closeable closeable ? closeable : () -> {};
+    try (opened) {
       while (rows.hasNext() && found.size() <= few * FOUND_BY_ONE) {
         found.add(rows.next());
       }
 
-      boolean isAll = !rows.hasNext();
-      if (rows instanceof Closeable closeable) {
-        closeable.close();
-      }
-
-      return isAll ? found : null;
+      return rows.hasNext() ? null : found;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -46,7 +46,7 @@ public final class Grouped<T, R> implements Iterator<R>, Closeable {
   public boolean hasNext() {
     TaskContext task = TaskContext.get();
     if (task != null && task.isInterrupted()) {
-      throw new TaskKilledException("the verification was cancelled");
+      throw cancelled();
     }
 
     while (!current.hasNext()) {
@@ -58,6 +58,17 @@ public final class Grouped<T, R> implements Iterator<R>, Closeable {
     }
 
     return true;
+  }
+
+  private RuntimeException cancelled() {
+    RuntimeException cancelled = new TaskKilledException("the verification was cancelled");
+    try {
+      close();
+    } catch (IOException | RuntimeException e) {
+      cancelled.addSuppressed(e);
+    }
+
+    return cancelled;
   }
 
   private List<T> nextGroup() {
