@@ -13,6 +13,7 @@ import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
+import io.icebergcrypto.kms.call.AsCaller;
 import java.io.IOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -21,10 +22,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ForkJoinPool;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.common.DynMethods;
+import org.apache.iceberg.util.ThreadPools;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
@@ -169,6 +172,18 @@ class LayersTest {
         .should()
         .dependOnClassesThat(
             belongToAnyOf(Field.class, Method.class, DynFields.class, DynMethods.class))
+        .check(all);
+  }
+
+  /** A pool's thread is any user's. */
+  @Test
+  void poolsOfOthersWorkAsTheCaller() {
+    noClasses()
+        .that()
+        .doNotHaveFullyQualifiedName(AsCaller.class.getName())
+        .should()
+        .dependOnClassesThat(belongToAnyOf(ThreadPools.class, ForkJoinPool.class))
+        .because("AsCaller.workers() has them run as the user who asks")
         .check(all);
   }
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.audit;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -24,7 +25,6 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 
 /**
  * What the metadata files of a table name: manifest lists and statistics. There are about as many
@@ -163,7 +163,7 @@ public final class MetadataFiles {
   private static List<Read> readAll(FileIO io, List<String> paths) {
     Read[] read = new Read[paths.size()];
     Tasks.range(read.length)
-        .executeWith(ThreadPools.getWorkerPool())
+        .executeWith(AsCaller.workers())
         .run(i -> read[i] = Read.of(io, paths.get(i)));
     return List.of(read);
   }

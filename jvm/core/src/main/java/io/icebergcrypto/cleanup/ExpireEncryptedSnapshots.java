@@ -1,6 +1,7 @@
 package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.call.AsCaller;
 import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
@@ -12,7 +13,6 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -33,7 +33,7 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   private final Consumer<CleanUp> whenCommitted;
   private Consumer<String> deleteFunc;
   private ExecutorService deleteExecutor;
-  private ExecutorService planExecutor = ThreadPools.getWorkerPool();
+  private ExecutorService planExecutor = AsCaller.workers();
   private CleanupLevel level = CleanupLevel.ALL;
 
   /** Expires in a commit of its own. */

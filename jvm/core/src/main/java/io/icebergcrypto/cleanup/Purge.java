@@ -7,6 +7,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.cleanup.ManifestListCheck.Unreadable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.List;
@@ -30,7 +31,6 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Drops a table and deletes its files. The catalog behind cannot decrypt, so this does it. All
@@ -261,8 +261,7 @@ public final class Purge {
   private void read(TableOperations ops, Consumer<ReachableFiles> reading) {
     TableMetadata metadata = ops.current();
     try {
-      reading.accept(
-          new ReachableFiles(ops.io(), metadata.specsById(), ThreadPools.getWorkerPool()));
+      reading.accept(new ReachableFiles(ops.io(), metadata.specsById(), AsCaller.workers()));
     } catch (IcebergCryptoException e) {
       throw nothingDropped(metadata.location(), e);
     }

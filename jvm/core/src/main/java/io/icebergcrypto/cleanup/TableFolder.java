@@ -2,6 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.Listing;
 import io.icebergcrypto.metadata.MetadataFile;
@@ -20,7 +21,6 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 
 /** The folder that is a table's location, before the table is dropped. */
 final class TableFolder {
@@ -140,7 +140,7 @@ final class TableFolder {
   private List<String> foreign(List<String> metadataFiles) {
     Set<String> foreign = ConcurrentHashMap.newKeySet();
     Tasks.foreach(metadataFiles)
-        .executeWith(ThreadPools.getWorkerPool())
+        .executeWith(AsCaller.workers())
         .stopOnFailure()
         .throwFailureWhenFinished()
         .run(

@@ -10,6 +10,7 @@ import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.io.WrittenFiles;
 import io.icebergcrypto.io.checked.ParquetFooterCheck;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -29,7 +30,6 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Refuses commits that would change or lose a table's key id, and those that would add a file to an
@@ -123,7 +123,7 @@ final class CommitGuard {
       // takes.
       boolean toFetch = added.stream().anyMatch(m -> !commit.keys().written().isAtHand(m));
       Tasks.foreach(added)
-          .executeWith(toFetch && added.size() > 1 ? ThreadPools.getWorkerPool() : null)
+          .executeWith(toFetch && added.size() > 1 ? AsCaller.workers() : null)
           .stopOnFailure()
           .throwFailureWhenFinished()
           .run(manifest -> checkFiles(commit, manifest, first, specs, io));

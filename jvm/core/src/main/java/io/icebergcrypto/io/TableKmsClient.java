@@ -2,7 +2,7 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.kms.call.Ahead;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -64,7 +64,7 @@ final class TableKmsClient implements KeyManagementClient {
    */
   void unwrapAhead(ByteBuffer wrappedKey, String wrappingKeyId) {
     if (kms instanceof BoundKmsClient bound && bound.keepsKeys()) {
-      Ahead.begin(
+      AsCaller.ahead(
           () -> {
             try {
               Arrays.fill(unwrapKey(wrappedKey, wrappingKeyId).array(), (byte) 0); // a copy

@@ -1,15 +1,11 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.kms.call.Ahead;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.spark.call.ScalaLists;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.security.PrivilegedAction;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.iceberg.CachingCatalog;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
@@ -65,7 +61,7 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
         try {
           Set<Named> tables = tables(plan);
           if (tables.size() > 1) { // one alone is loaded now in any case
-            tables.forEach(BeforeAnalysis::begin);
+            tables.forEach(table -> AsCaller.ahead(() -> load(table)));
           }
         } catch (RuntimeException | LinkageError e) {
           LOG.debug("Cannot load tables ahead", e);
@@ -125,40 +121,13 @@ public final class TablesAhead implements SparkSessionExtensionsProvider {
       return expanded;
     }
 
-    /** On a thread that is no other user's: those that wait for work are taken by anybody. */
-    private static void begin(Named table) {
-      ClassLoader loader = Thread.currentThread().getContextClassLoader();
-      UserGroupInformation user = currentUser();
-      Ahead.begin(
-          () -> {
-            Thread thread = Thread.currentThread();
-            ClassLoader ofPool = thread.getContextClassLoader();
-            thread.setContextClassLoader(loader);
-            try {
-              user.doAs((PrivilegedAction<Void>) () -> load(table));
-            } finally {
-              thread.setContextClassLoader(ofPool); // the session's jars are not kept
-            }
-          });
-    }
-
-    private static UserGroupInformation currentUser() {
-      try {
-        return UserGroupInformation.getCurrentUser();
-      } catch (IOException e) {
-        throw new UncheckedIOException(e);
-      }
-    }
-
-    private static Void load(Named table) {
+    private static void load(Named table) {
       try {
         // its first use checks its metadata
         table.catalog.loadTable(Spark3Util.identifierToTableIdentifier(table.name)).schema();
       } catch (RuntimeException | LinkageError e) {
         LOG.debug("Cannot load {} ahead", table.name, e);
       }
-
-      return null;
     }
   }
 }

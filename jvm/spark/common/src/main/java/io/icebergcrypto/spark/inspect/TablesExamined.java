@@ -6,6 +6,7 @@ import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.audit.TableDoctor.Examined;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.LinkedHashMap;
@@ -16,7 +17,6 @@ import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.iceberg.spark.source.HasIcebergCatalog;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
@@ -35,7 +35,7 @@ public final class TablesExamined {
     List<String> names = Json.strings(tables);
     Object[] examined = new Object[names.size()];
     Tasks.range(names.size())
-        .executeWith(ThreadPools.getWorkerPool())
+        .executeWith(AsCaller.workers())
         .run(i -> examined[i] = examine(spark, names.get(i)));
     return Json.of(examined);
   }
