@@ -55,6 +55,10 @@ abstract class ConfiguredKmsClient
     return config.bindsTable();
   }
 
+  boolean limitsRequests() {
+    return config.limitsRequests();
+  }
+
   boolean mayCloseWhenIdle() {
     return config.mayCloseWhenIdle();
   }
@@ -62,9 +66,10 @@ abstract class ConfiguredKmsClient
   /** Ends the login and the connections of this JVM. Another call makes new ones. */
   @Override
   public synchronized void close() {
-    if (open != null) {
-      open.close();
-      this.open = null;
+    MasterKeys before = open;
+    this.open = null;
+    if (before != null) {
+      before.close();
     }
   }
 

@@ -39,7 +39,8 @@ final class LocalKms {
     this.client = client;
     this.cache = new KeyCache(ttlMs);
     this.metrics = metrics;
-    this.resilience = new Resilience(limits, metrics);
+    boolean limited = client instanceof ConfiguredKmsClient ours && ours.limitsRequests();
+    this.resilience = new Resilience(limits, metrics, limited);
   }
 
   /**

@@ -22,9 +22,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * How this JVM asks one KMS: a time limit for each attempt, attempts again when the KMS is
- * unavailable (exponential back-off with jitter), circuit breakers that leave a key or a dead KMS
- * alone ({@link Breakers}), and a deadline over everything. The policies are Failsafe's.
+ * How this JVM asks one KMS: a time limit for each attempt or request, attempts again when the KMS
+ * is unavailable (exponential back-off with jitter), circuit breakers that leave a key or a dead
+ * KMS alone ({@link Breakers}), and a deadline over everything. The policies are Failsafe's.
  *
  * <p>Only {@link KmsUnavailableException} is tried again and opens a circuit. A refusal (a missing
  * key, a wrong password) is the KMS's answer, and asking again could even lock an account.
@@ -71,14 +71,23 @@ public final class Resilience {
   private final Breakers breakers;
   private final FailsafeExecutor<Object> executor;
 
-  public Resilience(Limits limits, KmsMetrics metrics) {
+  /**
+   * Takes the limits.
+   *
+   * @param limited whether the client keeps to the time limit of a call in each of its requests; an
+   *     attempt then ends with them, or with the deadline
+   */
+  public Resilience(Limits limits, KmsMetrics metrics, boolean limited) {
     this.limits = limits;
     this.breakers = limits.breakerFailures() == 0 ? null : new Breakers(limits);
     List<Policy<Object>> policies = new ArrayList<>(); // from the outermost to the innermost
     policies.add(Timeout.builder(Duration.ofMillis(limits.deadlineMs())).withInterrupt().build());
     policies.add(retry(limits, metrics));
-    policies.add(
-        Timeout.builder(Duration.ofMillis(limits.callTimeoutMs())).withInterrupt().build());
+    if (!limited) {
+      policies.add(
+          Timeout.builder(Duration.ofMillis(limits.callTimeoutMs())).withInterrupt().build());
+    }
+
     this.executor = Failsafe.with(policies);
   }
 

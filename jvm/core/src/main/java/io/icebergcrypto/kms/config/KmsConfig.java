@@ -21,6 +21,14 @@ public interface KmsConfig extends Serializable {
     return false;
   }
 
+  /**
+   * Whether each request has the time limit of a call by itself, so that an attempt may make
+   * several: a login, looks at the KMS before its first use, the call.
+   */
+  default boolean limitsRequests() {
+    return false;
+  }
+
   /** Whether what is open may be closed while it is idle, and opened again for the next call. */
   default boolean mayCloseWhenIdle() {
     return true;

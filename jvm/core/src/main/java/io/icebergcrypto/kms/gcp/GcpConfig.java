@@ -56,6 +56,11 @@ public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLi
   }
 
   @Override
+  public boolean limitsRequests() {
+    return true;
+  }
+
+  @Override
   public MasterKeys open() {
     return new GcpKeys(this);
   }

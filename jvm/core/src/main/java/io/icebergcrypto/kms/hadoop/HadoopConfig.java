@@ -103,6 +103,11 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
   }
 
   @Override
+  public boolean limitsRequests() {
+    return true;
+  }
+
+  @Override
   public MasterKeys open() {
     return new HadoopKeys(this);
   }

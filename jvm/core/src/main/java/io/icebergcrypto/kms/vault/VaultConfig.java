@@ -92,6 +92,11 @@ public record VaultConfig(
   }
 
   @Override
+  public boolean limitsRequests() {
+    return true;
+  }
+
+  @Override
   public MasterKeys open() {
     return new VaultKeys(this);
   }

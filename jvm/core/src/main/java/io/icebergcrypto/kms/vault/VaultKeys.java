@@ -44,8 +44,11 @@ final class VaultKeys implements MasterKeys {
   private final VaultHttp http;
   private final VaultLogin login;
 
-  /** Whether the mount has been seen to be a transit engine that binds what it wraps. */
-  private volatile boolean proven;
+  /** Whether the mount has been seen to be a transit engine. */
+  private volatile boolean transit;
+
+  /** Whether that has been seen to bind what it wraps. */
+  private volatile boolean binds;
 
   VaultKeys(VaultConfig config) {
     this.config = config;
@@ -62,9 +65,9 @@ final class VaultKeys implements MasterKeys {
   }
 
   private ByteBuffer encrypt(byte[] key, String keyId) {
-    boolean wasProven = proven;
-    if (!wasProven) {
+    if (!transit) {
       requireTransit(keyId);
+      this.transit = true;
     }
 
     JsonObject request = request(keyId);
@@ -77,9 +80,9 @@ final class VaultKeys implements MasterKeys {
       throw errors.of(answer, ENCRYPT, keyId);
     }
 
-    if (!wasProven) {
+    if (!binds) {
       requireAssociatedData(keyId, ciphertext);
-      this.proven = true;
+      this.binds = true;
     }
 
     byte[] body = ciphertext.getBytes(StandardCharsets.US_ASCII);
