@@ -80,8 +80,7 @@ final class Registration {
                   metadataFile, e.problem()),
               String.format(
                   "Find out who did that, and let nobody write to the table. Its metadata file was"
-                      + " %s: make sure that the server deletes no file of a table that is dropped"
-                      + " without PURGE, drop it so, and register that one.",
+                      + " %s: register that one over it, or under another name.",
                   replaced.metadataFileLocation()))
           .inTable(catalog.fullName(identifier));
     }

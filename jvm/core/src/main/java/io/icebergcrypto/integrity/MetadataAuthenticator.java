@@ -11,7 +11,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import javax.crypto.spec.SecretKeySpec;
+import org.apache.iceberg.StaticTableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
@@ -120,20 +122,60 @@ public final class MetadataAuthenticator {
    */
   public void check(TableMetadata metadata, String location) {
     String known = location == null ? "" : location;
-    check(metadata, known, () -> MetadataFile.read(delegate.io(), known));
+    check(
+        metadata,
+        known,
+        () -> MetadataFile.read(delegate.io(), known),
+        sha256 -> delegate instanceof StaticTableOperations ? ofOneFile() : ofTable(known, sha256));
   }
 
   /** Checks a metadata file that is not in the catalog yet: all that it holds. */
   public void check(MetadataFile file) {
     if (isOn()) {
-      check(file.metadata(), file.location(), () -> file);
+      check(
+          file.metadata(),
+          file.location(),
+          () -> file,
+          sha256 -> toBeRegistered(file.location(), sha256));
     }
   }
 
-  private void check(TableMetadata metadata, String location, Supplier<MetadataFile> reader) {
+  private void check(
+      TableMetadata metadata,
+      String location,
+      Supplier<MetadataFile> reader,
+      UnaryOperator<String> hint) {
     if (isOn() && claimsEncryption(metadata, location)) {
-      new MetadataCheck(tableName, metadata, location, keys, content, reader).run();
+      new MetadataCheck(tableName, metadata, location, keys, content, reader, hint).run();
     }
+  }
+
+  private String ofTable(String file, String sha256) {
+    return String.format(
+        "Find out who wrote that file; nothing was read or written. A catalog with %s=off shows the"
+            + " table as it is. If all is right, verify the table there, then sign what the file"
+            + " has: %s. If not, restore the file from a backup or an object version; do not drop"
+            + " the table. Without one, docs/metadata-authentication.md says how to register an"
+            + " older file, which lacks the commits since.",
+        EncryptionProperties.METADATA_AUTHENTICATION, callToSign(tableName, file, sha256));
+  }
+
+  /** There is no table to sign, to restore or to drop: the file may be of any catalog's. */
+  private static String ofOneFile() {
+    return String.format(
+        "Nothing was read. No catalog vouches for a file that is read by its path, and the metadata"
+            + " of tables in REST and Hive catalogs has no MAC: read the table by its name, in its"
+            + " catalog. A catalog with %s=off reads the file as it is, whoever wrote it.",
+        EncryptionProperties.METADATA_AUTHENTICATION);
+  }
+
+  private String toBeRegistered(String file, String sha256) {
+    return String.format(
+        "Nothing was registered. The metadata of tables in REST and Hive catalogs, and of clients"
+            + " that do not authenticate, has no MAC that is right here. If you know who wrote the"
+            + " file, register it in a catalog with %s=off, verify the table there, and sign what"
+            + " the file has: %s.",
+        EncryptionProperties.METADATA_AUTHENTICATION, callToSign(tableName, file, sha256));
   }
 
   private boolean isOn() {

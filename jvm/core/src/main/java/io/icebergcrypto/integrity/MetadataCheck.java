@@ -8,6 +8,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
@@ -25,6 +26,7 @@ final class MetadataCheck {
   private final SigningKeys keys;
   private final AuthenticatedContent content;
   private final Supplier<MetadataFile> reader;
+  private final UnaryOperator<String> hint;
   private MetadataFile file;
 
   /**
@@ -33,6 +35,7 @@ final class MetadataCheck {
    * @param metadata what was loaded
    * @param location where it was loaded from, by the catalog's word
    * @param reader reads the file of that location
+   * @param hint what to do where it is refused, of the file's SHA-256
    */
   MetadataCheck(
       String tableName,
@@ -40,13 +43,15 @@ final class MetadataCheck {
       String location,
       SigningKeys keys,
       AuthenticatedContent content,
-      Supplier<MetadataFile> reader) {
+      Supplier<MetadataFile> reader,
+      UnaryOperator<String> hint) {
     this.tableName = tableName;
     this.metadata = metadata;
     this.location = location;
     this.keys = keys;
     this.content = content;
     this.reader = reader;
+    this.hint = hint;
   }
 
   /**
@@ -174,14 +179,7 @@ final class MetadataCheck {
     return new TamperedException(
             String.format(
                 "its metadata is refused: %s (%s, SHA-256 %s)", problem, location, sha256),
-            String.format(
-                "Find out who wrote that file; nothing was read or written. A catalog with %s=off"
-                    + " shows the table as it is. If all is right, verify the table there, then"
-                    + " sign what the file has: %s. If not, restore the file from a backup or an"
-                    + " object version. Without one, docs/metadata-authentication.md says how to"
-                    + " register an older file, which lacks the commits since.",
-                EncryptionProperties.METADATA_AUTHENTICATION,
-                MetadataAuthenticator.callToSign(tableName, location, sha256)))
+            hint.apply(sha256))
         .inTable(tableName);
   }
 }

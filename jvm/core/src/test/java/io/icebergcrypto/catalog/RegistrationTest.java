@@ -231,4 +231,33 @@ class RegistrationTest extends LakeFixture {
           .hasMessageContainingAll("lake.db.t", "puts it back");
     }
   }
+
+  /** As at three in the morning: whoever does what the hint says loses nothing. */
+  @Test
+  void anUnsignedMetadataFileIsNoReasonToDropATable() throws IOException {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    TestLake.append(table, 1);
+    Map<String, String> signs =
+        backend == Backend.REST
+            ? Map.of()
+            : Map.of(EncryptionProperties.METADATA_AUTHENTICATION, "require");
+    try (EncryptedCatalog strict = lake.open(signs)) {
+      Table byPath = strict.byPath().loadTable(TableIdentifier.of(file(table)));
+      assertThatThrownBy(byPath::schema)
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContainingAll("has no encryption.metadata-mac", "read the table by its name")
+          .hasMessageNotContainingAny("drop", "CALL", "estore");
+      if (backend != Backend.REST) { // a server registers what it likes
+        assertThatThrownBy(() -> strict.registerTable(COPY, file(table)))
+            .isInstanceOf(TamperedException.class)
+            .hasMessageContainingAll("Nothing was registered", "CALL lake.system.authenticate")
+            .hasMessageNotContainingAny("drop", "estore");
+        assertThatThrownBy(() -> strict.loadTable(T).schema())
+            .isInstanceOf(TamperedException.class)
+            .hasMessageContainingAll("restore the file from a backup", "do not drop the table");
+      }
+    }
+
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+  }
 }
