@@ -83,14 +83,16 @@ public final class EncryptedTable extends DecoratedTable {
 
   @Override
   public ExpireSnapshots expireSnapshots() {
+    boolean encrypted = ops.encrypted();
     ExpireSnapshots plain = super.expireSnapshots();
-    return ops.encrypted() ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
+    return encrypted ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
   }
 
   @Override
   public Transaction newTransaction() {
+    boolean encrypted = ops.encrypted();
     Transaction plain = super.newTransaction();
-    return ops.encrypted() ? new EncryptedTransaction((BaseTransaction) plain, ops) : plain;
+    return encrypted ? new EncryptedTransaction((BaseTransaction) plain, ops) : plain;
   }
 
   /** What travels to executors is the table as data: its FileIO, its manager, its metadata. */

@@ -30,7 +30,6 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
-import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
@@ -106,7 +105,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** Whether the table has a key id. */
   boolean encrypted() {
-    return EncryptionProperties.keyId(current().properties()) != null;
+    return EncryptionProperties.keyId(required().properties()) != null;
   }
 
   /** Whether the catalog accepts encrypted files whose length nothing gives. */
@@ -116,7 +115,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** Begins to unwrap what a scan of the table as it is needs, without waiting for it. */
   void unwrapAhead() {
-    TableMetadata current = current();
+    TableMetadata current = required();
     Snapshot snapshot = current.currentSnapshot();
     TableEncryptionManager manager = snapshot == null ? null : keys.managerFor(current);
     if (manager != null) {
@@ -168,7 +167,7 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     }
 
-    ServerRefusal.checkKept(delegate, before, prepared, keys.tableName());
+    ServerRefusal.checkKept(delegate, before, prepared, keys.tableName(), loaded::refresh);
   }
 
   /**
@@ -188,7 +187,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** See {@link EncryptedCatalog#commitPlaintext}. */
   void commitPlaintext(TableMetadata base, TableMetadata plaintext) {
-    TableMetadata current = current();
+    TableMetadata current = required();
     if (!LoadedMetadata.isSame(current, base)) {
       throw new CommitFailedException(
           "Cannot commit: the metadata of %s is %s now, not %s",
@@ -222,7 +221,7 @@ final class EncryptedTableOperations implements TableOperations {
    * @throws NotSupportedException when the server does not take keys
    */
   void addFirstKek() {
-    CommitRetry.commit(this, Map.of(), steps::withFirstKek);
+    CommitRetry.commit(keys.tableName(), this, Map.of(), steps::withFirstKek);
   }
 
   /**
@@ -255,7 +254,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** Whether the metadata in force is authenticated. */
   MetadataAuthentication metadataAuthentication() {
-    return authenticator.status(current());
+    return authenticator.status(required());
   }
 
   /** Where the table was in use and cannot be loaded now, what is left to do is to clean up. */
@@ -295,12 +294,12 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** The metadata in force; null for a table that is yet to be, not for one that was dropped. */
   private TableMetadata existing() {
-    TableMetadata metadata = current();
-    if (metadata == null && keys.areInUse()) {
-      throw new NoSuchTableException("Table does not exist: %s", keys.tableName());
-    }
+    return keys.areInUse() ? required() : current();
+  }
 
-    return metadata;
+  /** The metadata in force of a table that was loaded. */
+  private TableMetadata required() {
+    return LoadedMetadata.existing(keys.tableName(), current());
   }
 
   @Override

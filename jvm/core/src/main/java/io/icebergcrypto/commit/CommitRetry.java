@@ -1,11 +1,13 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Map;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.util.PropertyUtil;
 import org.apache.iceberg.util.Tasks;
 
@@ -16,14 +18,19 @@ public final class CommitRetry {
   /**
    * Commits a change, and goes again on newer metadata when another commit came in between.
    *
+   * @param tableName the table's full name
    * @param properties have {@code commit.retry.*}, as a table's properties; empty: Iceberg's
    *     defaults
    * @param change makes the metadata to be of that in force; the same instance: nothing is to be
    *     committed
    * @throws CommitFailedException when others were faster each time
+   * @throws NoSuchTableException when the table was dropped meanwhile
    */
   public static void commit(
-      TableOperations ops, Map<String, String> properties, UnaryOperator<TableMetadata> change) {
+      String tableName,
+      TableOperations ops,
+      Map<String, String> properties,
+      UnaryOperator<TableMetadata> change) {
     Tasks.foreach(ops)
         .retry(
             PropertyUtil.propertyAsInt(
@@ -47,7 +54,7 @@ public final class CommitRetry {
         .onlyRetryOn(CommitFailedException.class)
         .run(
             table -> {
-              TableMetadata base = table.refresh();
+              TableMetadata base = LoadedMetadata.existing(tableName, table.refresh());
               TableMetadata changed = change.apply(base);
               if (changed != base) {
                 table.commit(base, changed);

@@ -1,10 +1,12 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -63,6 +65,22 @@ public final class TableKeys {
     this.seen = metadata;
   }
 
+  /** Metadata of before the table had a key id shows nothing that anybody removed. */
+  private void refuseOlder(TableMetadata metadata) {
+    if (LoadedMetadata.isOlder(metadata, inForce)) {
+      throw new IcebergCryptoException(
+              String.format(
+                  "the catalog gives older metadata than before, which has no %s: %s, after %s",
+                  EncryptionProperties.KEY_ID,
+                  metadata.metadataFileLocation(),
+                  inForce.metadataFileLocation()),
+              "It may come from a cache or a replica that lags: load the table again in a while. If"
+                  + " it stays so, somebody set the table back: find out who. Nothing was read or"
+                  + " written.")
+          .inTable(tableName);
+    }
+  }
+
   /** Whether the table was dropped, and another one made under its name. */
   private boolean isOfAnotherTable(TableMetadata metadata, String keyId) {
     return !manager.tableKeyId().equals(keyId) && !Objects.equals(uuid, metadata.uuid());
@@ -84,6 +102,7 @@ public final class TableKeys {
     Map<String, String> properties = metadata.properties();
     String keyId = EncryptionProperties.keyId(properties);
     if (keyId == null) {
+      refuseOlder(metadata);
       KeyIdRule.refuseLost(tableName, metadata, manager == null ? null : manager.tableKeyId());
       return null;
     }

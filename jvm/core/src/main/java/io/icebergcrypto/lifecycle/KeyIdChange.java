@@ -6,6 +6,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -30,9 +31,7 @@ public final class KeyIdChange {
    * @throws CommitFailedException when another commit came first; nothing was changed
    * @throws NotSupportedException when the next metadata keeps something of the plaintext; nothing
    *     was changed
-   * @throws PlaintextException when it names a file without a key, and nothing was changed; or when
-   *     another client has added plaintext at the same time, on a REST catalog, whose commits do
-   *     not conflict when they change other branches
+   * @throws PlaintextException when it names a file without a key; nothing was changed
    * @throws IcebergCryptoException any other refusal of a commit; nothing was changed
    */
   public static void commit(
@@ -50,7 +49,23 @@ public final class KeyIdChange {
     }
 
     ops.commit(current, next);
-    requireEncrypted(table.name(), ops.refresh());
+  }
+
+  /**
+   * Looks for plaintext that another client has added while a table was encrypted, on a REST
+   * catalog, whose commits do not conflict when they change other branches.
+   *
+   * @param base the metadata that the commit was made on; while a server still shows that one, or
+   *     an older one, there is nothing to look at
+   * @throws PlaintextException when there is some; the table is encrypted all the same
+   */
+  public static void requireEncrypted(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
+    BaseTable table = (BaseTable) catalog.loadTable(identifier);
+    TableMetadata now = table.operations().current();
+    if (!LoadedMetadata.isSame(now, base) && !LoadedMetadata.isOlder(now, base)) {
+      requireEncrypted(table.name(), now);
+    }
   }
 
   /**

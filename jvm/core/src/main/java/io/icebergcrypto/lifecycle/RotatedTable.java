@@ -93,7 +93,7 @@ final class RotatedTable {
    *     committed
    */
   void commit(UnaryOperator<TableMetadata> change) {
-    CommitRetry.commit(ops, ops.current().properties(), change);
+    CommitRetry.commit(name, ops, ops.current().properties(), change);
     ops.refresh();
   }
 }

@@ -4,6 +4,7 @@ import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 
 /**
  * A table's metadata as the operations of the catalog behind load it. Whatever decorates the same
@@ -17,6 +18,7 @@ public final class LoadedMetadata {
   private final TableOperations delegate;
   private final String tableName;
   private boolean failed; // guarded by this
+  private TableMetadata newest; // guarded by this
 
   public LoadedMetadata(TableOperations delegate, String tableName) {
     this.delegate = delegate;
@@ -28,9 +30,62 @@ public final class LoadedMetadata {
     return checked(delegate::current);
   }
 
-  /** The metadata in force; null when there is no table. */
-  public TableMetadata refresh() {
-    return checked(delegate::refresh);
+  /**
+   * The metadata in force; null when there is no table yet. Where it is older than what was there
+   * before, it is loaded again, as it may be from a cache or a replica that lags; then it is what
+   * the catalog says, which somebody may have set back.
+   *
+   * @throws NoSuchTableException when there was one. Iceberg's operations throw it once, and then
+   *     give null.
+   */
+  public synchronized TableMetadata refresh() {
+    TableMetadata before = newest;
+    TableMetadata metadata = checked(delegate::refresh);
+    if (isOlder(metadata, before)) {
+      metadata = checked(delegate::refresh);
+    }
+
+    return before == null ? metadata : existing(tableName, metadata);
+  }
+
+  /**
+   * Whether metadata is of before other metadata of the same table, which a catalog has given
+   * already: it is not the newest then.
+   *
+   * @param other null: none
+   */
+  public static boolean isOlder(TableMetadata metadata, TableMetadata other) {
+    if (metadata == null
+        || other == null
+        || metadata == other
+        || !Objects.equals(metadata.uuid(), other.uuid())) {
+      return false;
+    }
+
+    boolean newer = logs(metadata, other); // whatever clients' clocks say
+    return !newer
+        && (metadata.lastSequenceNumber() < other.lastSequenceNumber()
+            || metadata.lastUpdatedMillis() < other.lastUpdatedMillis()
+            || logs(other, metadata));
+  }
+
+  private static boolean logs(TableMetadata metadata, TableMetadata earlier) {
+    String file = earlier.metadataFileLocation();
+    return file != null
+        && metadata.previousFiles().stream().anyMatch(entry -> entry.file().equals(file));
+  }
+
+  /**
+   * Metadata of a table that is to be there.
+   *
+   * @throws NoSuchTableException when it is null
+   */
+  public static TableMetadata existing(String tableName, TableMetadata metadata) {
+    if (metadata == null) {
+      throw new NoSuchTableException("Table does not exist: %s", tableName);
+    }
+
+    return metadata;
   }
 
   /**
@@ -49,6 +104,7 @@ public final class LoadedMetadata {
           HashMismatchRetry.checked(
               tableName, failed ? delegate::refresh : load, delegate::refresh);
       this.failed = false;
+      this.newest = metadata == null ? newest : metadata;
       return metadata;
     } catch (RuntimeException e) {
       this.failed = true;

@@ -169,6 +169,7 @@ public final class ValueKeyTable {
     TableOperations ops = ((HasTableOperations) keeper).operations();
     List<WrappedValueKey> left = new ArrayList<>();
     CommitRetry.commit(
+        table,
         ops,
         keeper.properties(),
         base -> {

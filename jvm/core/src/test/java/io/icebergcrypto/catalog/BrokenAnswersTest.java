@@ -208,4 +208,26 @@ class BrokenAnswersTest extends LakeFixture {
 
     assertThat(TestLake.ids(behindProxy.loadTable(T))).containsExactly(1L);
   }
+
+  /** The key of a commit is not lost because a replica does not have it yet. */
+  @ParameterizedTest
+  @EnumSource(names = {"FIRST_KEY", "APPEND", "TRANSACTION", "ROTATE_KEK", "ENCRYPT"})
+  void aServerThatLagsIsNotAccused(Operation operation) throws IOException {
+    prepare(operation);
+    Table table = behindProxy.loadTable(T);
+    proxy.breaks("(GET|POST) .*/tables/t", Fault.STALE);
+    Throwable error = catchThrowable(() -> operation.run(this, table));
+    assertThat(proxy.mended()).isPositive();
+    if (error != null) {
+      assertThat(error)
+          .isInstanceOf(CommitStateUnknownException.class)
+          .hasMessageContainingAll("a replica that lags", "load the table again")
+          .hasMessageNotContainingAny("cannot be read", "drop the table", "roll back");
+    }
+
+    assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T)))
+        .isEqualTo(new TreeSet<>(operation.rows()));
+    table.refresh();
+    assertThat(TestLake.ids(table)).isEqualTo(new TreeSet<>(operation.rows()));
+  }
 }

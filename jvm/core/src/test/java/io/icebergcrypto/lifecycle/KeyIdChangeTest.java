@@ -3,9 +3,13 @@ package io.icebergcrypto.lifecycle;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.TableKeys;
+import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.metadata.Kek;
@@ -254,5 +258,23 @@ class KeyIdChangeTest extends LakeFixture {
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("lake.db.t")
         .hasMessageContaining("another client committed it");
+  }
+
+  /** A replica that lags, say, gives it after newer one. */
+  @Test
+  void olderMetadataShowsNoKeyIdThatSomebodyRemoved() {
+    TableMetadata base = create();
+    KeyIdChange.commit(catalog, T, base, encrypted(base, 0, 1));
+    TableMetadata now = TestLake.metadata(catalog.loadTable(T));
+    TableKeys keys =
+        new TableKeys("lake.db.t", EncryptionManagerFactory.load(Map.of()), catalog::kms);
+    keys.managerFor(now);
+    keys.learn(now);
+    assertThatThrownBy(() -> keys.managerFor(base))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "older metadata than before", "replica that lags");
+    TableMetadata removed =
+        TableMetadata.buildFrom(now).removeProperties(Set.of("encryption.key-id")).build();
+    assertThatThrownBy(() -> keys.managerFor(removed)).isInstanceOf(TamperedException.class);
   }
 }

@@ -12,6 +12,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -46,7 +48,9 @@ public final class BrokenAnswers implements AutoCloseable {
     /** Another table's metadata. */
     OTHER_TABLE,
     /** What a gateway says for a server that does not answer. */
-    BAD_GATEWAY
+    BAD_GATEWAY,
+    /** The table of before, as a cache or a replica that lags has it. */
+    STALE
   }
 
   private final HttpServer proxy;
@@ -56,6 +60,7 @@ public final class BrokenAnswers implements AutoCloseable {
   private volatile String server;
   private volatile Fault fault;
   private volatile String requests = "none";
+  private final Map<String, byte[]> lastGood = new ConcurrentHashMap<>();
 
   /**
    * Starts one.
@@ -114,6 +119,10 @@ public final class BrokenAnswers implements AutoCloseable {
         broken.incrementAndGet();
         answerBroken(exchange, answer);
       } else {
+        if (answer.statusCode() == 200) {
+          lastGood.put(exchange.getRequestURI().getPath(), answer.body());
+        }
+
         answer(exchange, answer.statusCode(), answer.body());
       }
     } catch (InterruptedException e) {
@@ -151,6 +160,11 @@ public final class BrokenAnswers implements AutoCloseable {
                   body.replaceAll("\"table-uuid\" ?: ?\"[^\"]{8}", "\"table-uuid\":\"00000000")
                       .replaceAll(
                           "\"metadata-location\" ?: ?\"", "\"metadata-location\":\"/other")));
+      case STALE ->
+          answer(
+              exchange,
+              answer.statusCode(),
+              lastGood.getOrDefault(exchange.getRequestURI().getPath(), answer.body()));
       case BAD_GATEWAY -> answer(exchange, 502, bytes("<html>Bad Gateway</html>"));
       default -> throw new IllegalStateException(fault.name());
     }

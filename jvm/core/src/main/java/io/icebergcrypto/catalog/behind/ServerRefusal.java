@@ -3,9 +3,12 @@ package io.icebergcrypto.catalog.behind;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.iceberg.MetadataUpdate;
@@ -22,6 +25,8 @@ import org.apache.iceberg.exceptions.ServiceFailureException;
 import org.apache.iceberg.rest.Endpoint;
 import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.RESTCatalog;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A REST server's answer that it does not know a request, or does not do what it asks for: nothing
@@ -33,6 +38,12 @@ public final class ServerRefusal {
   private static final Pattern CODE = Pattern.compile("\\(code: (405|406|422), ");
   // Jackson's word, which Nessie sends with a 500
   private static final Pattern NOT_READ = Pattern.compile("Could not resolve type id '[a-z-]+' as");
+
+  private static final String LAGS =
+      "Or it shows the table as it was before the commit, from a cache or a replica that lags: load"
+          + " the table again in a while. If the key is there, all is well.";
+
+  private static final Logger LOG = LoggerFactory.getLogger(ServerRefusal.class);
 
   private ServerRefusal() {}
 
@@ -161,24 +172,76 @@ public final class ServerRefusal {
 
   /**
    * Checks that a REST server has kept what decrypts a table, as far as its answer to a commit
-   * tells: one that does not know format version 3 may drop it in silence.
+   * tells: one that does not know format version 3 may drop it in silence. An answer that is of
+   * before the commit (of a cache, of a replica that lags, or of another thread's load) tells
+   * nothing: the table is loaded again then.
    *
    * @param client the table's operations in the catalog behind, after the commit
    * @param before what they had before it; null when the commit creates the table
    * @param committed the metadata that was committed
+   * @param reload loads the metadata in force
    * @throws LostKeys when it has not; the commit is done
    */
   public static void checkKept(
-      TableOperations client, TableMetadata before, TableMetadata committed, String tableName) {
+      TableOperations client,
+      TableMetadata before,
+      TableMetadata committed,
+      String tableName,
+      Supplier<TableMetadata> reload) {
     if (client.getClass().getPackage() != RESTCatalog.class.getPackage()) {
       return;
     }
 
     TableMetadata answer = client.current();
-    if (answer == before && answer.metadataFileLocation() == null) { // the client reads no answer
+    if (answer == before && answer.metadataFileLocation() == null // the client reads no answer
+        || !Objects.equals(answer.uuid(), committed.uuid())) { // of an earlier table of this name
       return;
     }
 
+    String lost = lost(answer, committed);
+    if (lost != null && !isSince(answer, before, committed)) {
+      try {
+        answer = reload.get();
+      } catch (RuntimeException e) {
+        LOG.warn("{}: what the server has kept of a commit is not known", tableName, e);
+        return;
+      }
+
+      lost = lost(answer, committed);
+    }
+
+    if (lost == null) {
+      return;
+    }
+
+    boolean since = isSince(answer, before, committed);
+    if (!since && !added(committed).isEmpty()) {
+      LOG.warn("{}: the server does not show a commit that it made", tableName);
+      return;
+    }
+
+    throw new LostKeys(tableName, since ? whatToDo(before) : LAGS, lost);
+  }
+
+  private static List<Snapshot> added(TableMetadata committed) {
+    return committed.changes().stream()
+        .filter(MetadataUpdate.AddSnapshot.class::isInstance)
+        .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot())
+        .toList();
+  }
+
+  /** Whether metadata shows a commit, or anything after it. */
+  private static boolean isSince(
+      TableMetadata answer, TableMetadata before, TableMetadata committed) {
+    List<Snapshot> added = added(committed);
+    return added.isEmpty()
+        ? before == null
+            || !LoadedMetadata.isSame(answer, before) && !LoadedMetadata.isOlder(answer, before)
+        : added.stream().allMatch(snapshot -> answer.snapshot(snapshot.snapshotId()) != null);
+  }
+
+  /** What of a commit's keys is not in an answer; null: nothing. */
+  private static String lost(TableMetadata answer, TableMetadata committed) {
     Set<String> kept =
         answer.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
     Set<String> sent =
@@ -187,16 +250,32 @@ public final class ServerRefusal {
       if (change instanceof MetadataUpdate.AddEncryptionKey added) {
         String id = added.key().keyId();
         if (sent.contains(id) && !kept.contains(id)) {
-          throw new LostKeys(tableName, before, String.format("key %s in encryption-keys", id));
+          return String.format("key %s in encryption-keys", id);
         }
       } else if (change instanceof MetadataUpdate.AddSnapshot added) {
         Snapshot snapshot = answer.snapshot(added.snapshot().snapshotId());
         if (snapshot != null && !Objects.equals(snapshot.keyId(), added.snapshot().keyId())) {
-          throw new LostKeys(
-              tableName, before, String.format("the key-id of snapshot %d", snapshot.snapshotId()));
+          return String.format("the key-id of snapshot %d", snapshot.snapshotId());
         }
       }
     }
+
+    return null;
+  }
+
+  private static String whatToDo(TableMetadata before) {
+    if (before == null || before.currentSnapshot() == null) {
+      return "What the commit wrote cannot be read: keep what it was made from, and use another"
+          + " table.";
+    }
+
+    String file = before.metadataFileLocation();
+    return String.format(
+        "What the commit wrote cannot be read; the rows from before it can. Do not drop the"
+            + " table, as the server may delete its files: %sroll back to snapshot %d; if its"
+            + " keys are gone, too, register that file in a catalog that keeps keys.",
+        file == null ? "save its last metadata file of before, " : "save " + file + ", ",
+        before.currentSnapshot().snapshotId());
   }
 
   /** A server has made a commit and lost a key of it. Not a failure after which files may go. */
@@ -205,9 +284,9 @@ public final class ServerRefusal {
 
     private final transient IcebergCryptoException problem;
 
-    private LostKeys(String tableName, TableMetadata before, String lost) {
+    private LostKeys(String tableName, String whatToDo, String lost) {
       this(
-          whatToDo(before),
+          whatToDo,
           new NotSupportedException(
                   String.format("the catalog's server made the commit without %s", lost),
                   "It does not keep what format version 3 has for encryption, so it cannot keep"
@@ -218,21 +297,6 @@ public final class ServerRefusal {
     private LostKeys(String whatToDo, IcebergCryptoException problem) {
       super(problem.withHint(whatToDo));
       this.problem = problem;
-    }
-
-    private static String whatToDo(TableMetadata before) {
-      if (before == null || before.currentSnapshot() == null) {
-        return "What the commit wrote cannot be read: keep what it was made from, and drop the"
-            + " table.";
-      }
-
-      String file = before.metadataFileLocation();
-      return String.format(
-          "What the commit wrote cannot be read; the rows from before it can. Do not drop the"
-              + " table, as the server may delete its files: %sroll back to snapshot %d; if its"
-              + " keys are gone, too, register that file in a catalog that keeps keys.",
-          file == null ? "save its last metadata file of before, " : "save " + file + ", ",
-          before.currentSnapshot().snapshotId());
     }
 
     /** The problem of a table that was new and empty, and was dropped again. */

@@ -387,6 +387,7 @@ public final class PlaintextPurge {
   private void commit(
       BiFunction<Map<String, String>, TableMetadata.Builder, TableMetadata.Builder> change) {
     CommitRetry.commit(
+        table.name(),
         table.operations(),
         Map.of(),
         base -> change.apply(base.properties(), TableMetadata.buildFrom(base)).build());

@@ -194,6 +194,7 @@ public final class TableEncryption {
     TableMetadata withCopy = withKeptMetadata(form, base, keptMetadata);
     BaseTable next = null;
     boolean keep = false;
+    boolean committed = false;
     try {
       next =
           EncryptedSnapshots.make(
@@ -213,6 +214,8 @@ public final class TableEncryption {
       keep = true; // it may get through without an answer
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
+      committed = true; // whatever a server shows from now on, of a replica that lags, say
+      KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
       return EncryptedInPlace.done(
           plaintext,
@@ -226,7 +229,9 @@ public final class TableEncryption {
       keep = false;
       return null;
     } catch (IcebergCryptoException e) {
-      keep = keep && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
+      keep =
+          committed
+              || keep && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
       throw e;
     } finally {
       if (!keep) {
