@@ -2,11 +2,14 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from harness.files import MARKER
 from harness.jars import ROOT
 from harness.lake import Lake
+from pyspark.java_gateway import ensure_callback_server_started
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -123,25 +126,35 @@ def test_no_key_of_before_is_in_use_in_main(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
+def written(table: Any, lake: Lake, kind: str, ids: list[int]) -> Any:
+    """A file with these ids, as Iceberg's writers in Java make it: of data, or, as Flink does, of equality deletes."""
+    jvm, gateway = lake.spark._jvm, lake.spark.sparkContext._gateway
+    assert jvm is not None and gateway is not None
+    factory = jvm.org.apache.iceberg.data.GenericFileWriterFactory.Builder(table)
+    file = jvm.org.apache.iceberg.io.OutputFileFactory.builderFor(table, 1, 1).build()
+    schema = table.schema()
+    if kind == "data":
+        make = factory.build().newDataWriter
+    else:
+        schema, of_id = schema.select(["id"]), gateway.new_array(jvm.int, 1)
+        of_id[0] = table.schema().findField("id").fieldId()
+        factory = factory.equalityFieldIds(of_id).equalityDeleteRowSchema(schema)
+        make = factory.build().newEqualityDeleteWriter
+    writer = make(file.newOutputFile(), table.spec(), None)
+    for i in ids:
+        row = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
+        row.setField("id", i)
+        if kind == "data":
+            row.setField("note", f"{MARKER}-{i}")
+        writer.write(row)
+    writer.close()
+    return writer.toDataFile() if kind == "data" else writer.toDeleteFile()
+
+
 def delete_by_equality(lake: Lake, i: int) -> None:
     """As Flink does."""
-    table, jvm, gateway = loaded(lake), lake.spark._jvm, lake.spark.sparkContext._gateway
-    assert jvm is not None and gateway is not None
-    of_id, ids = table.schema().select(["id"]), gateway.new_array(jvm.int, 1)
-    ids[0] = table.schema().findField("id").fieldId()
-    factory = jvm.org.apache.iceberg.data.GenericFileWriterFactory.Builder(table)
-    files = jvm.org.apache.iceberg.io.OutputFileFactory.builderFor(table, 1, 1).build()
-    writer = (
-        factory.equalityFieldIds(ids)
-        .equalityDeleteRowSchema(of_id)
-        .build()
-        .newEqualityDeleteWriter(files.newOutputFile(), table.spec(), None)
-    )
-    row = jvm.org.apache.iceberg.data.GenericRecord.create(of_id)
-    row.setField("id", i)
-    writer.write(row)
-    writer.close()
-    table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+    table = loaded(lake)
+    table.newRowDelta().addDeletes(written(table, lake, "deletes", [i])).commit()
     lake.sql(f"REFRESH TABLE {lake.table()}")
 
 
@@ -155,6 +168,57 @@ def test_equality_deletes_are_applied(hadoop: Lake) -> None:
     assert not keys_in_main(hadoop) & before
     assert hadoop.value(f"SELECT count(*) FROM {table}.delete_files") == 0
     assert hadoop.ids(table) == [1, 3]
+
+
+class OnScan:
+    """Does something when Iceberg plans the first scan of a table, before that goes on."""
+
+    def __init__(self, lake: Lake, work: Callable[[], Any]) -> None:
+        self.table, self.work = lake.table(), work
+        gateway, jvm = lake.spark.sparkContext._gateway, lake.spark._jvm
+        assert gateway is not None and jvm is not None
+        ensure_callback_server_started(gateway)
+        event = jvm.py4j.reflection.ReflectionUtil.classForName(
+            "org.apache.iceberg.events.ScanEvent"
+        )
+        jvm.org.apache.iceberg.events.Listeners.register(self, event)  # for ever
+
+    def notify(self, event: Any) -> None:
+        if self.work and event.tableName() == self.table:
+            work, self.work = self.work, None
+            work()
+
+    class Java:
+        implements = ("org.apache.iceberg.events.Listener",)
+
+
+def test_deleted_rows_stay_deleted(hadoop: Lake) -> None:
+    """While it runs, a compaction commits that began before an equality delete, and keeps what that deletes."""
+    table = hadoop.create(columns="id INT, note STRING, part STRING")
+    hadoop.insert(table, [4])
+    hadoop.insert(table, [1, 2, 3])
+    beside = loaded(hadoop)
+    began = beside.currentSnapshot()
+    [old] = began.addedDataFiles(beside.io())
+    new = written(beside, hadoop, "data", [1, 2, 3])
+    compaction = beside.newRewrite().validateFromSnapshot(began.snapshotId())
+    compaction.deleteFile(old).addFile(new).dataSequenceNumber(began.sequenceNumber())
+    delete_by_equality(hadoop, 2)
+    assert hadoop.ids(table) == [1, 3, 4]
+    commit = OnScan(hadoop, compaction.commit)
+    done = reencrypt_table(
+        hadoop.spark,
+        table,
+        options={"partial-progress.enabled": "true", "max-file-group-size-bytes": "1"},
+    )
+    assert commit.work is None
+    hadoop.sql(f"REFRESH TABLE {table}")
+    assert hadoop.ids(table) == [1, 3, 4]
+    assert done.left == 2 and "call reencrypt_table again" in done.message  # and its manifest
+    again = reencrypt_table(hadoop.spark, table)
+    assert again.left == 0
+    assert hadoop.value(f"SELECT count(*) FROM {table}.delete_files") == 0
+    assert hadoop.ids(table) == [1, 3, 4]
 
 
 def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:

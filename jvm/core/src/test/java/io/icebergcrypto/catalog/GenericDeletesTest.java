@@ -14,16 +14,8 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
-import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.RowDelta;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.data.GenericFileWriterFactory;
-import org.apache.iceberg.data.GenericRecord;
-import org.apache.iceberg.data.Record;
-import org.apache.iceberg.deletes.BaseDVFileWriter;
-import org.apache.iceberg.deletes.DVFileWriter;
-import org.apache.iceberg.deletes.EqualityDeleteWriter;
-import org.apache.iceberg.io.OutputFileFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -42,7 +34,8 @@ class GenericDeletesTest extends LakeFixture {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     DataFile data = TestLake.write(table, 1, 2, 3);
     table.newAppend().appendFile(data).commit();
-    for (List<DeleteFile> deletes : List.of(vector(table, data), equality(table))) {
+    for (List<DeleteFile> deletes :
+        List.of(TestLake.vector(table, data, 1), List.of(TestLake.equalityDelete(table, 2)))) {
       long before = table.currentSnapshot().snapshotId();
       RowDelta change = table.newRowDelta();
       deletes.forEach(change::addDeletes);
@@ -56,35 +49,5 @@ class GenericDeletesTest extends LakeFixture {
       table.manageSnapshots().rollbackTo(before).commit();
       assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L);
     }
-  }
-
-  private static List<DeleteFile> vector(Table table, DataFile data) throws IOException {
-    DVFileWriter writer = new BaseDVFileWriter(files(table, FileFormat.PUFFIN), path -> null);
-    try (writer) {
-      writer.delete(data.location(), 1, table.spec(), null);
-    }
-
-    return writer.result().deleteFiles();
-  }
-
-  private static List<DeleteFile> equality(Table table) throws IOException {
-    EqualityDeleteWriter<Record> writer =
-        new GenericFileWriterFactory.Builder(table)
-            .equalityFieldIds(new int[] {1})
-            .equalityDeleteRowSchema(table.schema().select("id"))
-            .build()
-            .newEqualityDeleteWriter(
-                files(table, FileFormat.PARQUET).newOutputFile(), table.spec(), null);
-    try (writer) {
-      GenericRecord row = GenericRecord.create(table.schema().select("id"));
-      row.setField("id", 2L);
-      writer.write(row);
-    }
-
-    return List.of(writer.toDeleteFile());
-  }
-
-  private static OutputFileFactory files(Table table, FileFormat format) {
-    return OutputFileFactory.builderFor(table, 1, System.nanoTime()).format(format).build();
   }
 }

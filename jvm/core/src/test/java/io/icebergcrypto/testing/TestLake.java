@@ -19,6 +19,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
@@ -34,6 +36,9 @@ import org.apache.iceberg.data.GenericFileWriterFactory;
 import org.apache.iceberg.data.GenericRecord;
 import org.apache.iceberg.data.IcebergGenerics;
 import org.apache.iceberg.data.Record;
+import org.apache.iceberg.deletes.BaseDVFileWriter;
+import org.apache.iceberg.deletes.DVFileWriter;
+import org.apache.iceberg.deletes.EqualityDeleteWriter;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.OutputFileFactory;
@@ -127,6 +132,43 @@ public final class TestLake {
     }
 
     return writer.toDataFile();
+  }
+
+  /** Writes a file that deletes the rows with an id from all older data. It is not committed. */
+  public static DeleteFile equalityDelete(Table table, long id) {
+    Schema ofId = table.schema().select("id");
+    EqualityDeleteWriter<Record> writer =
+        new GenericFileWriterFactory.Builder(table)
+            .equalityFieldIds(new int[] {1})
+            .equalityDeleteRowSchema(ofId)
+            .build()
+            .newEqualityDeleteWriter(
+                files(table, FileFormat.PARQUET).newOutputFile(), table.spec(), null);
+    try (writer) {
+      GenericRecord row = GenericRecord.create(ofId);
+      row.setField("id", id);
+      writer.write(row);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return writer.toDeleteFile();
+  }
+
+  /** Writes a vector that deletes one row of a data file. It is not committed. */
+  public static List<DeleteFile> vector(Table table, DataFile data, long position) {
+    DVFileWriter writer = new BaseDVFileWriter(files(table, FileFormat.PUFFIN), path -> null);
+    try (writer) {
+      writer.delete(data.location(), position, table.spec(), null);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return writer.result().deleteFiles();
+  }
+
+  private static OutputFileFactory files(Table table, FileFormat format) {
+    return OutputFileFactory.builderFor(table, 1, System.nanoTime()).format(format).build();
   }
 
   /** Writes and commits one data file with these ids. */

@@ -8,8 +8,6 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
@@ -17,11 +15,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.iceberg.DeleteFile;
-import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.ManifestFiles;
-import org.apache.iceberg.ManifestReader;
-import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
@@ -86,8 +79,7 @@ public record TableReencryption(
       TableIdentifier identifier,
       Map<String, String> options,
       boolean dryRun) {
-    Table table = catalog.loadTable(identifier);
-    requireEncrypted(table);
+    Table table = KeptDeletes.in(encrypted(catalog.loadTable(identifier)));
     check(table.name(), options);
     Snapshot start = table.currentSnapshot();
     LiveFiles before =
@@ -111,8 +103,8 @@ public record TableReencryption(
         commits);
   }
 
-  private static void requireEncrypted(Table table) {
-    if (!(table instanceof EncryptedTable)) {
+  private static EncryptedTable encrypted(Table table) {
+    if (!(table instanceof EncryptedTable encrypted)) {
       throw new NotSupportedException(
               "it is not a table with files of its own",
               "Give the table, without the name of a metadata table behind it.")
@@ -124,6 +116,8 @@ public record TableReencryption(
               "There are no keys to replace. encrypt_table encrypts it in place.")
           .inTable(table.name());
     }
+
+    return encrypted;
   }
 
   private static void check(String table, Map<String, String> options) {
@@ -166,8 +160,8 @@ public record TableReencryption(
 
     table.refresh();
     LiveFiles files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
-    if (files.data() == 0 && files.deletes() > 0) {
-      removeDeletes(table, sequenceNumber);
+    if (files.deletes() > 0) { // Iceberg has removed those of single data files
+      DanglingDeletes.remove(table, sequenceNumber);
       table.refresh();
       files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
     }
@@ -177,29 +171,6 @@ public record TableReencryption(
             .filter(manifest -> manifest.sequenceNumber() <= sequenceNumber)
             .count();
     return files.data() + files.deletes() + manifests;
-  }
-
-  /**
-   * Removes delete files that apply to no data file any more: the commit before removed those of
-   * single data files, and leaves those of partitions.
-   */
-  private static void removeDeletes(Table table, long sequenceNumber) {
-    RewriteFiles removal = table.newRewrite();
-    for (ManifestFile manifest : table.currentSnapshot().deleteManifests(table.io())) {
-      try (ManifestReader<DeleteFile> files =
-          ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
-        for (DeleteFile file : files) {
-          Long added = file.fileSequenceNumber();
-          if (added == null || added <= sequenceNumber) {
-            removal.deleteFile(file.copy());
-          }
-        }
-      } catch (IOException e) {
-        throw new UncheckedIOException(e);
-      }
-    }
-
-    removal.commit();
   }
 
   private static List<String> refs(Table table) {
