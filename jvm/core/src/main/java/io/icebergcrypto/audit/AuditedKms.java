@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -20,10 +21,14 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * that is down, and once for each key. A master key for which there was no answer is left alone.
  * The unwrapped KEKs are kept until it is closed, and then overwritten.
  */
-final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping {
+final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping, UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
-  private record Wrapped(String masterKeyId, ByteBuffer blob) {}
+  private record Wrapped(String masterKeyId, ByteBuffer blob) {
+    static Wrapped of(String masterKeyId, ByteBuffer wrappedKey) {
+      return new Wrapped(masterKeyId, ByteBuffer.wrap(KeyCache.copyOf(wrappedKey)));
+    }
+  }
 
   private final transient Supplier<CachingKmsClient> kms;
   private final transient String tableName;
@@ -60,8 +65,18 @@ final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping {
   }
 
   @Override
+  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+    byte[] former = unwrapped.remove(Wrapped.of(wrappingKeyId, wrappedKey));
+    if (former != null) {
+      Arrays.fill(former, (byte) 0);
+    }
+
+    return unwrapKey(wrappedKey, wrappingKeyId);
+  }
+
+  @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    Wrapped key = new Wrapped(wrappingKeyId, ByteBuffer.wrap(KeyCache.copyOf(wrappedKey)));
+    Wrapped key = Wrapped.of(wrappingKeyId, wrappedKey);
     if (refused.containsKey(key)) {
       throw refused.get(key);
     }

@@ -11,6 +11,8 @@ import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.time.Instant;
@@ -25,6 +27,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
@@ -232,7 +235,10 @@ final class KeyAudit {
                 null, "it names no master key, or has no bytes: somebody edited the metadata")
             : isDead
                 ? new Unwrapped(null, null)
-                : unwrap(key.encryptedKeyMetadata(), masterId, Set.of(16, 24, 32));
+                : unwrap(
+                    key.encryptedKeyMetadata(),
+                    masterId,
+                    answer -> UnwrappedKek.problem(key, answer));
     long made = Kek.madeAt(key);
     Instant createdAt = made <= 0 ? null : Instant.ofEpochMilli(made);
     Duration age = createdAt == null ? null : Duration.between(createdAt, now);
@@ -258,7 +264,7 @@ final class KeyAudit {
     boolean asked = allowed.allows(masterId);
     Unwrapped unwrapped =
         asked
-            ? unwrap(key.bytes(), masterId, Set.of(WrappedValueKey.LENGTH))
+            ? unwrap(key.bytes(), masterId, KeyAudit::valueKeyProblem)
             : new Unwrapped(
                 null,
                 String.format(
@@ -307,17 +313,26 @@ final class KeyAudit {
    */
   private record Unwrapped(Integer length, String problem) {}
 
-  private Unwrapped unwrap(ByteBuffer wrapped, String masterId, Set<Integer> lengths) {
+  private Unwrapped unwrap(
+      ByteBuffer wrapped, String masterId, Function<ByteBuffer, String> problemOf) {
     try {
-      int length = kms.unwrapKey(wrapped, masterId).remaining();
+      ByteBuffer answer = kms.unwrapKey(wrapped, masterId);
+      if (problemOf.apply(answer) != null) { // it may have been wrong once
+        answer = kms.unwrapAgain(wrapped, masterId);
+      }
+
+      String problem = problemOf.apply(answer);
       return new Unwrapped(
-          length,
-          lengths.contains(length)
-              ? null
-              : String.format("it has %d bytes, which is no AES key", length));
+          answer.remaining(), problem == null ? null : "the KMS gives " + problem + ", twice");
     } catch (IcebergCryptoException e) {
       return new Unwrapped(null, e.problem());
     }
+  }
+
+  private static String valueKeyProblem(ByteBuffer answer) {
+    return answer.remaining() == WrappedValueKey.LENGTH
+        ? null
+        : String.format("%d bytes, which is no value key", answer.remaining());
   }
 
   /** The version of its master key, as far as the wrapped key, which may be hostile, tells. */

@@ -8,6 +8,7 @@ import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -237,7 +238,7 @@ final class NewTable {
             KmsCaller.forTable(
                 tableName,
                 metadata.uuid(),
-                () -> catalog.kms().unwrapKey(kek.get().encryptedKeyMetadata(), keyId));
+                () -> UnwrappedKek.of(kek.get(), metadata.encryptionKeys(), catalog.kms()));
         if (key.hasArray()) {
           Arrays.fill(key.array(), (byte) 0); // a copy
         }

@@ -5,6 +5,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.BufferedWriter;
 import java.io.IOException;
@@ -16,7 +17,6 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -93,22 +93,7 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
    * @param uuid the table's UUID
    */
   static SecretKeySpec key(Format format, ByteBuffer kek, String uuid) {
-    byte[] bytes = new byte[kek.remaining()];
-    kek.duplicate().get(bytes);
-    try {
-      Mac hmac = Mac.getInstance(ALGORITHM);
-      hmac.init(new SecretKeySpec(bytes, ALGORITHM));
-      hmac.update(new byte[] {0, 0, 0, 1}); // the block's number
-      hmac.update(format.label);
-      hmac.update((byte) 0);
-      hmac.update(uuid.getBytes(StandardCharsets.UTF_8));
-      hmac.update(new byte[] {0, 0, 1, 0}); // 256 bits
-      return new SecretKeySpec(hmac.doFinal(), ALGORITHM);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
-    } finally {
-      Arrays.fill(bytes, (byte) 0);
-    }
+    return new SecretKeySpec(Kek.derived(kek, format.label, uuid, 256), ALGORITHM);
   }
 
   /**

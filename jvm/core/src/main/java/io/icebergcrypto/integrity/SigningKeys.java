@@ -7,6 +7,7 @@ import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Base64;
@@ -125,7 +126,7 @@ public final class SigningKeys {
           KmsCaller.forTable(
               tableName,
               metadata.uuid(),
-              () -> kms.get().unwrapKey(kek.encryptedKeyMetadata(), kek.encryptedById()));
+              () -> UnwrappedKek.of(kek, metadata.encryptionKeys(), kms.get()));
       SecretKeySpec key = MetadataMac.key(format, bytes, metadata.uuid());
       if (bytes.hasArray()) {
         Arrays.fill(bytes.array(), (byte) 0); // a copy

@@ -4,14 +4,12 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.ExpectedFile;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.regex.Pattern;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionManager;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
@@ -189,7 +187,7 @@ final class StatisticsFiles {
     private InputFile decrypted() {
       ByteBuffer keyMetadata;
       try {
-        keyMetadata = manager.decryptKeyMetadata(new KeyEntry(location(), keyId));
+        keyMetadata = manager.decryptKeyMetadata(new KeyOfList(location(), keyId));
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) {
@@ -200,14 +198,6 @@ final class StatisticsFiles {
       }
 
       return manager.decrypt(EncryptedFiles.encryptedInput(stored, keyMetadata));
-    }
-  }
-
-  /** Iceberg decrypts the entries of manifest lists, and a statistics file's entry is alike. */
-  record KeyEntry(String location, String encryptionKeyID) implements ManifestListFile {
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
     }
   }
 }

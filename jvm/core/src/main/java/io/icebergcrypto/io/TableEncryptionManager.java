@@ -8,6 +8,7 @@ import io.icebergcrypto.io.stream.EncryptedOutput;
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyEntries;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
@@ -92,7 +93,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       KeyManagementClient kms,
       TableKmsClient ofTable) {
     super(keys, tableKeyId, dataKeyLength, ofTable);
-    ofTable.unwrapsWith(this::masterKeyOf);
+    ofTable.knows(this::keys);
     this.tableName = tableName;
     this.kms = kms;
     this.ofTable = ofTable;
@@ -187,22 +188,6 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private static boolean isSame(EncryptedKey a, EncryptedKey b) {
     return Objects.equals(a.encryptedById(), b.encryptedById())
         && Objects.equals(a.encryptedKeyMetadata(), b.encryptedKeyMetadata());
-  }
-
-  /** The master key that wrapped a KEK; the table's where its entry does not tell. */
-  private String masterKeyOf(ByteBuffer wrappedKek, String tableKey) {
-    lock.readLock().lock();
-    try {
-      Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
-      return known.values().stream()
-          .filter(key -> wrappedKek.equals(key.encryptedKeyMetadata()))
-          .map(EncryptedKey::encryptedById)
-          .filter(id -> id != null && !known.containsKey(id))
-          .findFirst()
-          .orElse(tableKey);
-    } finally {
-      lock.readLock().unlock();
-    }
   }
 
   private boolean isForgotten(String missingId, long now) {
@@ -385,14 +370,16 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
       String masterKeyId = tableKeyId;
       int length = dataKeyLength;
-      List<EncryptedKey> keks =
-          known.values().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
-      boolean asBefore = length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId);
-      if (asBefore && keks.size() < 2) {
+      EncryptedKey kek = liveKek();
+      known.putIfAbsent(kek.keyId(), kek);
+      boolean only =
+          known.values().stream()
+              .allMatch(key -> key == kek || !masterKeyId.equals(key.encryptedById()));
+      if (only && length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId)) {
         return registration.apply(null);
       }
 
-      StandardEncryptionManager other = with(length, newest(keks));
+      StandardEncryptionManager other = with(length, List.of(kek));
       T registered = registration.apply(other);
       known.putAll(EncryptionUtil.encryptionKeys(other));
       return registered;
@@ -401,8 +388,19 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     }
   }
 
-  private static List<EncryptedKey> newest(List<EncryptedKey> keks) {
-    return keks.stream().max(Comparator.comparingLong(Kek::madeAt)).stream().toList();
+  /**
+   * The table's newest KEK; a new one where that is too old for Iceberg, which would make its own.
+   */
+  private EncryptedKey liveKek() {
+    String masterKeyId = tableKeyId;
+    EncryptedKey newest =
+        keys().stream()
+            .filter(key -> masterKeyId.equals(key.encryptedById()))
+            .max(Comparator.comparingLong(Kek::madeAt))
+            .orElse(null);
+    return newest != null && Kek.lives(newest, System.currentTimeMillis())
+        ? newest
+        : Kek.make(dataKeyLength, newest == null ? 0 : Kek.madeAt(newest), masterKeyId, ofTable);
   }
 
   /** The entry of a file's key, and that of the KEK which encrypts it. */
@@ -413,10 +411,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * This manager does not learn the entries.
    */
   final SealedKey sealed(NativeEncryptionKeyMetadata metadata) {
-    String masterKeyId = tableKeyId;
-    List<EncryptedKey> keks =
-        keys().stream().filter(key -> masterKeyId.equals(key.encryptedById())).toList();
-    StandardEncryptionManager keys = with(dataKeyLength, newest(keks));
+    StandardEncryptionManager keys = with(dataKeyLength, List.of(liveKek()));
     EncryptedKey key = register(keys, metadata);
     return new SealedKey(EncryptionUtil.encryptionKeys(keys).get(key.encryptedById()), key);
   }
@@ -429,19 +424,17 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * @throws RuntimeException Iceberg's, when they do not decrypt
    */
   final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
+    TableKmsClient client = new TableKmsClient(tableName, kms);
+    client.knows(() -> List.of(kek, key));
     StandardEncryptionManager keys =
         new StandardEncryptionManager(
-            List.of(kek, key),
-            kek.encryptedById(),
-            dataKeyLength,
-            new TableKmsClient(tableName, kms));
-    return new StatisticsFiles.KeyEntry(location, key.keyId()).decryptKeyMetadata(keys);
+            List.of(kek, key), kek.encryptedById(), dataKeyLength, client);
+    return new KeyOfList(location, key.keyId()).decryptKeyMetadata(keys);
   }
 
   /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */
   private StandardEncryptionManager with(int length, List<EncryptedKey> keks) {
-    return new StandardEncryptionManager(
-        keks, tableKeyId, length, new TableKmsClient(tableName, kms));
+    return new StandardEncryptionManager(keks, tableKeyId, length, ofTable);
   }
 
   /**

@@ -4,11 +4,16 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
-import java.util.function.BiFunction;
+import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -25,21 +30,16 @@ final class TableKmsClient implements KeyManagementClient {
 
   private final String tableName;
   private final KeyManagementClient kms;
-  private transient BiFunction<ByteBuffer, String, String> masterKeyOf =
-      (kek, tableKey) -> tableKey;
+  private transient Supplier<List<EncryptedKey>> entries = List::of;
 
   TableKmsClient(String tableName, KeyManagementClient kms) {
     this.tableName = tableName;
     this.kms = kms;
   }
 
-  /**
-   * Tells which master key wrapped a KEK.
-   *
-   * @param wrappedBy gives its id, from the wrapped KEK and the table's key id
-   */
-  void unwrapsWith(BiFunction<ByteBuffer, String, String> wrappedBy) {
-    this.masterKeyOf = wrappedBy;
+  /** Tells the table's keys: which master key wrapped a KEK, and what the KEK must decrypt. */
+  void knows(Supplier<List<EncryptedKey>> keys) {
+    this.entries = keys;
   }
 
   @Override
@@ -54,8 +54,22 @@ final class TableKmsClient implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    String masterKeyId = masterKeyOf.apply(wrappedKey, wrappingKeyId);
-    return named(() -> kms.unwrapKey(wrappedKey, masterKeyId));
+    List<EncryptedKey> keys = entries.get();
+    EncryptedKey kek = kek(keys, wrappedKey, wrappingKeyId);
+    return named(() -> UnwrappedKek.of(kek, keys, kms));
+  }
+
+  /**
+   * The KEK's entry; where it is not known, or does not tell, it is under the table's master key.
+   */
+  private static EncryptedKey kek(
+      List<EncryptedKey> keys, ByteBuffer wrappedKey, String wrappingKeyId) {
+    Set<String> ids = keys.stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    return keys.stream()
+        .filter(key -> wrappedKey.equals(key.encryptedKeyMetadata()))
+        .filter(key -> key.encryptedById() != null && !ids.contains(key.encryptedById()))
+        .findFirst()
+        .orElseGet(() -> new BaseEncryptedKey("(unknown)", wrappedKey, wrappingKeyId, Map.of()));
   }
 
   /**

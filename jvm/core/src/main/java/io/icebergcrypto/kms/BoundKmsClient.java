@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -10,7 +11,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * UUID, on executors too. What is made of that is the KMS client's matter: see {@code
  * TableBinding}.
  */
-public final class BoundKmsClient implements KeyManagementClient {
+public final class BoundKmsClient implements KeyManagementClient, UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
   private final String tableUuid;
@@ -39,6 +40,11 @@ public final class BoundKmsClient implements KeyManagementClient {
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     return KmsCaller.boundTo(tableUuid, () -> kms.unwrapKey(wrappedKey, wrappingKeyId));
+  }
+
+  @Override
+  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return KmsCaller.boundTo(tableUuid, () -> UnwrapsAgain.by(kms, wrappedKey, wrappingKeyId));
   }
 
   /** Whether a key that is unwrapped is kept, so that the next call for it asks no KMS. */

@@ -1,14 +1,15 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.Resilience;
 import io.icebergcrypto.kms.call.TableBinding;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -37,7 +38,7 @@ import org.slf4j.LoggerFactory;
  * the KMS once per key, not once per task.
  */
 public final class CachingKmsClient
-    implements KeyManagementClient, AuthenticatedWrapping, TableBinding {
+    implements KeyManagementClient, AuthenticatedWrapping, TableBinding, UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
   private static final Logger LOG = LoggerFactory.getLogger(CachingKmsClient.class);
@@ -80,9 +81,16 @@ public final class CachingKmsClient
     // the client below was initialized before it was given to this one
   }
 
+  /**
+   * Wraps a key, and has the KMS unwrap it again: what was encrypted with a key that does not come
+   * back is lost, and the cache would hide that for an hour.
+   *
+   * @throws BadWrappedKeyException when other bytes come back
+   */
   @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
     ByteBuffer wrapped = callWrap(key, wrappingKeyId);
+    requireUnwraps(wrapped, key, wrappingKeyId);
     local().cache().put(wrappingKeyId, wrapped, key);
     return wrapped;
   }
@@ -93,6 +101,12 @@ public final class CachingKmsClient
     return here.cache()
         .get(
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
+  }
+
+  @Override
+  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+    local().cache().forget(wrappingKeyId, wrappedKey);
+    return unwrapKey(wrappedKey, wrappingKeyId);
   }
 
   /** Whether a key that is unwrapped is in the cache afterwards. */
@@ -127,6 +141,7 @@ public final class CachingKmsClient
             "make a key under",
             wrappingKeyId,
             local().metrics()::wrapped);
+    requireUnwraps(result.wrappedKey(), result.key(), wrappingKeyId);
     local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
     return result;
   }
@@ -185,11 +200,16 @@ public final class CachingKmsClient
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
-    if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
-      throw new TamperedException(
+    requireUnwraps(wrapped, ByteBuffer.wrap(probe), wrappingKeyId);
+  }
+
+  private void requireUnwraps(ByteBuffer wrapped, ByteBuffer key, String wrappingKeyId) {
+    if (!key.equals(callUnwrap(wrapped, wrappingKeyId))) {
+      throw new BadWrappedKeyException(
           String.format(
               "%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
-          "Do not use this KMS client: data written with it could not be read.");
+          "The key was not used. If that happens again, do not use this KMS: data written with it"
+              + " could not be read.");
     }
   }
 

@@ -1,17 +1,20 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -48,8 +51,10 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
     return calls;
   }
 
+  /** Two calls: the KMS unwraps it again. */
   @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+    calls++;
     return ask(() -> kms.wrapKey(key, wrappingKeyId));
   }
 
@@ -79,29 +84,45 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   }
 
   /**
-   * Has a key wrapped anew, and looks at what that unwraps to: three calls.
+   * Has a KEK wrapped anew: three calls.
+   *
+   * @param entries the table's keys
+   * @param newWrappingKeyId the master key that is to wrap it, in its newest version
+   * @throws BadWrappedKeyException when the KMS gives another key than it wrapped
+   */
+  ByteBuffer wrapAnew(EncryptedKey kek, Collection<EncryptedKey> entries, String newWrappingKeyId) {
+    try {
+      return wrapped(UnwrappedKek.of(kek, entries, this), newWrappingKeyId);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+  }
+
+  /**
+   * Has a value key wrapped anew: four calls. Nothing tells whether it is the right one, but that
+   * the KMS gives it twice.
    *
    * @param newWrappingKeyId the master key that is to wrap it, in its newest version
-   * @throws TamperedException when the KMS unwraps other bytes than it wrapped
+   * @throws BadWrappedKeyException when the KMS gives two keys, or another one than it wrapped
    */
   ByteBuffer wrapAnew(ByteBuffer wrappedKey, String wrappingKeyId, String newWrappingKeyId) {
-    byte[] bytes = KeyCache.copyOf(unwrapKey(wrappedKey, wrappingKeyId));
-    byte[] again = {};
-    try {
-      ByteBuffer wrapped = wrapKey(ByteBuffer.wrap(bytes), newWrappingKeyId);
-      again = KeyCache.copyOf(unwrapNew(wrapped, newWrappingKeyId));
-      if (!Arrays.equals(bytes, again)) {
-        throw new TamperedException(
-                String.format(
-                    "the KMS unwraps other bytes than it wrapped with key '%s'", newWrappingKeyId),
-                "Nothing was changed. Do not use this KMS client.")
-            .inTable(tableName);
-      }
+    ByteBuffer key = unwrapKey(wrappedKey, wrappingKeyId);
+    if (!key.equals(unwrapKey(wrappedKey, wrappingKeyId))) {
+      throw new BadWrappedKeyException(
+              String.format("the KMS gives two keys for one that key '%s' wrapped", wrappingKeyId),
+              "Nothing was changed. Check the KMS, and call this again.")
+          .inTable(tableName);
+    }
 
-      return wrapped;
+    return wrapped(key, newWrappingKeyId);
+  }
+
+  private ByteBuffer wrapped(ByteBuffer key, String wrappingKeyId) {
+    byte[] bytes = KeyCache.copyOf(key);
+    try {
+      return wrapKey(ByteBuffer.wrap(bytes), wrappingKeyId);
     } finally {
       Arrays.fill(bytes, (byte) 0);
-      Arrays.fill(again, (byte) 0);
     }
   }
 

@@ -212,7 +212,7 @@ public record MasterKeyRotation(
     Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
     return Kek.all(metadata).stream()
         .filter(kek -> !unneeded.contains(kek.keyId()))
-        .map(keks::of)
+        .map(kek -> keks.of(kek, metadata.encryptionKeys()))
         .toList();
   }
 

@@ -2,13 +2,13 @@ package io.icebergcrypto.lifecycle;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;

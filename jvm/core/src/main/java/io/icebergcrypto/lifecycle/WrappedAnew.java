@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
 import java.nio.ByteBuffer;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -31,9 +32,10 @@ final class WrappedAnew {
   /**
    * The KEK, wrapped by the newest version of the master key.
    *
+   * @param entries the table's keys
    * @throws IcebergCryptoException when its entry is not one of a KEK
    */
-  EncryptedKey of(EncryptedKey kek) {
+  EncryptedKey of(EncryptedKey kek, Collection<EncryptedKey> entries) {
     if (kek.encryptedById() == null || kek.encryptedKeyMetadata() == null) {
       throw new IcebergCryptoException(
               String.format("KEK %s names no master key, or has no bytes", kek.keyId()),
@@ -46,12 +48,11 @@ final class WrappedAnew {
             kek.keyId(),
             kek.encryptedById(),
             ByteBuffer.wrap(KeyCache.copyOf(kek.encryptedKeyMetadata())));
-    return done.computeIfAbsent(before, key -> wrapped(kek));
+    return done.computeIfAbsent(before, key -> wrapped(kek, entries));
   }
 
-  private EncryptedKey wrapped(EncryptedKey kek) {
-    ByteBuffer wrapped =
-        table.kms().wrapAnew(kek.encryptedKeyMetadata(), kek.encryptedById(), masterKeyId);
+  private EncryptedKey wrapped(EncryptedKey kek, Collection<EncryptedKey> entries) {
+    ByteBuffer wrapped = table.kms().wrapAnew(kek, entries, masterKeyId);
     return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
   }
 

@@ -2,18 +2,24 @@ package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KmsCaller;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -24,8 +30,20 @@ public final class Kek {
   /** The property of a KEK's entry that says when it was made; Iceberg's name. */
   public static final String TIMESTAMP = "KEY_TIMESTAMP";
 
+  /**
+   * The property of a KEK's entry by which its bytes are recognized: {@code v1.} and 64 bits in
+   * hex, derived from the KEK in the way of NIST SP 800-108r1, section 4.1 (HMAC-SHA-256 in counter
+   * mode, one block). It tells nothing else of the KEK. Iceberg ignores it.
+   */
+  public static final String CHECK_VALUE = "KEY_CHECK_VALUE";
+
   /** How long a KEK encrypts and signs: Iceberg's 730 days (NIST SP 800-57). */
   public static final long LIFE_MS = Duration.ofDays(730).toMillis();
+
+  private static final String CHECK_VALUE_V1 = "v1.";
+  private static final byte[] LABEL =
+      "io.icebergcrypto key check value v1".getBytes(StandardCharsets.US_ASCII);
+  private static final String HMAC = "HmacSHA256";
 
   private Kek() {}
 
@@ -58,35 +76,101 @@ public final class Kek {
     return all(metadata).stream().max(Comparator.comparingLong(Kek::madeAt));
   }
 
+  /** Whether a KEK's entry says how its bytes are recognized. */
+  static boolean hasCheckValue(EncryptedKey kek) {
+    return checkValue(kek) != null;
+  }
+
+  /** Whether bytes are those of a KEK, as far as its entry tells. */
+  static boolean fits(EncryptedKey kek, ByteBuffer bytes) {
+    String told = checkValue(kek);
+    return told == null || told.equals(checkValue(bytes));
+  }
+
+  /** The check value; null when there is none, or one of a later version. */
+  private static String checkValue(EncryptedKey kek) {
+    String told = kek.properties() == null ? null : kek.properties().get(CHECK_VALUE);
+    return told != null && told.startsWith(CHECK_VALUE_V1) ? told : null;
+  }
+
+  private static String checkValue(ByteBuffer kek) {
+    return CHECK_VALUE_V1 + HexFormat.of().formatHex(derived(kek, LABEL, "", Long.SIZE));
+  }
+
+  /**
+   * Derives bytes from a KEK for another purpose than encryption, in the way of NIST SP 800-108r1,
+   * section 4.1: HMAC-SHA-256 in counter mode, one block.
+   *
+   * @param kek its bytes; the caller overwrites them
+   * @param label the purpose
+   * @param context what they are for, or empty
+   * @param bits how many: 256 at the most
+   */
+  public static byte[] derived(ByteBuffer kek, byte[] label, String context, int bits) {
+    byte[] bytes = new byte[kek.remaining()];
+    kek.duplicate().get(bytes);
+    try {
+      Mac hmac = Mac.getInstance(HMAC);
+      hmac.init(new SecretKeySpec(bytes, HMAC));
+      hmac.update(new byte[] {0, 0, 0, 1}); // the block's number
+      hmac.update(label);
+      hmac.update((byte) 0);
+      hmac.update(context.getBytes(StandardCharsets.UTF_8));
+      hmac.update(ByteBuffer.allocate(Integer.BYTES).putInt(bits).flip());
+      return Arrays.copyOf(hmac.doFinal(), bits / Byte.SIZE);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("This JVM has no " + HMAC, e);
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+    }
+  }
+
   /**
    * Makes a KEK, newer than those of the table, so that it is the one in use from its commit on.
    *
+   * @param kms unwraps it again before it answers: see {@link CachingKmsClient#wrapKey}
    * @throws IcebergCryptoException when the KMS does not wrap it
    */
   public static EncryptedKey make(
       String tableName, TableMetadata metadata, String keyId, KeyManagementClient kms) {
+    int length = EncryptionProperties.dataKeyLength(tableName, metadata.properties());
+    long newest = newest(metadata).map(Kek::madeAt).orElse(0L);
+    try {
+      return KmsCaller.forTable(tableName, metadata.uuid(), () -> make(length, newest, keyId, kms));
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(tableName);
+    }
+  }
+
+  /**
+   * The same.
+   *
+   * @param length in bytes: 16, 24 or 32
+   * @param newest when the table's newest KEK was made, in milliseconds since the epoch; 0: none
+   */
+  public static EncryptedKey make(int length, long newest, String keyId, KeyManagementClient kms) {
     SecureRandom random = new SecureRandom();
     byte[] id = new byte[16];
     random.nextBytes(id);
-    byte[] key = new byte[EncryptionProperties.dataKeyLength(tableName, metadata.properties())];
+    byte[] key = new byte[length];
     random.nextBytes(key);
     try {
       return new BaseEncryptedKey(
           Base64.getEncoder().encodeToString(id),
-          KmsCaller.forTable(
-              tableName, metadata.uuid(), () -> kms.wrapKey(ByteBuffer.wrap(key), keyId)),
+          kms.wrapKey(ByteBuffer.wrap(key), keyId),
           keyId,
-          Map.of(TIMESTAMP, String.valueOf(after(metadata))));
-    } catch (IcebergCryptoException e) {
-      throw e.inTable(tableName);
+          Map.of(
+              TIMESTAMP,
+              String.valueOf(after(newest)),
+              CHECK_VALUE,
+              checkValue(ByteBuffer.wrap(key))));
     } finally {
       Arrays.fill(key, (byte) 0);
     }
   }
 
   /** Now; or later, if another client's clock was fast when it made the newest KEK. */
-  private static long after(TableMetadata metadata) {
-    long newest = newest(metadata).map(Kek::madeAt).orElse(0L);
+  private static long after(long newest) {
     return Math.max(System.currentTimeMillis(), newest == Long.MAX_VALUE ? newest : newest + 1);
   }
 }

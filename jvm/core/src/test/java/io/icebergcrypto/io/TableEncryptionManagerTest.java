@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.Gson;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.metadata.KeyEntries;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -330,7 +331,7 @@ class TableEncryptionManagerTest {
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return key.duplicate();
+      return ByteBuffer.wrap(KeyCache.copyOf(key)); // who made the key overwrites it
     }
 
     @Override

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.HotSpotDiagnosticMXBean;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
@@ -151,8 +152,30 @@ class CachingKmsClientTest {
     CachingKmsClient client = client(60_000);
     ByteBuffer key = ByteBuffer.wrap(new byte[] {1, 2, 3});
     ByteBuffer wrapped = client.wrapKey(key.duplicate(), "k");
+    assertThat(UNWRAPS).hasValue(1); // that it comes back
     assertThat(client.unwrapKey(wrapped, "k")).isEqualTo(key);
-    assertThat(UNWRAPS).hasValue(0);
+    assertThat(UNWRAPS).hasValue(1);
+  }
+
+  @Test
+  void aKeyThatDoesNotComeBackIsNotUsed() {
+    CachingKmsClient client =
+        KmsClients.create(Map.of(KmsProperties.KMS_IMPL, MixingKms.class.getName()));
+    assertThatThrownBy(() -> client.wrapKey(ByteBuffer.wrap(new byte[] {1, 2, 3}), "k1"))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContainingAll("unwraps other bytes than it wrapped under key 'k1'", "hint:");
+    assertThat(client.local().cache().size()).isZero();
+  }
+
+  @Test
+  void aKeyThatMayBeWrongIsAskedForAgain() {
+    CachingKmsClient client = client(60_000);
+    client.unwrapKey(wrapped(7), "k");
+    for (int i = 0; i < 2; i++) { // that answer is kept
+      assertThat(client.unwrapAgain(wrapped(7), "k")).isEqualTo(ByteBuffer.wrap(new byte[] {7, 7}));
+      assertThat(client.unwrapKey(wrapped(7), "k")).isEqualTo(ByteBuffer.wrap(new byte[] {7, 7}));
+      assertThat(UNWRAPS).hasValue(2 + i);
+    }
   }
 
   @Test

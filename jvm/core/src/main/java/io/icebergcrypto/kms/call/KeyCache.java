@@ -111,6 +111,14 @@ public final class KeyCache {
     }
   }
 
+  /** Forgets a key and overwrites its bytes. */
+  public void forget(String wrappingKeyId, ByteBuffer wrapped) {
+    Entry entry = entries.get(CacheKey.of(wrappingKeyId, wrapped));
+    if (entry != null && entry.unwrapped.isDone()) {
+      wipe(entry);
+    }
+  }
+
   /** Whether a key that is unwrapped now is still there for the next who needs it. */
   public boolean keeps() {
     return ttlMs > 0 && !closed;

@@ -2,10 +2,10 @@ package io.icebergcrypto.spark.copy;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
-import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.metadata.KeyOfList;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;

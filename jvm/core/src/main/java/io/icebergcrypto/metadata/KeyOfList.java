@@ -1,4 +1,4 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.metadata;
 
 import java.nio.ByteBuffer;
 import org.apache.iceberg.ManifestListFile;
