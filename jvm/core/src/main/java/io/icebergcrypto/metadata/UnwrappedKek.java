@@ -72,9 +72,9 @@ public final class UnwrappedKek {
             kms,
             same ? problem(kek, second) + ", twice" : "two different keys, neither of them right"),
         "Nothing was read or written with it. Check that the catalog's KMS is the one that wrapped"
-            + " it, and the KMS itself: once that gives the right key, the table is readable. If the"
-            + " KMS is right, encryption-keys was edited: restore that metadata file from a backup or"
-            + " an object version.");
+            + " it, and the KMS itself: once that gives the right key, the table is readable. If"
+            + " the KMS is right, encryption-keys was edited: restore that metadata file from a"
+            + " backup or an object version.");
   }
 
   /** What tells that bytes are not those of a KEK; null when nothing does. */

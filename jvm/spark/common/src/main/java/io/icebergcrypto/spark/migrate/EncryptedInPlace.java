@@ -124,8 +124,8 @@ public record EncryptedInPlace(
             keyId, copiedFiles)
         : String.format(
             "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB a"
-                + " second and core); nothing was changed. Streams that read the table will need new"
-                + " checkpoints.",
+                + " second and core); nothing was changed. Streams that read the table will need"
+                + " new checkpoints.",
             copiedFiles, files, seconds, BYTES_PER_CORE_SECOND >> 20);
   }
 
