@@ -18,6 +18,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.BaseTable;

@@ -1,8 +1,8 @@
 package io.icebergcrypto.lifecycle.repair;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.io.checked.ListedLength;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;

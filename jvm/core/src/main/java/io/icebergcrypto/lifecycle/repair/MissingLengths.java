@@ -1,7 +1,6 @@
 package io.icebergcrypto.lifecycle.repair;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.audit.KeyOfList;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -9,6 +8,7 @@ import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.metadata.KeyOfList;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
