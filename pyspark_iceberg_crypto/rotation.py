@@ -127,8 +127,8 @@ def rotate_kek(
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t", or its path.
-        rewrap: encrypt the keys of the snapshots that the table has with the new KEK, too, and remove the older
-            KEKs. On Hive that is always done, and on REST older KEKs go 30 days later.
+        rewrap: encrypt the keys of the snapshots that the table has with the new KEK, too. Older KEKs then go
+            30 days later. On Hive that is always done, and older KEKs go at once.
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:

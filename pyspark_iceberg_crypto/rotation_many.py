@@ -187,9 +187,9 @@ def _use(spark: SparkSession, table: str) -> dict[str, Any]:
 
 
 def _has_young_kek(use: dict[str, Any], *, days: float, alone: bool) -> bool:
-    made = max((kek["madeAt"] for kek in use["keks"]), default=0)
-    young = made > time.time() * 1000 - days * _DAY_MS
-    return young and (not alone or len(use["keks"]) == 1)
+    *older, newest = sorted(use["keks"], key=lambda kek: kek["madeAt"]) or [{"madeAt": 0}]
+    young = newest["madeAt"] > time.time() * 1000 - days * _DAY_MS
+    return young and not (alone and any(kek["encrypts"] for kek in older))
 
 
 class _Newest:

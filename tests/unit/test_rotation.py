@@ -138,7 +138,10 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
 
 def use(table: str, *versions: int | None, key_id: str = "k1", made: float = 0) -> dict[str, Any]:
     """What masterKeyUse tells."""
-    keks = [{"masterKeyId": key_id, "version": one, "madeAt": made} for one in versions]
+    keks = [
+        {"masterKeyId": key_id, "version": one, "madeAt": made, "encrypts": True}
+        for one in versions
+    ]
     return {"table": table, "key_id": key_id, "keks": keks, "value_keys": []}
 
 
@@ -216,17 +219,20 @@ def test_tables_with_a_young_kek(run: Command) -> None:
 
     def answer(method: str, name: str, *_: Any) -> Any:
         if method == "listTables":
-            return [listed("young"), listed("two"), listed("old")]
+            return [listed("young"), listed("two"), listed("kept"), listed("old")]
         if method == "masterKeyUse":
-            made = {"young": (now,), "two": (now, now), "old": (now - 9 * 86_400_000,)}[name]
-            return use(name, *(1 for _ in made), made=made[0])
+            made = {"old": now - 9 * 86_400_000}.get(name, now)
+            found = use(name, *((1,) if name in ("young", "old") else (1, 1)), made=made)
+            if name == "kept":  # for a while, for what may still be under it
+                found["keks"][0] |= {"madeAt": now - 1, "encrypts": False}
+            return found
         return {**KEK, "table": name}
 
     def done(*more: str) -> list[str]:
         result, _ = run("lake", "--kek", "--output", "json", *more, answer=answer)
         return [one["table"] for one in json.loads(result.stdout)["done"]]
 
-    assert done() == ["young", "two", "old"]
+    assert done() == ["young", "two", "kept", "old"]
     assert done("--older-than-days", "7") == ["old"]
     assert done("--older-than-days", "7", "--rewrap") == ["two", "old"]
 

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -38,9 +39,11 @@ public record MasterKeyUse(
    * @param masterKeyId the master key
    * @param version its version; null when the wrapped key does not tell
    * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not tell
+   * @param encrypts whether anything of the table is under the key: a KEK stays for a while after
+   *     nothing is
    */
-  public record WrappedBy(String masterKeyId, Integer version, long madeAt) {
-    private static WrappedBy of(EncryptedKey kek) {
+  public record WrappedBy(String masterKeyId, Integer version, long madeAt, boolean encrypts) {
+    private static WrappedBy of(EncryptedKey kek, boolean encrypts) {
       String masterKeyId = kek.encryptedById();
       if (masterKeyId == null || kek.encryptedKeyMetadata() == null) {
         throw new IcebergCryptoException(
@@ -48,16 +51,18 @@ public record MasterKeyUse(
             "encryption_keys lists the table's keys, and what is wrong.");
       }
 
-      return of(masterKeyId, kek.encryptedKeyMetadata(), Kek.madeAt(kek));
+      return of(masterKeyId, kek.encryptedKeyMetadata(), Kek.madeAt(kek), encrypts);
     }
 
     private static WrappedBy of(WrappedValueKey key) {
-      return of(key.masterKeyId(), key.bytes(), key.createdAtMs());
+      return of(key.masterKeyId(), key.bytes(), key.createdAtMs(), true);
     }
 
-    private static WrappedBy of(String masterKeyId, ByteBuffer wrapped, long madeAt) {
+    private static WrappedBy of(
+        String masterKeyId, ByteBuffer wrapped, long madeAt, boolean encrypts) {
       OptionalInt version = WrappedKey.versionOf(wrapped, masterKeyId);
-      return new WrappedBy(masterKeyId, version.isPresent() ? version.getAsInt() : null, madeAt);
+      return new WrappedBy(
+          masterKeyId, version.isPresent() ? version.getAsInt() : null, madeAt, encrypts);
     }
   }
 
@@ -80,13 +85,17 @@ public record MasterKeyUse(
 
     catalog.checkMetadata(table);
     Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    Set<String> used =
+        metadata.encryptionKeys().stream()
+            .map(EncryptedKey::encryptedById)
+            .collect(Collectors.toSet());
     try {
       return new MasterKeyUse(
           table.name(),
           EncryptionProperties.keyId(metadata.properties()),
           Kek.all(metadata).stream()
               .filter(kek -> !unneeded.contains(kek.keyId()))
-              .map(WrappedBy::of)
+              .map(kek -> WrappedBy.of(kek, used.contains(kek.keyId())))
               .toList(),
           WrappedValueKey.all(metadata.properties()).stream().map(WrappedBy::of).toList());
     } catch (TamperedException | NotSupportedException e) {

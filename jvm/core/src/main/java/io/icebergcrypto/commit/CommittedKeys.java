@@ -27,8 +27,9 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * tag, staged or in the history alone), those of the statistics files that it lists, and the KEKs
  * that encrypt these. A KEK that encrypts nothing stays as long as a commit may take it: on a REST
  * catalog a commit that began before this one sends no KEK that was in the metadata then, and is no
- * conflict. So it goes when it is {@link #RETIRED}, or {@link #REPLACED} by a newer one, and never
- * if it is the newest: by it the table is known to be encrypted. What cannot be told stays.
+ * conflict; and a manifest that a job of Flink has staged is under one. So it goes when it is
+ * {@link #RETIRED}, or {@link #REPLACED} by a newer one, and never if it is the newest: by it the
+ * table is known to be encrypted. What cannot be told stays.
  *
  * <p>All snapshots are at hand: Iceberg's {@link TableMetadata.Builder} has loaded those that a
  * REST catalog loads late.

@@ -1,7 +1,9 @@
 package io.icebergcrypto.io;
 
 import com.google.gson.JsonObject;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.checked.ExpectedFile;
@@ -68,23 +70,7 @@ final class SealedContent {
     }
 
     int streamLength = end - length;
-    ByteBuffer keyMetadata;
-    try {
-      JsonObject json =
-          Json.object(new String(sealed, streamLength, length, StandardCharsets.UTF_8));
-      keyMetadata =
-          manager.unsealed(
-              trusted(manager, KeyEntries.key(json.getAsJsonObject("kek")), file),
-              KeyEntries.key(json.getAsJsonObject("key")),
-              location);
-    } catch (IcebergCryptoException e) {
-      throw e;
-    } catch (RuntimeException e) {
-      throw Evidence.isWrongTag(e)
-          ? file.changed("its key does not decrypt with its KEK")
-          : file.unreadableKeyMetadata(null, e);
-    }
-
+    ByteBuffer keyMetadata = keyMetadata(manager, file, sealed, streamLength, length);
     byte[] stream = Arrays.copyOf(sealed, streamLength);
     InMemoryInputFile input = new InMemoryInputFile(location, stream);
     try (InputStream in =
@@ -100,18 +86,75 @@ final class SealedContent {
     }
   }
 
+  private static ByteBuffer keyMetadata(
+      TableEncryptionManager manager, ExpectedFile file, byte[] sealed, int from, int length) {
+    EncryptedKey own = null;
+    EncryptedKey kek = null;
+    try {
+      JsonObject json = Json.object(new String(sealed, from, length, StandardCharsets.UTF_8));
+      kek = KeyEntries.key(json.getAsJsonObject("kek"));
+      own = manager.key(kek.keyId());
+      return manager.unsealed(
+          own == null ? trusted(manager, kek, file) : own,
+          KeyEntries.key(json.getAsJsonObject("key")),
+          file.location());
+    } catch (BadWrappedKeyException e) {
+      throw own == null ? ofFormerKey(manager, kek, file, e) : e;
+    } catch (IcebergCryptoException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw Evidence.isWrongTag(e)
+          ? file.changed("its key does not decrypt with its KEK")
+          : file.unreadableKeyMetadata(null, e);
+    }
+  }
+
   /**
-   * The KEK as the table has it. One that has left the table since is the file's own, which anybody
-   * can write who can write to the storage: it has to be under the table's master key.
+   * A KEK that has left the table since, or never was the table's. It is the file's own, which
+   * anybody can write who can write to the storage: it has to be under the table's master key.
    */
   private static EncryptedKey trusted(
       TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file) {
-    EncryptedKey own = manager.key(kek.keyId());
-    if (own == null && !manager.tableKeyId().equals(kek.encryptedById())) {
-      throw file.changed("its KEK is not the table's, nor under the table's master key");
+    if (!manager.tableKeyId().equals(kek.encryptedById())) {
+      throw ofFormerKey(manager, kek, file, null);
     }
 
-    return own == null ? kek : own;
+    return kek;
+  }
+
+  /** Rotations can be the reason as well as somebody's work: nothing tells. */
+  private static IcebergCryptoException ofFormerKey(
+      TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file, Throwable cause) {
+    String wrapper = kek.encryptedById();
+    boolean other = !manager.tableKeyId().equals(wrapper);
+    return new NotSupportedException(
+            String.format(
+                "staged manifest %s is not read: the table no longer has its KEK %s, which was"
+                    + " wrapped by master key '%s', and %s",
+                file.location(),
+                kek.keyId(),
+                wrapper,
+                other
+                    ? "the table's is '" + manager.tableKeyId() + "'"
+                    : "the KMS does not unwrap it"),
+            String.format(
+                "Keys were rotated while a job of Flink had files to commit (docs/rotation.md,"
+                    + " \"Jobs of Flink\"). Keep the job's state and all files: its rows are in"
+                    + " them. %s, let the job commit, and rotate again. If that never was the"
+                    + " table's key, somebody who can write to the storage put this file there:"
+                    + " find out who.",
+                other
+                    ? String.format(
+                        "If '%s' was the table's master key before, go back to it for that time:"
+                            + " CALL <catalog>.system.rotate_master_key(table => '%s', new_key_id"
+                            + " => '%s')",
+                        wrapper, manager.tableName(), wrapper)
+                    : String.format(
+                        "Enable the version of '%s' that the KMS had then, or give the job's"
+                            + " catalog the KMS that the table had then",
+                        wrapper)),
+            cause)
+        .inTable(manager.tableName());
   }
 
   /** The location, behind its length: no location's begins with another's. */

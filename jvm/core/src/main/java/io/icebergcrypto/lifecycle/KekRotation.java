@@ -40,8 +40,8 @@ public record KekRotation(
    * Gives a table a new KEK, in one commit.
    *
    * @param rewrap whether the keys of the snapshots that the table has are encrypted with it, too,
-   *     so that older KEKs can go. On Hive they always are: stock Iceberg takes any KEK that the
-   *     table has
+   *     so that older KEKs can go. On Hive they always are, and go at once: stock Iceberg takes any
+   *     KEK that the table has
    * @param dryRun true: everything but the commit, the calls of the KMS included
    * @throws NotSupportedException when the table is not encrypted
    * @throws TamperedException when a key does not decrypt; nothing was changed
@@ -52,7 +52,7 @@ public record KekRotation(
     RotatedTable table = RotatedTable.load(catalog, identifier);
     String oldKekId = Kek.newest(table.current()).map(EncryptedKey::keyId).orElse(null);
     boolean all = rewrap || catalog.behind().isHive();
-    NewKek made = new NewKek(table, all, !catalog.behind().isRest());
+    NewKek made = new NewKek(table, all, catalog.behind().isHive());
     if (dryRun) {
       made.in(table.current());
     } else {

@@ -41,9 +41,10 @@ final class NewKek {
    * Makes nothing yet.
    *
    * @param rewraps whether the keys of existing files are encrypted with it
-   * @param removes whether KEKs go that encrypt nothing then. Not on a REST catalog: a commit of
-   *     another client that began before does not conflict, and may need one. They go by themselves
-   *     later, see {@link CommittedKeys}
+   * @param removes whether KEKs go at once that encrypt nothing then. They go by themselves later,
+   *     see {@link CommittedKeys}: on a REST catalog, a commit of another client that began before
+   *     does not conflict, and may need one; on any, so may a manifest that a job of Flink has
+   *     staged
    */
   NewKek(RotatedTable table, boolean rewraps, boolean removes) {
     this.table = table;

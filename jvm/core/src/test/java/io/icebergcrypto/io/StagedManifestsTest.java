@@ -3,6 +3,7 @@ package io.icebergcrypto.io;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -10,6 +11,8 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.LakeFixture;
@@ -29,6 +32,8 @@ import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFile;
@@ -88,11 +93,64 @@ class StagedManifestsTest extends LakeFixture {
     assertThat(((TableEncryptionManager) table.encryption()).keys()).hasSize(keys);
   }
 
+  /** Its KEK stays for 30 days, and is wrapped by the new master key. */
+  @Test
+  void itIsReadAfterBothRotations() throws IOException {
+    ManifestFile staged = stage(location(1));
+    MasterKeyRotation.run(catalog, T, "k2", false);
+    KekRotation.run(catalog, T, true, false);
+    KeyPruning.run(catalog, T, false);
+
+    try (EncryptedCatalog later = lake.open(Map.of("encryption.allowed-key-ids", "k2"))) {
+      Table same = later.loadTable(T);
+      same.newAppend().appendFile(read(same, staged).get(0)).commit();
+      assertThat(TestLake.ids(same)).containsExactly(1L, 2L, 3L);
+    }
+  }
+
+  @Test
+  void afterTheGracePeriodItIsReadUnderItsMasterKey() throws IOException {
+    ManifestFile staged = stage(location(1));
+    MasterKeyRotation.run(catalog, T, "k2", false);
+    KekRotation.run(catalog, T, true, false);
+    removeOlderKek();
+
+    try (EncryptedCatalog later = lake.open(Map.of())) {
+      Table same = later.loadTable(T);
+      assertThatThrownBy(() -> read(same, staged))
+          .isInstanceOf(NotSupportedException.class) // it accuses nobody
+          .hasMessageContainingAll(
+              "lake.db.t",
+              staged.path(),
+              "wrapped by master key 'k1', and the table's is 'k2'",
+              "rotate_master_key(table => 'lake.db.t', new_key_id => 'k1')");
+    }
+
+    MasterKeyRotation.run(catalog, T, "k1", false); // as the hint says
+    try (EncryptedCatalog later = lake.open(Map.of())) {
+      assertThat(read(later.loadTable(T), staged)).hasSize(1);
+    }
+  }
+
+  private void removeOlderKek() {
+    String newest = Kek.newest(TestLake.metadata(catalog.loadTable(T))).orElseThrow().keyId();
+    catalog.mend(
+        T,
+        metadata -> {
+          TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+          Kek.all(metadata).stream()
+              .map(EncryptedKey::keyId)
+              .filter(id -> !id.equals(newest))
+              .forEach(builder::removeEncryptionKey);
+          return builder.build();
+        });
+  }
+
   @Test
   void itIsReadAfterItsKekIsGone() throws IOException {
     ManifestFile staged = stage(location(1));
     KekRotation.run(catalog, T, true, false);
-    KeyPruning.run(catalog, T, false);
+    removeOlderKek();
 
     try (EncryptedCatalog later = lake.open(Map.of())) {
       Table same = later.loadTable(T);
@@ -172,8 +230,24 @@ class StagedManifestsTest extends LakeFixture {
     byte[] others = SealedContent.seal(manager("k2"), location, new byte[] {1});
 
     assertThatThrownBy(() -> SealedContent.open(manager("k1"), location, others))
-        .isInstanceOf(TamperedException.class)
-        .hasMessageContainingAll("lake.db.t", location, "the table's master key");
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", location, "'k2'", "'k1'", "find out who");
+  }
+
+  /** As after a move to another KMS, or when a version of the master key is gone. */
+  @Test
+  void aKekThatTheKmsDoesNotUnwrapIsNotCalledTampered() throws IOException {
+    String location = "s3://b/t/1.avro";
+    Path other = Files.createDirectory(folder.resolve("other"));
+    TestKeystore former = TestKeystore.create(other, "k1");
+    TableEncryptionManager before =
+        new TableEncryptionManager(
+            "lake.db.t", List.of(), "k1", 16, KmsClients.create(former.properties()));
+    byte[] sealed = SealedContent.seal(before, location, new byte[] {1});
+
+    assertThatThrownBy(() -> SealedContent.open(manager("k1"), location, sealed))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", location, "the KMS does not unwrap it");
   }
 
   private TableEncryptionManager manager(String tableKeyId) {
