@@ -11,12 +11,23 @@
 >>> print(verify_table(spark, "lake.db.t"))
 """
 
-from importlib.metadata import version
+import ast
+from pkgutil import get_data
 
 import lazy_loader
 
-# The names are in __init__.pyi. Each is imported with its first use: keys are managed without Spark.
-__getattr__, __dir__, _exported = lazy_loader.attach_stub(__name__, __file__)
+from pyspark_iceberg_crypto.artifacts import VERSION
+
+
+def _names() -> dict[str, list[str]]:
+    """Return the names of ``__init__.pyi`` by their modules; the package may be in a zip file (``--py-files``)."""
+    stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {str(node.module): [alias.name for alias in node.names] for node in imports}
+
+
+# Each name is imported with its first use: keys are managed without Spark.
+__getattr__, __dir__, _exported = lazy_loader.attach(__name__, submod_attrs=_names())
 __all__ = sorted([*_exported, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
 
-__version__ = version("pyspark-iceberg-crypto")
+__version__ = VERSION

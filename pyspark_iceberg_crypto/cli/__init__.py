@@ -11,6 +11,7 @@ import click
 
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli._options import named
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 _COMMANDS = (
@@ -53,15 +54,18 @@ class _Commands(click.Group):
             return _without_spark(cmd_name)
         return found
 
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _code_of_usage():
-            return super().make_context(*args, **kwargs)
+    def make_context(
+        self, info_name: str | None, args: list[str], *more: Any, **kwargs: Any
+    ) -> click.Context:
+        self._is_json = named(args, "--output") == "json"
+        with _code_of_usage(self._is_json):
+            return super().make_context(info_name, args, *more, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and keep Spark's log only if it did not do what it was asked for."""
         code: Any = _shared.UNCHECKED
         try:
-            with _code_of_usage():
+            with _code_of_usage(self._is_json):
                 found = super().invoke(ctx)
             code = _shared.OK
         except SystemExit as ended:
@@ -76,11 +80,15 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _code_of_usage() -> Iterator[None]:
+def _code_of_usage(is_json: bool) -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
         error.exit_code = _shared.USAGE  # type: ignore[misc]  # click reads it of the instance
+        if is_json:
+            hint = f"see {error.ctx.command_path} --help" if error.ctx is not None else ""
+            told = {"error": type(error).__name__, "problem": error.format_message(), "hint": hint}
+            _shared.show_json(told)
         raise
 
 

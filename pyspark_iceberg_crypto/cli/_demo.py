@@ -6,6 +6,7 @@ import click
 from rich.console import Console
 
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.demo import run  # needs Spark
 
 
 @click.command()
@@ -22,8 +23,6 @@ def demo(keep: bool, output: str) -> None:
 
     Exit code: 0 all was as it must be, 2 it was not, or could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    from pyspark_iceberg_crypto.demo import run
-
     with _shared.errors_told():
         is_json = output == "json"
         folder = run(keep=keep, console=Console(highlight=False, stderr=is_json))

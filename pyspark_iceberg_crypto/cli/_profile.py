@@ -22,7 +22,7 @@ PREFIX = "ICEBERG_CRYPTO_CATALOGS__"
 SECTIONS = ("catalogs", "spark", "packages")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(
-    r"(password|passwd|passphrase|secret|token|credential|credentials|(access|account|api)[.-]?key|pin)$"
+    r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|(access|account|api)[.-]?key|pin)$"
     r"|sas-token|connection-string",
     re.IGNORECASE,
 )
@@ -94,7 +94,8 @@ def load(file: Path | None = None, environment: Mapping[str, str] = os.environ) 
             pyiceberg, two underscores stand for a dot, and one within a name for a hyphen.
 
     Raises:
-        ConfigurationError: the file cannot be read, is not a profile, or holds a secret that others may read.
+        ConfigurationError: the file cannot be read, is not a profile, may be written by others, or holds a secret
+            that others may read.
     """
     named = file or (Path(environment[CONFIG]) if environment.get(CONFIG) else None)
     path = named or default_file(environment)
@@ -104,6 +105,7 @@ def load(file: Path | None = None, environment: Mapping[str, str] = os.environ) 
     catalogs = {name: _flat(of) for name, of in found.get("catalogs", {}).items()}
     spark = _flat(found.get("spark", {}))
     if path.is_file():
+        _refuse_what_others_may_write(path)
         _refuse_what_others_may_read(path, {**catalogs, "spark": spark})
     for variable, value in environment.items():
         name, _, key = variable.removeprefix(PREFIX).partition("__")
@@ -181,6 +183,15 @@ def _followed(text: str, where: str) -> str:
         return os.environ[found[1]]
 
     return _REFERENCE.sub(value, text)
+
+
+def _refuse_what_others_may_write(path: Path) -> None:
+    """Refuse a file in which others may name another KMS or server, which then gets this user's tokens."""
+    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(
+            f"others may write the profile {path}",
+            f"look at what it says, then chmod go-w {path}",
+        )
 
 
 def _refuse_what_others_may_read(path: Path, sections: dict[str, dict[str, str]]) -> None:

@@ -4,11 +4,13 @@ import ast
 import copy
 import inspect
 import json
+import os
 import pickle
 import re
 import resource
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +192,28 @@ def test_no_name_of_the_package_hides_a_module() -> None:
     names = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
     modules = {path.stem for path in STUB.parent.iterdir()}
     assert "__all__" in names and not names & modules
+
+
+def test_the_package_works_where_it_was_not_installed(tmp_path: Path) -> None:
+    """As with spark-submit --py-files; the jar then comes by --jars or --packages."""
+    package = Path(ours.__file__).parent
+    zipped = tmp_path / "package.zip"
+    with zipfile.ZipFile(zipped, "w") as file:
+        for one in package.rglob("*"):
+            if one.suffix in (".py", ".pyi"):
+                file.write(one, one.relative_to(package.parent))
+    program = (
+        "import pyspark_iceberg_crypto as p; from pyspark_iceberg_crypto import *; import pyspark_iceberg_crypto.cli; "
+        "print(p.__file__, p.__version__, verify_table.__name__, Vault('https://v', token_env='T').properties())"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(zipped)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told.startswith(
+        f"{zipped}/pyspark_iceberg_crypto/__init__.py {ours.__version__} verify_table"
+    )

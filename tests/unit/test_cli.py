@@ -112,6 +112,9 @@ def test_a_wrong_command_is_64(run: Callable[..., Result], arguments: tuple[str,
     assert result.exit_code == 64
     assert "error" in result.stderr.lower()
     assert "Traceback" not in result.output
+    result = run(*arguments, "--output", "json", spark=real)
+    assert result.exit_code == 64
+    assert json.loads(result.stdout)["problem"] in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,7 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
         "s3.access-key",
         "jdbc.password",
         "adls.sas-token.acme",
+        "header.Authorization",
     ],
 )
 def test_what_is_a_secret(name: str, home: Path) -> None:
@@ -178,6 +179,16 @@ def test_what_is_a_secret(name: str, home: Path) -> None:
     file.write_text(f"catalogs:\n  lake:\n    {name}: ${{REST_TOKEN}}\n")
     file.chmod(0o644)
     assert _profile.load().catalog("lake").properties == {name: "s3cret"}
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_profile_that_others_may_write_is_refused(profile: Path, mode: int) -> None:
+    profile.chmod(mode)
+    with pytest.raises(ConfigurationError, match="others may write") as caught:
+        _profile.load()
+    assert f"chmod go-w {profile}" in caught.value.hint
+    profile.chmod(0o640)
+    assert _profile.load().texts
 
 
 @pytest.mark.parametrize(
