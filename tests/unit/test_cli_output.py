@@ -219,7 +219,7 @@ def test_json_of_kms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_of_the_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_iceberg_crypto.demo.run", lambda **_: Path("/kept"))
+    monkeypatch.setattr("pyspark_iceberg_crypto.cli._demo.run", lambda **_: Path("/kept"))
     assert valid("demo", run("demo", "--output", "json"))["folder"] == "/kept"
 
 
