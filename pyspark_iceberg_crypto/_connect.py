@@ -59,10 +59,27 @@ def _row(rows: list[Row]) -> str:
 
 
 def _purged(rows: list[Row]) -> str:
-    head, *files = rows
+    head, *others = rows
     whole = {name: head[name] for name in ("table", "message", "files", "bytes")}
-    paths = [row["path"] for row in files]
-    return json.dumps({**whole, "committed": head["deleted"], "paths": paths})
+    paths = [row["path"] for row in others if row["message"] is None]
+    outside = {row["path"]: row["files"] for row in others if row["files"] is not None}
+    told = [row for row in others if row["message"] is not None and row["files"] is None]
+    left = [row["path"] for row in told if row["message"].startswith("left")]
+    gaps = [row["message"].partition(": ")[2] for row in told if row["path"] is None]
+    outside_paths = [row["path"] for row in told if row["message"].startswith("old file")]
+    more = re.search(r"(\d+) plaintext files elsewhere are left", head["message"])
+    return json.dumps(
+        {
+            **whole,
+            "committed": head["deleted"],
+            "paths": paths,
+            "outside": outside,
+            "outside_paths": outside_paths,
+            "left": int(more[1]) if more else len(left),
+            "left_paths": left,
+            "gaps": gaps,
+        }
+    )
 
 
 def _repaired(rows: list[Row]) -> str:
@@ -101,7 +118,11 @@ _PROCEDURES = {
         },
     ),
     "pruneEncryptionKeys": _Procedure("prune_encryption_keys", lambda dry: {"dry_run": dry}),
-    "purgePlaintext": _Procedure("purge_plaintext", lambda dry, _: {"dry_run": dry}, _purged),
+    "purgePlaintext": _Procedure(
+        "purge_plaintext",
+        lambda options, _: {name: one for name, one in json.loads(options).items() if one != []},
+        _purged,
+    ),
     "reencryptTable": _Procedure(
         "reencrypt_table",
         lambda options, dry_run: {"options": json.loads(options) or None, "dry_run": dry_run},
@@ -153,6 +174,8 @@ def _literal(value: Any) -> str:
     """
     if isinstance(value, dict):
         return f"map({', '.join(_literal(text) for text in sum(value.items(), ()))})"
+    if isinstance(value, list):
+        return f"array({', '.join(map(_literal, value))})"
     if isinstance(value, (bool, int)):
         return str(value).lower()
     if isinstance(value, float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -67,11 +68,23 @@ class PurgedPlaintext(Changed):
         files: how many files.
         bytes: their length.
         paths: the first 1000 of them.
+        outside: in a dry run, folders that are not the table's and in which old metadata names plaintext files, and
+            how many.
+        outside_paths: these files, up to 100,000.
+        left: how many plaintext files stay: in folders to keep, and in former folders of the table where no metadata
+            names them.
+        left_paths: the first 1000 of them.
+        gaps: what of the old metadata cannot be read, so that what it named is not known.
     """
 
     files: int
     bytes: int
     paths: list[str]
+    outside: dict[str, int]
+    outside_paths: list[str]
+    left: int
+    left_paths: list[str]
+    gaps: list[str]
 
 
 @dataclass(frozen=True)
@@ -136,27 +149,53 @@ def encrypt_table(
 
 
 def purge_plaintext(
-    spark: SparkSession, table: str, *, dry_run: bool = False, progress: bool | None = None
+    spark: SparkSession,
+    table: str,
+    *,
+    dry_run: bool = False,
+    folders: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    accept_missing: bool = False,
+    progress: bool | None = None,
 ) -> PurgedPlaintext:
     """Delete the files that a table had before `encrypt_table`, and prove that nothing in plaintext is left.
 
     It deletes what the kept metadata reaches, is plaintext by its first bytes, and is reached by no snapshot of the
-    table. The history from before is gone then. It can be called again after a crash.
+    table; first data, then what names it. The history from before is gone then. A call after one that failed or was
+    killed goes on where that was: where the old files are is forgotten last, after the proof.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
         dry_run: only list the files.
+        folders: more folders than the table's own in which it deletes what the old metadata names. Give those only
+            where the files that a dry run lists are this table's alone.
+        keep: folders in which it deletes nothing: others need the files there, as those that `add_files` took over.
+        accept_missing: end even if some of what named old files is missing or damaged. Other plaintext in the table's
+            folders is still found.
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table.
-        NotSupportedError: the table was not encrypted in place, or its plaintext was purged.
-        IcebergCryptoError: the table does not verify, and nothing was deleted; or its folders hold other plaintext.
+        ConfigurationError: there is no such table, or a folder is no table's.
+        NotSupportedError: the table was not encrypted in place, its plaintext was purged, or the old metadata names
+            files in folders that are neither its own nor given. Nothing was deleted.
+        IcebergCryptoError: the table does not verify, and nothing was deleted; or it is not finished: files could not
+            be deleted or read, or its folders hold other plaintext. Another call goes on.
     """
     name = table_name(table)
+    for given in (folders, keep):
+        if isinstance(given, str) or not all(isinstance(folder, str) for folder in given):
+            raise ConfigurationError(
+                f"{given!r} is no list of folders", "for example ['s3://lake/db/t/old']"
+            )
+    options = {
+        "dry_run": bool(dry_run),
+        "folders": list(folders),
+        "keep": list(keep),
+        "accept_missing": bool(accept_missing),
+    }
     with showing(spark, name, progress) as told:
-        found = _jvm.call(spark, "purgePlaintext", name, bool(dry_run), told)
+        found = _jvm.call(spark, "purgePlaintext", name, json.dumps(options), told)
     return PurgedPlaintext(**json.loads(found))
 
 

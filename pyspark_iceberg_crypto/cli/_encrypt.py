@@ -29,12 +29,33 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="How much this call copies of each table; the next calls go on.",
 )
+@click.option(
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="URI",
+    help="With --purge: another folder in which old files are this table's alone. Repeatable.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="URI",
+    help="With --purge: a folder of which nothing is deleted, as others need it. Repeatable.",
+)
+@click.option(
+    "--accept-missing",
+    is_flag=True,
+    help="With --purge: end even if some of what named old files is lost.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 def encrypt(
     targets: tuple[str, ...],
     key_id: str | None,
     purge: bool,
     max_bytes: int | None,
+    folders: tuple[str, ...],
+    keep: tuple[str, ...],
+    accept_missing: bool,
     dry_run: bool,
     output: str,
 ) -> None:
@@ -52,23 +73,40 @@ def encrypt(
       iceberg-crypto encrypt lake.db.t --key-id sales
       iceberg-crypto encrypt lake.db.t --purge
 
-    Exit code: 0 it is done, 1 a part of it (--max-bytes), 2 it could not be done, and nothing was changed unless the
-    error says so, 64 the command is wrong.
+    Exit code: 0 it is done, 1 a part of it (--max-bytes), or plaintext elsewhere was left (--purge), 2 it could not be
+    done, and nothing was changed unless the error says so, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     if purge == (key_id is not None):
         raise click.UsageError("Give --key-id to encrypt the table, or --purge afterwards.")
+    if not purge and (folders or keep or accept_missing):
+        raise click.UsageError("--folder, --keep and --accept-missing are for --purge.")
 
     def do(spark: SparkSession, table: str) -> EncryptedTable | PurgedPlaintext:
         if key_id is None:
-            return purge_plaintext(spark, table, dry_run=dry_run)
+            return purge_plaintext(
+                spark,
+                table,
+                dry_run=dry_run,
+                folders=folders,
+                keep=keep,
+                accept_missing=accept_missing,
+            )
         return encrypt_table(spark, table, key_id, dry_run=dry_run, max_bytes=max_bytes)
 
     def code(done: EncryptedTable | PurgedPlaintext) -> int:
-        is_part = isinstance(done, EncryptedTable) and done.files_left and not dry_run
-        return _shared.PROBLEM if is_part else _shared.OK
+        if isinstance(done, PurgedPlaintext):
+            return _shared.PROBLEM if done.left and not dry_run else _shared.OK
+        return _shared.PROBLEM if done.files_left and not dry_run else _shared.OK
 
     def paths(done: EncryptedTable | PurgedPlaintext) -> str:
-        return "\n".join(done.paths) if isinstance(done, PurgedPlaintext) and dry_run else ""
+        if not isinstance(done, PurgedPlaintext):
+            return ""
+        told = [
+            *(f"not in its folders: {path}" for path in done.outside_paths),
+            *(f"left: {path}" for path in done.left_paths),
+            *(f"cannot be read: {gap}" for gap in done.gaps),
+        ]
+        return "\n".join([*(done.paths if dry_run else ()), *told])
 
     def skip(spark: SparkSession, table: str) -> str:
         if key_id is None:

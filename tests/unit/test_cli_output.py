@@ -75,7 +75,17 @@ ANSWERS: dict[str, Any] = {
     "listTables": TABLES,
     "encryptTable": ENCRYPTED,
     "decryptTable": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
-    "purgePlaintext": {**DONE, "files": 1, "bytes": 9, "paths": ["/a"]},
+    "purgePlaintext": {
+        **DONE,
+        "files": 1,
+        "bytes": 9,
+        "paths": ["/a"],
+        "outside": {},
+        "outside_paths": [],
+        "left": 0,
+        "left_paths": [],
+        "gaps": [],
+    },
     "pruneEncryptionKeys": PRUNED,
     "reencryptTable": REENCRYPTED,
     "repairTable": {

@@ -152,8 +152,23 @@ def test_value_keys_are_procedures() -> None:
 def test_rows_of_files_and_of_findings() -> None:
     head = {"table": "lake.db.t", "path": None, "files": 2, "bytes": 7, "deleted": False}
     files = [{"path": "/a", "message": None}, {"path": "/b", "message": None}]
-    purged = purge_plaintext(Remote({**head, "message": "2 would"}, *files), "lake.db.t")  # type: ignore[arg-type]
+    others = [
+        {"path": "/old", "message": "folder with old files, not one of the table's", "files": 1},
+        {"path": "/old/c", "message": "old file, not in the table's folders"},
+        {"path": "/kept/d", "message": "left: not known to be this table's, or to be kept"},
+        {"path": None, "message": "cannot be read: manifest m: there is no such file"},
+    ]
+    told = [{"files": None, **one} for one in (*files, *others)]
+    spark: Any = Remote({**head, "message": "2 would"}, *told)
+    purged = purge_plaintext(spark, "lake.db.t", keep=["/kept", "it's"])
     assert (purged.files, purged.paths, purged.committed) == (2, ["/a", "/b"], False)
+    assert (purged.outside, purged.outside_paths) == ({"/old": 1}, ["/old/c"])
+    assert (purged.left, purged.left_paths) == (1, ["/kept/d"])
+    assert purged.gaps == ["manifest m: there is no such file"]
+    assert spark.asked == [
+        "CALL `lake`.system.purge_plaintext(table => 'lake.db.t', dry_run => false, "
+        "keep => array('/kept', CAST(X'69742773' AS STRING)), accept_missing => false)"
+    ]
     finding = {"finding": "nothing is known about it", "detail": "d", "consequence": "c"}
     finding |= {"remedy": "r", "mendable": False, "mended": False}
     report = repair_table(Remote(finding), "lake.db.t")  # type: ignore[arg-type]

@@ -38,6 +38,11 @@ PURGED = {
     "files": 2,
     "bytes": 10,
     "paths": ["a", "b"],
+    "outside": {"/old": 1},
+    "outside_paths": ["/old/c"],
+    "left": 1,
+    "left_paths": ["/kept/d"],
+    "gaps": ["manifest m: there is no such file"],
     "committed": False,
     "message": "2 plaintext files would be deleted; nothing was changed",
 }
@@ -83,16 +88,33 @@ def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
 
 
 def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
-    result, asked = run("lake.db.t", "--purge", "--dry-run", answer=PURGED)
-    assert asked == ["purgePlaintext", "lake.db.t", True, None]
+    folders = ("--folder", "/old", "--folder", "/older", "--keep", "/kept", "--accept-missing")
+    result, asked = run("lake.db.t", "--purge", "--dry-run", *folders, answer=PURGED)
+    assert asked[:2] == ["purgePlaintext", "lake.db.t"]
+    assert json.loads(asked[2]) == {
+        "dry_run": True,
+        "folders": ["/old", "/older"],
+        "keep": ["/kept"],
+        "accept_missing": True,
+    }
     assert result.stdout.splitlines() == [
         rf"· lake.db.t\x1b[31m: {PURGED['message']}",
         "a",
         "b",
+        "not in its folders: /old/c",
+        "left: /kept/d",
+        "cannot be read: manifest m: there is no such file",
     ]
+    done = {**PURGED, "committed": True, "outside": {}, "outside_paths": [], "gaps": []}
+    result, _ = run("lake.db.t", "--purge", answer=done)
+    assert result.exit_code == 1 and result.stdout.splitlines()[1:] == ["left: /kept/d"]
+    result, _ = run("lake.db.t", "--purge", answer={**done, "left": 0, "left_paths": []})
+    assert result.exit_code == 0
 
 
-@pytest.mark.parametrize("options", [(), ("--purge", "--key-id", "k1")])
+@pytest.mark.parametrize(
+    "options", [(), ("--purge", "--key-id", "k1"), ("--key-id", "k1", "--keep", "/a")]
+)
 def test_it_is_one_or_the_other(
     run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
 ) -> None:
@@ -130,3 +152,5 @@ def test_bad_arguments() -> None:
         encrypt_table("spark", "lake.db.t", "k1", max_bytes=0)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         purge_plaintext("spark", None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="'/old' is no list of folders"):
+        purge_plaintext("spark", "lake.db.t", folders="/old")  # type: ignore[arg-type]

@@ -184,6 +184,9 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
         killed.check()
         log = (lake.folder / killed.name / "metadata").glob("encryption-*/group-*.json")
         assert list(log) == []
+        assert [
+            path for path in lake.files(killed.name) if magic(path) not in ENCRYPTED_MAGIC
+        ] == []
         with verify_table(lake.spark, killed.table, depth="deep", strays=True) as report:
             assert report.ok, str(report)
 

@@ -84,6 +84,12 @@ public final class EncryptionProperties {
    */
   public static final String PLAINTEXT_VERSIONS = "encryption.plaintext-previous-versions-max";
 
+  /**
+   * Table property of this catalog's own making, while the plaintext is purged: the step that has
+   * begun, after the files of those before were proved gone.
+   */
+  public static final String PLAINTEXT_PURGE = "encryption.plaintext-purge";
+
   /** The table properties that make no sense for a plaintext table. */
   public static Set<String> ofEncryptedTables() {
     return Set.of(
@@ -92,7 +98,8 @@ public final class EncryptionProperties {
         METADATA_MAC,
         PLAINTEXT_METADATA,
         PLAINTEXT_GC,
-        PLAINTEXT_VERSIONS);
+        PLAINTEXT_VERSIONS,
+        PLAINTEXT_PURGE);
   }
 
   /** The table properties that choose the version of Parquet's pages. */

@@ -45,7 +45,8 @@ public final class PropertyNames {
           EncryptionProperties.METADATA_MAC,
           EncryptionProperties.PLAINTEXT_METADATA,
           EncryptionProperties.PLAINTEXT_GC,
-          EncryptionProperties.PLAINTEXT_VERSIONS);
+          EncryptionProperties.PLAINTEXT_VERSIONS,
+          EncryptionProperties.PLAINTEXT_PURGE);
 
   /** How far from a known name a misspelt one is. */
   private static final int SLIPS = 3;

@@ -9,12 +9,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.security.AccessControlException;
+import org.apache.hadoop.util.Progressable;
 
 /**
  * Hadoop's local files, with permissions that Java sets: without its native library Hadoop starts a
@@ -24,6 +27,9 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** System property: the names of files that cannot be read, as root can read all. */
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
+  private static final Fault NONE = new Fault("none", new AtomicInteger(), 0);
+
+  private static volatile Fault fault = NONE;
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
 
   /** Made by Hadoop. */
@@ -44,6 +50,52 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** How many such files were opened since then. */
   public static int met() {
     return meeting.opened.get();
+  }
+
+  /**
+   * From now on the storage below a folder ends, as for a process that is killed, at one of the
+   * deletes: that one, and whatever is asked after it, fails.
+   *
+   * @param deletes how many files are deleted before
+   */
+  public static void dieAfter(String folder, int deletes) {
+    fault = new Fault(folder, new AtomicInteger(deletes), -1);
+  }
+
+  /** From now on some deletes below a folder fail, each of which may be tried again. */
+  public static void failDeletes(String folder, int times) {
+    fault = new Fault(folder, new AtomicInteger(), times);
+  }
+
+  /** The storage is well again. */
+  public static void heal() {
+    fault = NONE;
+  }
+
+  /** What fails; times: how many deletes, -1 for all that is asked from then on. */
+  private record Fault(String folder, AtomicInteger deletes, AtomicInteger failed, int times) {
+    private Fault(String folder, AtomicInteger deletes, int times) {
+      this(folder, deletes, new AtomicInteger(), times);
+    }
+
+    private void meet(Path path, boolean deletes) throws IOException {
+      String name = path.getName(); // of no bookkeeping, which Hadoop's catalog deletes, too
+      if (!path.toUri().getPath().startsWith(folder)
+          || deletes && (name.startsWith(".") || name.startsWith("version-hint"))) {
+        return;
+      }
+
+      if (deletes && times < 0 ? this.deletes.getAndDecrement() <= 0 : times < 0 && isDead()) {
+        this.deletes.set(-1);
+        throw new Error("killed"); // no code of ours goes on after it
+      } else if (deletes && times > 0 && failed.getAndIncrement() < times) {
+        throw new IOException("503 Slow Down");
+      }
+    }
+
+    private boolean isDead() {
+      return deletes.get() < 0;
+    }
   }
 
   private record Meeting(String suffix, CountDownLatch all, AtomicInteger opened) {
@@ -76,7 +128,39 @@ public final class NoChmodFileSystem extends LocalFileSystem {
       }
 
       meeting.join(path);
+      fault.meet(path, false);
       return super.open(path, bufferSize);
+    }
+
+    @Override
+    public boolean delete(Path path, boolean recursive) throws IOException {
+      fault.meet(path, true);
+      return super.delete(path, recursive);
+    }
+
+    @Override
+    public FSDataOutputStream create(
+        Path path,
+        boolean overwrite,
+        int bufferSize,
+        short replication,
+        long blockSize,
+        Progressable progress)
+        throws IOException {
+      fault.meet(path, false);
+      return super.create(path, overwrite, bufferSize, replication, blockSize, progress);
+    }
+
+    @Override
+    public boolean rename(Path from, Path to) throws IOException {
+      fault.meet(from, false);
+      return super.rename(from, to);
+    }
+
+    @Override
+    public FileStatus[] listStatus(Path path) throws IOException {
+      fault.meet(path, false);
+      return super.listStatus(path);
     }
 
     @Override

@@ -23,9 +23,11 @@ import io.icebergcrypto.spark.inspect.FileLook;
 import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.migrate.EncryptedInPlace;
-import io.icebergcrypto.spark.migrate.PlaintextPurge;
 import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.migrate.TableEncryption;
+import io.icebergcrypto.spark.migrate.purge.PlaintextPurge;
+import io.icebergcrypto.spark.migrate.purge.PurgeOptions;
+import io.icebergcrypto.spark.migrate.purge.Purged;
 import io.icebergcrypto.spark.rewrite.TableReencryption;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -340,15 +342,16 @@ public final class PythonApi {
    * Deletes the files that a table had before it was encrypted in place.
    *
    * @param progress one of {@link #progress}, or null
-   * @return {@link PlaintextPurge.Purged#toMap()} as JSON
+   * @return {@link Purged#toMap()} as JSON
    */
   public static String purgePlaintext(
-      SparkSession spark, String table, boolean dryRun, Progress progress) {
+      SparkSession spark, String table, String options, Progress progress) {
     Progress told = progress == null ? progress(spark) : progress;
+    PurgeOptions given = PurgeOptions.ofJson(options);
     return changed(
         spark,
         table,
-        (catalog, name) -> PlaintextPurge.run(spark, catalog, name, dryRun, told).toMap());
+        (catalog, name) -> PlaintextPurge.run(spark, catalog, name, given, told).toMap());
   }
 
   /**

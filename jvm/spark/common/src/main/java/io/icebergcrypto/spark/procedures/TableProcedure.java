@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
@@ -90,6 +91,20 @@ abstract class TableProcedure implements Procedure {
   static Parameter optionalMap(String name) {
     DataType type = DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType);
     return Parameter.optional(name, type);
+  }
+
+  /** A parameter of several texts that is NULL when it is not given. */
+  static Parameter optionalTexts(String name) {
+    return Parameter.optional(name, DataTypes.createArrayType(DataTypes.StringType));
+  }
+
+  /** Several texts; NULL is none. */
+  static List<String> texts(InternalRow input, int index) {
+    return input.isNullAt(index)
+        ? List.of()
+        : Stream.of(input.getArray(index).toObjectArray(DataTypes.StringType))
+            .map(String::valueOf)
+            .toList();
   }
 
   /** Names and values; NULL is none. */

@@ -30,6 +30,7 @@ import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
@@ -288,8 +289,17 @@ public final class TableVerifier {
 
   /** Where the files of a table are: its location, and what its properties name beside that. */
   public static List<String> foldersOf(Table table) {
-    List<String> all = new ArrayList<>(List.of(table.location()));
-    FOLDERS.stream().map(table.properties()::get).filter(Objects::nonNull).forEach(all::add);
+    return foldersOf(table.location(), table.properties());
+  }
+
+  /** The same by its metadata, as it was at some time. */
+  public static List<String> foldersOf(TableMetadata metadata) {
+    return foldersOf(metadata.location(), metadata.properties());
+  }
+
+  private static List<String> foldersOf(String location, Map<String, String> properties) {
+    List<String> all = new ArrayList<>(List.of(location));
+    FOLDERS.stream().map(properties::get).filter(Objects::nonNull).forEach(all::add);
     return Folders.outermost(all);
   }
 

@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.TreeMap;
-import org.apache.spark.api.java.function.FilterFunction;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Column;
@@ -108,17 +107,22 @@ public final class Folders implements AutoCloseable {
   }
 
   /**
-   * Files that are not below any of the folders, or whose paths may lead out of them: of the same
-   * path, but in another storage, bucket or cluster, too.
+   * Whether a file is below any of the folders, and its path does not lead out of them: one of the
+   * same path, but in another storage, bucket or cluster, is not.
+   *
+   * @param path a column of locations
    */
-  public static Dataset<Row> outside(Dataset<Row> files, List<String> folders) {
+  public static Column isIn(Column path, List<String> folders) {
     List<Place> places = folders.stream().map(Place::of).toList();
-    FilterFunction<Row> outside =
-        file -> {
-          Place place = Place.of(file.getAs("path"));
-          return places.stream().noneMatch(place::isIn);
-        };
-    return files.filter(outside);
+    UDF1<String, Boolean> isIn = location -> places.stream().anyMatch(Place.of(location)::isIn);
+    return functions.udf(isIn, DataTypes.BooleanType).apply(path);
+  }
+
+  /** Whether a location is a folder, or in it. */
+  public static boolean isIn(String location, String folder) {
+    Place place = Place.of(location);
+    Place of = Place.of(folder);
+    return place.equals(of) || place.isIn(of);
   }
 
   /** A location as it can be compared: its storage, and its path with a slash at its end. */

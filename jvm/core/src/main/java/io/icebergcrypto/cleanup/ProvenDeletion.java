@@ -1,0 +1,134 @@
+package io.icebergcrypto.cleanup;
+
+import dev.failsafe.Failsafe;
+import dev.failsafe.RetryPolicy;
+import io.icebergcrypto.kms.call.Causes;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.SupportsBulkOperations;
+import org.apache.iceberg.util.Tasks;
+import org.apache.iceberg.util.ThreadPools;
+
+/**
+ * Deletes files, looks whether they are gone, and tries those again that are not: a FileIO may fail
+ * for some files of many, or delete none without an error.
+ */
+public final class ProvenDeletion {
+  /** How many files are deleted by one call of the storage, and looked at after that. */
+  private static final int AT_ONCE = 1000;
+
+  private static final String SAYS_NOTHING =
+      "the storage deletes nothing, and says nothing (s3.delete-enabled=false, for one)";
+
+  private static final RetryPolicy<Object> RETRY =
+      RetryPolicy.builder()
+          .handleResultIf(left -> !((Map<?, ?>) left).isEmpty())
+          .withMaxAttempts(4)
+          .withBackoff(Duration.ofMillis(200), Duration.ofSeconds(5))
+          .withJitter(0.25)
+          .build();
+
+  private final FileIO io;
+
+  /**
+   * Deletes with up to four attempts.
+   *
+   * @param io deletes, many at once if it can
+   */
+  public ProvenDeletion(FileIO io) {
+    this.io = io;
+  }
+
+  /**
+   * Deletes files. Those that are gone already count as deleted. When of a thousand not one could
+   * be deleted, the others are not tried.
+   *
+   * @return those that are not known to be gone, and why
+   */
+  public Map<String, String> delete(Iterator<String> paths) {
+    Map<String, String> left = new ConcurrentHashMap<>();
+    boolean tried = true;
+    while (paths.hasNext()) {
+      List<String> some = new ArrayList<>();
+      while (paths.hasNext() && some.size() < AT_ONCE) {
+        some.add(paths.next());
+      }
+
+      Map<String, String> failed = tried ? deleted(some) : Map.of();
+      left.putAll(failed);
+      if (!tried) {
+        some.forEach(path -> left.put(path, "it was not tried, as all before it failed"));
+      }
+
+      tried = tried && failed.size() < some.size();
+    }
+
+    return left;
+  }
+
+  private Map<String, String> deleted(Collection<String> paths) {
+    Map<String, String> left = new ConcurrentHashMap<>();
+    paths.forEach(path -> left.put(path, SAYS_NOTHING));
+    boolean[] again = {false};
+    Failsafe.with(RETRY)
+        .get(
+            () -> {
+              if (io instanceof SupportsBulkOperations bulk && !again[0] && left.size() > 1) {
+                deleteAtOnce(bulk, left);
+              } else { // its errors tell which file and why
+                each(left, this::deleteOne);
+              }
+
+              again[0] = true;
+              each(left, this::look);
+              return left;
+            });
+    return left;
+  }
+
+  private interface Step {
+    void run(Map<String, String> left, String path);
+  }
+
+  private static void each(Map<String, String> left, Step step) {
+    Tasks.foreach(List.copyOf(left.keySet()))
+        .executeWith(ThreadPools.getWorkerPool())
+        .run(path -> step.run(left, path));
+  }
+
+  private static void deleteAtOnce(SupportsBulkOperations bulk, Map<String, String> left) {
+    try {
+      bulk.deleteFiles(List.copyOf(left.keySet()));
+    } catch (RuntimeException e) {
+      left.replaceAll((path, why) -> Causes.innermostMessage(e));
+    }
+  }
+
+  private void deleteOne(Map<String, String> left, String path) {
+    try {
+      left.put(path, SAYS_NOTHING);
+      io.deleteFile(path);
+    } catch (NotFoundException e) {
+      // the look tells
+    } catch (RuntimeException e) {
+      left.put(path, Causes.innermostMessage(e));
+    }
+  }
+
+  private void look(Map<String, String> left, String path) {
+    try {
+      if (!io.newInputFile(path).exists()) {
+        left.remove(path);
+      }
+    } catch (RuntimeException e) {
+      left.put(path, "whether it is gone is not known: " + Causes.innermostMessage(e));
+    }
+  }
+}

@@ -1,0 +1,333 @@
+package io.icebergcrypto.spark.migrate.purge;
+
+import static org.apache.spark.sql.functions.col;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.cleanup.ProvenDeletion;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.lifecycle.encrypt.CopyLog;
+import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
+import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
+import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Storage;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.io.FileIO;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.functions;
+
+/**
+ * Deletes the files that a table had before it was encrypted in place, after which its old history
+ * is gone. It deletes what the kept metadata reaches, is plaintext by its bytes, and is reached by
+ * no snapshot of the table in force; and old metadata files. All of that is in the table's folders,
+ * or in those that the user names: the kept metadata and its manifests are plaintext, and whoever
+ * changes them names any file. It goes from the data to what names it, a step at a time ({@link
+ * Phase}), then proves that the table's folders hold nothing in plaintext, and only then forgets
+ * where the old files were: after a crash or a failure another call does the rest.
+ */
+public final class PlaintextPurge {
+  private static final int NAMED = 10;
+
+  private final SparkSession spark;
+  private final EncryptedCatalog catalog;
+  private final TableIdentifier identifier;
+  private final BaseTable table;
+  private final PurgeOptions options;
+  private final Progress progress;
+  private final FileIO storage;
+
+  private PlaintextPurge(
+      SparkSession spark,
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      BaseTable table,
+      PurgeOptions options,
+      Progress progress) {
+    this.identifier = identifier;
+    this.spark = spark;
+    this.catalog = catalog;
+    this.table = table;
+    this.options = options;
+    this.progress = progress;
+    this.storage = FailFastFileIO.below(behind().io()); // deletes many files at once
+  }
+
+  /**
+   * Purges the plaintext of a table.
+   *
+   * @throws NotSupportedException when the table was not encrypted in place, or was purged before,
+   *     or some of it is in folders that the user has not named
+   * @throws InvalidConfigurationException when gc.enabled was false before it was encrypted
+   * @throws TamperedException when the kept metadata is not that of this table
+   * @throws IcebergCryptoException when something in plaintext is left that it may not, or could
+   *     not, delete; or when it is not known what is left
+   */
+  public static Purged run(
+      SparkSession spark,
+      EncryptedCatalog catalog,
+      TableIdentifier identifier,
+      PurgeOptions options,
+      Progress progress) {
+    if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
+      throw new NotSupportedException(
+          String.format("%s is not a table with files of its own", identifier),
+          "Give the table, without the name of a metadata table behind it.");
+    }
+
+    String before = spark.sparkContext().getLocalProperty("spark.job.description");
+    try {
+      return new PlaintextPurge(spark, catalog, identifier, table, options, progress).run();
+    } finally {
+      spark.sparkContext().setJobDescription(before);
+    }
+  }
+
+  private Purged run() {
+    TableMetadata current = table.operations().current();
+    String path = current.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
+    if (path == null || EncryptionProperties.keyId(current.properties()) == null) {
+      throw new NotSupportedException(
+              String.format(
+                  "it has no %s: encrypt_table did not encrypt it, or its plaintext was purged",
+                  EncryptionProperties.PLAINTEXT_METADATA),
+              "Nothing was deleted. verify_encryption with strays => true finds plaintext files in"
+                  + " its folders.")
+          .inTable(table.name());
+    }
+
+    if (!options.dryRun()) {
+      requireOwnFiles(current.properties());
+    }
+
+    begin("old files");
+    OldMetadata old = OldMetadata.read(spark, storage, table.name(), current, path);
+    Broadcast<Storage> shared =
+        JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
+    try (OldFiles files = files(current, old, shared)) {
+      if (options.dryRun()) {
+        return files.purged(table.name(), false);
+      }
+
+      requireKnown(files);
+      requireNamed(files);
+      PurgeRecord record = new PurgeRecord(table.name(), table.operations(), path);
+      delete(files, shared, path, record);
+      record.shortenLog();
+      CopyLog.deleteAll(table);
+      prove();
+      deleteKept(path);
+      record.forget();
+      return files.purged(table.name(), true);
+    } finally {
+      shared.destroy();
+    }
+  }
+
+  /**
+   * encrypt_table itself set gc.enabled; what counts is what it was, unless the user set it since.
+   */
+  private void requireOwnFiles(Map<String, String> properties) {
+    boolean shared = "false".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_GC));
+    if (shared && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "%s was false before it was encrypted: its plaintext files may be another table's"
+                      + " or another branch's of the catalog",
+                  TableProperties.GC_ENABLED),
+              String.format(
+                  "Nothing was deleted. If they are this table's alone, say so with ALTER TABLE ..."
+                      + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On"
+                      + " Nessie its branches share files: use Nessie's own garbage collection.",
+                  TableProperties.GC_ENABLED))
+          .inTable(table.name());
+    }
+  }
+
+  // ---- what to delete
+
+  private OldFiles files(TableMetadata current, OldMetadata old, Broadcast<Storage> shared) {
+    Dataset<Row> inForce = inForce(current);
+    Dataset<Row> files = old.rows();
+    if (old.kept() != null) {
+      TableOperations before = new MetadataInMemory(behind(), old.kept());
+      files = files.union(OldTree.read(spark, new BaseTable(before, table.name())));
+    }
+
+    List<String> own = TableVerifier.foldersOf(current);
+    List<String> named =
+        Stream.of(own, options.folders(), options.keep()).flatMap(List::stream).toList();
+    FormerFolders former = new FormerFolders(old.logged(), named);
+    Dataset<Row> known = files.select("path").union(inForce);
+    Dataset<Row> strays = former.plaintext(spark, shared, known);
+    Dataset<Row> unreached = files.join(inForce, "path", "left_anti");
+    return new OldFiles(
+        unreached, strays, former, own, options, PurgeRecord.begun(current.properties()));
+  }
+
+  /** The paths that the table reaches, all of which are encrypted. */
+  private Dataset<Row> inForce(TableMetadata current) {
+    BaseTable now = catalog.uncommitted(new MetadataInMemory(behind(), current), table.name());
+    VerifyOptions all = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, false, null);
+    try (VerifyResult result =
+        TableVerifier.verifyUncommitted(spark, table.name(), now, all, progress)) {
+      if (!result.ok()) {
+        throw new IcebergCryptoException(
+                "it does not verify: " + result.summary(),
+                "Nothing was deleted. verify_encryption says what is wrong; the plaintext may be"
+                    + " needed.")
+            .inTable(table.name());
+      }
+
+      return result.files().select("path").localCheckpoint(true); // it lets go of its files
+    }
+  }
+
+  /** What is not known may be plaintext, or name it. */
+  private void requireKnown(OldFiles files) {
+    List<String> unknown = files.unknown(NAMED);
+    if (!unknown.isEmpty()) {
+      throw new IcebergCryptoException(
+              "not finished: some of its old files cannot be read: " + String.join(", ", unknown),
+              "Nothing was deleted by this call. The storage failed, or does not let this client"
+                  + " read them: mend that, and call purge_plaintext again, which goes on.")
+          .inTable(table.name());
+    }
+
+    List<String> gaps = files.gaps(NAMED);
+    if (!gaps.isEmpty() && !options.acceptMissing()) {
+      throw new IcebergCryptoException(
+              "not finished: what named its old files is missing or damaged, so that nobody knows"
+                  + " all of them: "
+                  + String.join(", ", gaps),
+              "Nothing was deleted by this call. Restore these files from a backup or an object"
+                  + " version, and call purge_plaintext again. If they are lost, call it with"
+                  + " accept_missing => true: it then deletes what is known, and looks for other"
+                  + " plaintext in the table's folders and its former ones, which it names and"
+                  + " leaves; files that only these named elsewhere are not found.")
+          .inTable(table.name());
+    }
+  }
+
+  /** By the metadata in force, which is authenticated, as the kept one is not. */
+  private void requireNamed(OldFiles files) {
+    if (files.outsideCount() > 0) {
+      String folders =
+          files.outside().entrySet().stream()
+              .limit(NAMED)
+              .map(folder -> String.format("%s (%d)", folder.getKey(), folder.getValue()))
+              .collect(Collectors.joining(", "));
+      throw new NotSupportedException(
+              String.format(
+                  "%d plaintext files that its old metadata names are not in its folders (%s). They"
+                      + " are in %s; such as %s",
+                  files.outsideCount(),
+                  String.join(", ", files.own()),
+                  folders,
+                  String.join(", ", files.outsidePaths(NAMED))),
+              "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
+                  + " import such files, and whoever can write to the storage can name any. dry_run"
+                  + " => true lists them. Give the folders of files that others need as keep =>"
+                  + " array('...'), and those where the files listed are this table's alone, as"
+                  + " those of a former write.data.path, as folders => array('...').")
+          .inTable(table.name());
+    }
+  }
+
+  // ---- deleting
+
+  private void delete(OldFiles files, Broadcast<Storage> shared, String kept, PurgeRecord record) {
+    for (Phase phase : Phase.values()) {
+      long count = files.doomedCount(phase);
+      if (count == 0) {
+        continue;
+      }
+
+      if (phase != Phase.DATA && phase != Phase.METADATA_FILES) {
+        record.begin(phase);
+      }
+
+      // the copy leads to all others, and goes last
+      Dataset<Row> some = files.doomed(phase).where(col("path").notEqual(functions.lit(kept)));
+
+      begin("deleting " + phase.label());
+      progress.begin("deleting " + phase.label(), count, 0);
+      try (Deletion deletion = new Deletion(spark, shared, some, count, progress)) {
+        if (deletion.left() > 0) {
+          throw notFinished(
+              String.format(
+                  "%d of %d files (%s) could not be deleted",
+                  deletion.left(), count, phase.label()),
+              deletion.first(NAMED));
+        }
+      }
+    }
+  }
+
+  private void deleteKept(String path) {
+    Map<String, String> left = new ProvenDeletion(storage).delete(List.of(path).iterator());
+    if (!left.isEmpty()) {
+      throw notFinished(
+          "its old metadata could not be deleted", List.of(path + ": " + left.get(path)));
+    }
+  }
+
+  private IcebergCryptoException notFinished(String what, List<String> files) {
+    return new IcebergCryptoException(
+            String.format("not finished: %s, such as %s", what, String.join(", ", files)),
+            "Nothing is forgotten, and what names these files is still there. Let this client"
+                + " delete them, or wait until the storage is well again, and call purge_plaintext"
+                + " again, which goes on.")
+        .inTable(table.name());
+  }
+
+  private void prove() {
+    VerifyOptions strays = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, true, null);
+    try (VerifyResult result = TableVerifier.verify(spark, table.name(), strays, progress)) {
+      if (!result.ok()) {
+        List<String> paths = result.problems().stream().limit(NAMED).map(Problem::path).toList();
+        throw new IcebergCryptoException(
+                String.format(
+                    "not finished: its old files were deleted, and its folders hold others: %s,"
+                        + " such as %s",
+                    result.summary(), String.join(", ", paths)),
+                "verify_encryption with strays => true lists them. They belong to snapshots that"
+                    + " expired, to failed writes, or to others: look at them, delete those that"
+                    + " are this table's, and call purge_plaintext again, which ends when none is"
+                    + " left.")
+            .inTable(table.name());
+      }
+    }
+  }
+
+  // ---- storage
+
+  private void begin(String step) {
+    spark.sparkContext().setJobDescription("iceberg-crypto purges " + table.name() + ": " + step);
+    progress.begin(step, 0, 0);
+  }
+
+  /** Operations that read and write plain files of this table. */
+  private TableOperations behind() {
+    return catalog.unchecked(identifier).operations();
+  }
+}

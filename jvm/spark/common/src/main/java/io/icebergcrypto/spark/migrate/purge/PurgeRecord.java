@@ -1,0 +1,101 @@
+package io.icebergcrypto.spark.migrate.purge;
+
+import io.icebergcrypto.commit.CommitRetry;
+import io.icebergcrypto.config.EncryptionProperties;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiFunction;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.TableProperties;
+
+/**
+ * How far a purge has come, in the table's properties, which are as safe as the rest of its
+ * metadata: what is left of the old files says nothing that can be relied on.
+ */
+final class PurgeRecord {
+  private final String tableName;
+  private final TableOperations ops;
+  private final String kept;
+
+  /**
+   * Of one purge.
+   *
+   * @param kept where the table's old metadata is, by its properties
+   */
+  PurgeRecord(String tableName, TableOperations ops, String kept) {
+    this.tableName = tableName;
+    this.ops = ops;
+    this.kept = kept;
+  }
+
+  /** The step that has begun. */
+  static Phase begun(Map<String, String> properties) {
+    return Phase.ofLabel(properties.get(EncryptionProperties.PLAINTEXT_PURGE));
+  }
+
+  /** Records that a step begins: the files of those before are gone. */
+  void begin(Phase phase) {
+    commit(
+        (before, builder) ->
+            builder.setProperties(Map.of(EncryptionProperties.PLAINTEXT_PURGE, phase.label())));
+  }
+
+  /**
+   * The log of metadata files forgets those from before, which are gone: that takes a commit with a
+   * short log.
+   */
+  void shortenLog() {
+    commit(
+        (before, builder) ->
+            builder.setProperties(
+                Map.of(
+                    EncryptionProperties.PLAINTEXT_PURGE,
+                    Phase.METADATA_FILES.label(),
+                    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX,
+                    "1",
+                    EncryptionProperties.PLAINTEXT_VERSIONS,
+                    before.getOrDefault(
+                        EncryptionProperties.PLAINTEXT_VERSIONS,
+                        before.getOrDefault(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, "")))));
+  }
+
+  /** Nothing leads to the old files any more, and the user's properties are back. */
+  void forget() {
+    commit(
+        (before, builder) -> {
+          builder.removeProperties(
+              Set.of(
+                  EncryptionProperties.PLAINTEXT_METADATA,
+                  EncryptionProperties.PLAINTEXT_PURGE,
+                  EncryptionProperties.PLAINTEXT_GC,
+                  EncryptionProperties.PLAINTEXT_VERSIONS,
+                  TableProperties.GC_ENABLED,
+                  TableProperties.METADATA_PREVIOUS_VERSIONS_MAX));
+          Map<String, String> back = new HashMap<>();
+          String gc = before.get(TableProperties.GC_ENABLED);
+          back.put(
+              TableProperties.GC_ENABLED,
+              "true".equalsIgnoreCase(gc) ? gc : before.get(EncryptionProperties.PLAINTEXT_GC));
+          back.put(
+              TableProperties.METADATA_PREVIOUS_VERSIONS_MAX,
+              before.get(EncryptionProperties.PLAINTEXT_VERSIONS));
+          back.values().removeIf(value -> value == null || value.isEmpty());
+          return builder.setProperties(back);
+        });
+  }
+
+  /** Nothing, when another call has finished meanwhile: its last commit put all in order. */
+  private void commit(
+      BiFunction<Map<String, String>, TableMetadata.Builder, TableMetadata.Builder> change) {
+    CommitRetry.commit(
+        tableName,
+        ops,
+        Map.of(),
+        base ->
+            kept.equals(base.properties().get(EncryptionProperties.PLAINTEXT_METADATA))
+                ? change.apply(base.properties(), TableMetadata.buildFrom(base)).build()
+                : base);
+  }
+}

@@ -1,0 +1,208 @@
+"""purge_plaintext: in the order that can be resumed, and no further than is known and allowed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    IcebergCryptoError,
+    NotSupportedError,
+    encrypt_table,
+    purge_plaintext,
+    verify_table,
+)
+
+
+def old_table(lake: Lake, **properties: str) -> tuple[str, Path]:
+    """A table with data files and deletes, encrypted; and the copy of its metadata from before."""
+    table = lake.create(
+        key=None, format__version="2", write_delete_mode="merge-on-read", **properties
+    )
+    for ids in ("1, 2", "3, 4"):
+        first, second = ids.split(", ")
+        lake.sql(
+            f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES "
+            f"({first}, '{MARKER}-{first}', 'p'), ({second}, '{MARKER}-{second}', 'p')"
+        )
+    lake.sql(f"DELETE FROM {table} WHERE id = 1")
+    return table, path_of(encrypt_table(lake.spark, table, "k1").plaintext_metadata or "")
+
+
+def plaintext_below(folder: Path) -> list[Path]:
+    return [path for path in files_below(folder) if magic(path) not in ENCRYPTED_MAGIC]
+
+
+@contextmanager
+def faulty(lake: Lake, fault: str, number: int) -> Iterator[None]:
+    """The storage of the table dies after so many deletes, or so many of its deletes fail."""
+    jvm: Any = lake.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    getattr(storage, fault)(str(lake.folder / "t"), number)
+    try:
+        yield
+    finally:
+        storage.heal()
+
+
+def properties_of(lake: Lake, table: str) -> dict[str, str]:
+    return {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
+
+
+@pytest.mark.slow
+@pytest.mark.catalogs("jdbc")
+def test_a_purge_that_is_killed_at_any_delete_goes_on(lake: Lake) -> None:
+    """Each call deletes one file and dies; what is left is always named by what is left."""
+    table, kept = old_table(lake)
+    data = lambda: [p for p in plaintext_below(lake.folder / "t") if p.suffix == ".parquet"]  # noqa: E731
+    manifests = lambda: [p for p in plaintext_below(lake.folder / "t") if p.suffix == ".avro"]  # noqa: E731
+    lists = lambda: [p for p in manifests() if p.name.startswith("snap-")]  # noqa: E731
+    before = (len(data()), len(manifests()), len(lists()))
+    assert before[0] == 3 and before[1] - before[2] == before[2] == 3
+    for _ in range(40):
+        left = len(data()) + len(manifests())
+        with faulty(lake, "dieAfter", 1):
+            try:
+                purge_plaintext(lake.spark, table)
+                break
+            except Exception as error:  # noqa: BLE001 (Java's, of the test)
+                assert "killed" in str(error), error
+        if left:
+            assert len(data()) + len(manifests()) == left - 1
+        assert not data() or len(manifests()) == before[1]
+        assert len(manifests()) == len(lists()) or len(lists()) == before[2]
+        assert kept.exists() or left == 0
+        assert "encryption.plaintext-metadata" in properties_of(lake, table)
+    assert purge_ended(lake, table)
+    assert lake.ids(table) == [2, 3, 4]
+
+
+def purge_ended(lake: Lake, table: str) -> bool:
+    """No plaintext is left, by bytes, and the table's properties are the user's."""
+    lake.sql(f"REFRESH TABLE {table}")
+    assert plaintext_below(lake.folder / "t") == []
+    assert not any(
+        "plaintext" in key or key == "gc.enabled" or "previous-versions" in key
+        for key in properties_of(lake, table)
+    )
+    with verify_table(lake.spark, table, strays=True) as report:
+        assert report.ok, str(report)
+    return True
+
+
+@pytest.mark.catalogs("hadoop")
+def test_deletes_that_fail(lake: Lake) -> None:
+    """Now and then: they are tried again. Always: it is not finished, says which, and forgets nothing."""
+    table = lake.create(key=None, format__version="2")
+    lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
+    encrypt_table(lake.spark, table, "k1")
+    before = plaintext_below(lake.folder / "t")
+    with faulty(lake, "failDeletes", 1000), pytest.raises(IcebergCryptoError) as caught:
+        purge_plaintext(lake.spark, table)
+    text = str(caught.value)
+    data = [path for path in before if path.suffix == ".parquet"]
+    assert "not finished: 1 of 1 files (data)" in text and "503 Slow Down" in text
+    assert all(str(path) in text for path in data)
+    assert plaintext_below(lake.folder / "t") == before
+    assert "encryption.plaintext-metadata" in properties_of(lake, table)
+    with faulty(lake, "failDeletes", 2):
+        assert purge_plaintext(lake.spark, table).files > len(before)
+    assert purge_ended(lake, table)
+
+
+@pytest.mark.catalogs("hadoop")
+def test_what_named_old_files_is_lost(lake: Lake) -> None:
+    """Nobody knows then what it named: nothing is deleted, and forgotten, until the user accepts that."""
+    table, _ = old_table(lake)
+    folder = lake.folder / "t"
+    manifests = [path for path in plaintext_below(folder / "metadata") if path.suffix == ".avro"]
+    first = min(manifests, key=lambda path: (path.name.startswith("snap-"), path.stat().st_mtime))
+    text = first.read_bytes()
+    with deleted(first):
+        refused_to_end(lake, table, f"{first}: there is no such file", "accept_missing => true")
+    with changed({first: text[:-20]}):
+        refused_to_end(lake, table, f"{first}: it has {len(text) - 20} bytes")
+    with deleted(first):
+        dry = purge_plaintext(lake.spark, table, dry_run=True)
+        assert [str(first) in gap for gap in dry.gaps] == [True]
+        with pytest.raises(
+            IcebergCryptoError, match=r"not finished.*hold others.*\.parquet"
+        ) as caught:
+            purge_plaintext(lake.spark, table, accept_missing=True)
+        left = plaintext_below(folder)
+        assert len(left) == 1 and str(left[0]) in str(caught.value)  # the data file that it named
+        assert "encryption.plaintext-metadata" in properties_of(lake, table)
+        left[0].unlink()
+        crc_of(left[0]).unlink(missing_ok=True)
+        assert purge_plaintext(lake.spark, table, accept_missing=True).committed
+        assert purge_ended(lake, table)
+
+
+@pytest.mark.catalogs("rest")
+def test_former_folders_and_files_of_others(lake: Lake, tmp_path: Path) -> None:
+    """write.data.path was changed, and add_files took files over: the user says which are the table's."""
+    former, others = tmp_path / "former", tmp_path / "others"
+    table = lake.create(key=None, format__version="2", write_data_path=str(former))
+    lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
+    lake.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('write.data.path')")
+    lake.sql(f"INSERT INTO {table} VALUES (2, '{MARKER}-2', 'p')")
+    rows = f"SELECT 3L AS id, '{MARKER}-3' AS note, 'p' AS part"
+    lake.spark.sql(rows).coalesce(1).write.parquet(str(others))
+    lake.sql(
+        f"CALL {lake.catalog}.system.add_files(table => '{lake.namespace}.t', source_table => '`parquet`.`{others}`')"
+    )
+    encrypt_table(lake.spark, table, "k1")
+    [old], [taken] = former.rglob("*.parquet"), others.rglob("*.parquet")
+    stray = old.with_name("stray.parquet")
+    stray.write_bytes(old.read_bytes())
+    dry = purge_plaintext(lake.spark, table, dry_run=True)
+    assert {path_of(folder): files for folder, files in dry.outside.items()} == {
+        former: 1,
+        others: 1,
+    }
+    assert {path_of(path) for path in dry.outside_paths} == {old, taken}
+    assert [path_of(path) for path in dry.left_paths] == [stray]
+    with untouched(tmp_path), pytest.raises(NotSupportedError) as caught:
+        purge_plaintext(lake.spark, table)
+    assert all(
+        word in str(caught.value) for word in (str(former), str(others), "keep => array", old.name)
+    )
+    for whole in ("/", "/tmp", "s3://bucket", "relative/folder", "/a/../b"):
+        with pytest.raises(ConfigurationError, match="cannot be a folder of a table"):
+            purge_plaintext(lake.spark, table, folders=[whole])
+    with pytest.raises(NotSupportedError, match=str(others)):
+        purge_plaintext(lake.spark, table, folders=[str(former)])
+    head, *_ = lake.sql(
+        f"CALL {lake.catalog}.system.purge_plaintext(table => '{lake.namespace}.t', "
+        f"folders => array('{former}'), keep => array('{others}'))"
+    )
+    assert head.deleted and "1 plaintext files elsewhere are left" in head.message
+    assert not old.exists() and taken.exists() and stray.exists()
+    assert purge_ended(lake, table) and lake.ids(table) == [1, 2, 3]
+
+
+def refused_to_end(lake: Lake, table: str, *words: str) -> None:
+    with untouched(lake.folder), pytest.raises(IcebergCryptoError) as caught:
+        purge_plaintext(lake.spark, table)
+    assert all(word in str(caught.value) for word in ("not finished", *words)), caught.value
+
+
+def crc_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+@contextmanager
+def deleted(path: Path) -> Iterator[None]:
+    """For a while."""
+    bytes_before, crc = path.read_bytes(), crc_of(path)
+    path.unlink()
+    crc.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        path.write_bytes(bytes_before)
