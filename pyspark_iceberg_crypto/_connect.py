@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark_iceberg_crypto._names import is_path, parts, quoted
 from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
-from pyspark_iceberg_crypto.settings import PATH_CATALOG
+from pyspark_iceberg_crypto.settings import PATH_CATALOG, SESSION_CATALOG
 
 Row = dict[str, Any]
 # Where an error has no condition: Iceberg's, which parses and resolves CALL in Spark 3.5, and that Spark's without it.
@@ -223,8 +223,12 @@ def _is_unknown(error: PySparkException) -> bool:
 
 
 def _catalog_of(spark: Any, table: str) -> str:
-    """Return the name of a table's catalog: a path's, the first of three parts or more, or the current one."""
+    """Return the name of a table's catalog: a path's, the first part where that is a catalog, or the current one."""
     if is_path(table):
         return PATH_CATALOG
-    found = parts(table)
-    return found[0] if len(found) > 2 else str(spark.catalog.currentCatalog())
+    first, *more = parts(table)
+    known = first == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{first}", None)
+    # of a.b.t, a is a namespace if it is no catalog
+    if more and (known or (len(more) > 1 and not spark.catalog.databaseExists(quoted(first)))):
+        return first
+    return str(spark.catalog.currentCatalog())

@@ -21,7 +21,16 @@ def table_name(table: str) -> str:
 def parts(name: str) -> list[str]:
     """Split a name into its parts, which may be quoted as in SQL."""
     found = re.findall(r"`(?:[^`]|``)*`|[^.`]+", name)
-    return [part.strip("`").replace("``", "`") for part in found] or [name]
+    return [_unquoted(part) for part in found] or [name]
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
+
+def is_whole(target: str) -> bool:
+    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
+    return not is_path(target) and (len(parts(target)) == 1 or target.endswith(".*"))
 
 
 def quoted(part: str) -> str:

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto import _jvm, _names, _progress
 from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _terminal
@@ -137,7 +137,7 @@ def _tables(spark: SparkSession, name: str, found: _Findings) -> Iterator[str]:
     try:
         listed = json.loads(_jvm.call(spark, "listTables", name))
     except ConfigurationError as error:
-        if "." in name:  # no namespace: then it is to be a table
+        if len(_names.parts(name)) > 1:  # no namespace: then it is to be a table
             found.named.add(name)
             yield name
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.keys import KeysReport, encryption_keys
 from pyspark_iceberg_crypto.rotation_many import KeyVersionsReport, key_versions_in_use
@@ -30,7 +31,7 @@ def keys(targets: tuple[str, ...], output: str) -> None:
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
     def ask(target: str) -> KeysReport | KeyVersionsReport:
-        if _targets.is_whole(target):
+        if _names.is_whole(target):
             return key_versions_in_use(spark, target)
         return encryption_keys(spark, target)
 

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.rotation import (
     KekRotation,
@@ -69,11 +70,11 @@ def rotate(
         raise click.UsageError("--from-catalog is for the master key.")
     if rewrap and not kek:
         raise click.UsageError("--rewrap is for --kek.")
-    if (again or older_than_days is not None) and not all(map(_targets.is_whole, targets)):
+    if (again or older_than_days is not None) and not all(map(_names.is_whole, targets)):
         raise click.UsageError("--again and --older-than-days are for many tables.")
 
     def rotated(target: str) -> MasterKeyRotation | KekRotation | RotationsReport:
-        if _targets.is_whole(target):
+        if _names.is_whole(target):
             return rotate_catalog(
                 spark,
                 target,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from rich.text import Text
 
-from pyspark_iceberg_crypto._names import is_path, parts
+from pyspark_iceberg_crypto._names import is_path, is_whole, parts
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import NotEncryptedError
 from pyspark_iceberg_crypto.reports._text import plural, visible
@@ -46,12 +46,6 @@ def opened(
     """Open a session with the catalogs of several targets; see `_session.session`."""
     needed = catalogs_of([target for target in targets if not is_path(target)])
     return _session.session(catalogs_of(targets), also, [*needed, *also])
-
-
-def is_whole(target: str) -> bool:
-    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
-    found = parts(target)
-    return not is_path(target) and (len(found) == 1 or found[-1] == "*")
 
 
 @dataclass(frozen=True)

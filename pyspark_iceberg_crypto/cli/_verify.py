@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -149,7 +150,7 @@ def _one(
         with verify_folder(spark, target, deep=options["deep"]) as report:
             return report
     parts = _names.parts(target)
-    is_whole = len(parts) == 1 or parts[-1] == "*"
+    is_whole = _names.is_whole(target)
     if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
         if not is_whole:
             _refuse_what_is_a_table_too(spark, target, parts[0])
@@ -210,16 +211,16 @@ def _catalogs(targets: tuple[str, ...]) -> list[str]:
     found = []
     for target in targets:
         parts = _names.parts(target)
-        is_either = len(parts) == 2 and parts[1] != "*"
+        is_either = len(parts) == 2 and not _names.is_whole(target)
         found += [SESSION_CATALOG] if is_either else []
-        found += [] if is_either and not parts[0].isidentifier() else parts[:1]
+        found += parts[:1] if re.fullmatch(r"[\w-]+", parts[0]) or not is_either else []
     return list(dict.fromkeys(found))
 
 
 def _sure_catalogs(targets: tuple[str, ...]) -> list[str]:
     """Return the catalogs that targets name: the first part of a name of two may be a namespace."""
-    named = [_names.parts(target) for target in targets]
-    return [parts[0] for parts in named if len(parts) != 2 or parts[1] == "*"]
+    named = [(_names.parts(target), _names.is_whole(target)) for target in targets]
+    return [parts[0] for parts, is_whole in named if len(parts) != 2 or is_whole]
 
 
 def _first_catalog(

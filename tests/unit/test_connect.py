@@ -45,7 +45,10 @@ class Remote:
     def __init__(self, *rows: dict[str, Any], error: Exception | None = None) -> None:
         self.rows, self.error = rows, error
         self.asked: list[str] = []
-        self.catalog = SimpleNamespace(currentCatalog=lambda: "here")
+        self.catalog = SimpleNamespace(
+            currentCatalog=lambda: "here", databaseExists=lambda name: name == "`outer`"
+        )
+        self.conf = {"spark.sql.catalog.my-lake": "a class"}
 
     def sql(self, statement: str) -> Any:
         self.asked.append(statement)
@@ -181,6 +184,8 @@ def test_rows_of_files_and_of_findings() -> None:
         ("lake; DROP TABLE t --.db.t", "`lake; DROP TABLE t --`"),
         ("`a``b`.db.t", "`a``b`"),
         ("db.t", "`here`"),
+        ("`my-lake`.t", "`my-lake`"),
+        ("outer.inner.t", "`here`"),
         ("/data/lake.db/t", "`default_iceberg`"),
         ("s3://a.b.c/lake/t", "`default_iceberg`"),
     ],

@@ -41,7 +41,7 @@ def move(lake: Lake, old: str, new: str) -> None:
 
 
 def call(lake: Lake, name: str = "t") -> str:
-    return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.namespace}.{name}')"
+    return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.table(name)}')"
 
 
 def names(lake: Lake) -> set[str]:

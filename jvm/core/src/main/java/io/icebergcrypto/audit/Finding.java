@@ -1,6 +1,7 @@
 package io.icebergcrypto.audit;
 
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -61,10 +62,9 @@ public record Finding(Harm harm, String problem, String hint) {
                     + " the storage: all files that %s reaches",
                 table, kept),
             String.format(
-                "Whoever reads the storage reads these rows. CALL %s.system.purge_plaintext(table"
-                    + " => '%s', dry_run => true) lists the files, and without dry_run deletes"
-                    + " them: when nobody needs the table as it was then.",
-                table.replaceFirst("\\..*", ""), table));
+                "Whoever reads the storage reads these rows. %s lists the files, and without"
+                    + " dry_run deletes them: when nobody needs the table as it was then.",
+                SqlNames.call("purge_plaintext", table, "dry_run => true")));
   }
 
   /** The names and values for JSON. */

@@ -12,6 +12,7 @@ import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.integrity.MetadataAuthentication;
@@ -92,11 +93,9 @@ public final class TableDoctor {
                   "Table %s: it has no %s, and the catalog takes encrypted tables only",
                   table.name(), EncryptionProperties.KEY_ID),
               String.format(
-                  "CALL %s.system.encrypt_table(table => '%s', key_id => '<master key id>')"
-                      + " encrypts it in place; where the catalog refuses to load it, in one"
-                      + " without %s=refuse.",
-                  table.name().replaceFirst("\\..*", ""),
-                  table.name(),
+                  "%s encrypts it in place; where the catalog refuses to load it, in one without"
+                      + " %s=refuse.",
+                  SqlNames.call("encrypt_table", table.name(), "key_id => '<master key id>'"),
                   EncryptionProperties.PLAINTEXT_TABLES)));
     }
 
@@ -104,7 +103,7 @@ public final class TableDoctor {
     return new Examined(keyId, findings);
   }
 
-  private static Finding notLoaded(TableIdentifier identifier, RuntimeException e) {
+  private Finding notLoaded(TableIdentifier identifier, RuntimeException e) {
     if (e instanceof IcebergCryptoException known) {
       return of(known);
     }
@@ -112,7 +111,9 @@ public final class TableDoctor {
     boolean gone = e instanceof NotFoundException;
     return new Finding(
         gone ? Harm.UNREADABLE : Harm.UNCHECKED,
-        String.format("Table %s: it cannot be loaded: %s", identifier, e.getMessage()),
+        String.format(
+            "Table %s: it cannot be loaded: %s",
+            SqlNames.full(catalog.name(), identifier), e.getMessage()),
         gone
             ? FileProblem.hint(ProblemCode.MISSING, FileKind.METADATA_FILE)
             : "Check that the catalog's server and its storage are up, and let this user read.");
@@ -211,10 +212,9 @@ public final class TableDoctor {
                 + " wrote it, or another client that records none",
             name),
         String.format(
-            "CALL %s.system.repair_table(table => '%s', yes => true) gives its files their"
-                + " lengths; the catalog property encryption.files-without-length=accept reads"
-                + " them as they are.",
-            name.replaceFirst("\\..*", ""), name));
+            "%s gives its files their lengths; the catalog property"
+                + " encryption.files-without-length=accept reads them as they are.",
+            SqlNames.call("repair_table", name, "yes => true")));
   }
 
   private static Finding keyIdRemoved(String name, TableMetadata metadata) {

@@ -7,6 +7,7 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
@@ -20,7 +21,6 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.MetadataTableType;
 import org.apache.iceberg.MetadataTableUtils;
 import org.apache.iceberg.Table;
@@ -91,7 +91,7 @@ record CatalogContext(
   }
 
   String fullName(TableIdentifier identifier) {
-    return CatalogUtil.fullTableName(name, identifier);
+    return SqlNames.full(name, identifier);
   }
 
   /**
@@ -129,7 +129,7 @@ record CatalogContext(
             settings,
             behind,
             this::kms);
-    return new EncryptedTable(operations, new BaseTable(ops, table, reporter));
+    return new EncryptedTable(operations, new BaseTable(ops, table, reporter), table);
   }
 
   private MetadataAuthenticator authenticator(
@@ -200,7 +200,8 @@ record CatalogContext(
     }
 
     if (table instanceof BaseTable base) {
-      return new EncryptedTable(operations(base.operations(), base.name()), base);
+      String tableName = fullName(identifier);
+      return new EncryptedTable(operations(base.operations(), tableName), base, tableName);
     }
 
     if (EncryptionProperties.keyId(table.properties()) != null) {

@@ -217,7 +217,9 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     }
 
     if (delegate.loadTable(identifier) instanceof BaseTable base) {
-      context.operations(base.operations(), base.name()).authenticate(metadataFile, sha256);
+      context
+          .operations(base.operations(), context.fullName(identifier))
+          .authenticate(metadataFile, sha256);
       delegate.invalidateTable(identifier);
     }
   }
@@ -311,7 +313,9 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     String name = context.fullName(identifier);
     Table table = HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
     if (table instanceof BaseTable base) {
-      return base;
+      return base.name().equals(name)
+          ? base
+          : new BaseTable(base.operations(), name, base.reporter());
     }
 
     throw new NotSupportedException(

@@ -23,8 +23,8 @@ public final class EncryptedTable extends DecoratedTable {
   private final transient EncryptedTableOperations ops;
   private final transient BaseTable delegate;
 
-  EncryptedTable(EncryptedTableOperations ops, BaseTable delegate) {
-    super(ops, delegate);
+  EncryptedTable(EncryptedTableOperations ops, BaseTable delegate, String name) {
+    super(ops, delegate, name);
     this.ops = ops;
     this.delegate = delegate;
   }
@@ -36,7 +36,7 @@ public final class EncryptedTable extends DecoratedTable {
    */
   public static BaseTable forAudit(BaseTable table, Collection<EncryptedKey> olderKeys) {
     return table instanceof EncryptedTable encrypted
-        ? new EncryptedTable(encrypted.ops.forAudit(olderKeys), encrypted.delegate)
+        ? new EncryptedTable(encrypted.ops.forAudit(olderKeys), encrypted.delegate, table.name())
         : table;
   }
 

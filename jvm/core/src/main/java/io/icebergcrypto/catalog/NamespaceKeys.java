@@ -6,6 +6,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.config.SqlNames;
 import java.util.Arrays;
 import java.util.Map;
 import org.apache.iceberg.CatalogProperties;
@@ -144,6 +145,6 @@ public final class NamespaceKeys {
   }
 
   private String fullName(Namespace namespace) {
-    return catalog.name() + "." + namespace;
+    return SqlNames.full(catalog.name(), namespace);
   }
 }

@@ -61,7 +61,9 @@ final class Registration {
     }
 
     if (catalog.authenticatesMetadata() && table instanceof BaseTable base) {
-      catalog.operations(base.operations(), base.name()).checkRegistered(metadataFile);
+      catalog
+          .operations(base.operations(), catalog.fullName(identifier))
+          .checkRegistered(metadataFile);
     }
 
     return catalog.decorate(table, identifier);

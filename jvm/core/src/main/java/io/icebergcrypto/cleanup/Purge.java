@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.cleanup.ManifestListCheck.Unreadable;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.FailFastFileIO;
@@ -39,7 +40,6 @@ import org.apache.iceberg.io.FileIO;
 public final class Purge {
   private final Catalog catalog;
   private final Catalog delegate;
-  private final String catalogName;
   private final TableIdentifier identifier;
   private final String name;
   private final boolean hasKms;
@@ -59,9 +59,8 @@ public final class Purge {
       boolean hasKms) {
     this.catalog = catalog;
     this.delegate = delegate;
-    this.catalogName = catalogName;
     this.identifier = identifier;
-    this.name = CatalogUtil.fullTableName(catalogName, identifier);
+    this.name = SqlNames.full(catalogName, identifier);
     this.hasKms = hasKms;
   }
 
@@ -271,9 +270,7 @@ public final class Purge {
     String force =
         KeyLoss.causes(e, hasKms)
             ? String.format(
-                " Or, when the key is lost for good: CALL %s.system.purge_without_key(table =>"
-                    + " '%s').",
-                catalogName, identifier)
+                " Or, when the key is lost for good: %s.", SqlNames.call("purge_without_key", name))
             : "";
     return e.inTable(name)
         .withHint(

@@ -3,6 +3,7 @@ package io.icebergcrypto.commit;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.metadata.Kek;
 import java.util.List;
 import java.util.Map;
@@ -38,22 +39,20 @@ public final class KeyIdRule {
                       + " plaintext",
                   EncryptionProperties.KEY_ID),
               String.format(
-                  "CALL %s.system.encrypt_table(table => '%s', key_id => '%s') encrypts it in"
-                      + " place: its rows are copied into encrypted files.",
-                  tableName.replaceFirst("\\..*", ""), tableName, wanted))
+                  "%s encrypts it in place: its rows are copied into encrypted files.",
+                  SqlNames.call("encrypt_table", tableName, SqlNames.argument("key_id", wanted))))
           .inTable(tableName);
     }
 
     String how =
         wanted == null
             ? String.format(
-                "CALL %s.system.decrypt_table(table => '%s', allow_plaintext => true) makes it"
-                    + " plaintext: its rows are copied into plaintext files.",
-                tableName.replaceFirst("\\..*", ""), tableName)
+                "%s makes it plaintext: its rows are copied into plaintext files.",
+                SqlNames.call("decrypt_table", tableName, "allow_plaintext => true"))
             : String.format(
-                "To change the master key: CALL %s.system.rotate_master_key(table => '%s',"
-                    + " new_key_id => '%s'), which wraps the table's KEKs anew.",
-                tableName.replaceFirst("\\..*", ""), tableName, wanted);
+                "To change the master key: %s, which wraps the table's KEKs anew.",
+                SqlNames.call(
+                    "rotate_master_key", tableName, SqlNames.argument("new_key_id", wanted)));
     throw new NotSupportedException(
             String.format(
                 "%s is '%s' and cannot be %s",
@@ -124,13 +123,11 @@ public final class KeyIdRule {
                   EncryptionProperties.KEY_ID, lost),
               String.format(
                   "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back,"
-                      + " and so does CALL %s.system.repair_table(table => '%s', yes => true);"
-                      + " then verify the table. Nothing was read or written.",
+                      + " and so does %s; then verify the table. Nothing was read or written.",
                   tableName,
                   EncryptionProperties.KEY_ID,
                   lost,
-                  tableName.replaceFirst("\\..*", ""),
-                  tableName))
+                  SqlNames.call("repair_table", tableName, "yes => true")))
           .inTable(tableName);
     }
 

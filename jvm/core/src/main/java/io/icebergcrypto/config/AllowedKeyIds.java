@@ -171,9 +171,9 @@ public final class AllowedKeyIds {
                       String.format(
                           "If the table was made with this key, have it added where the catalog is"
                               + " set up. If not, somebody changed the table's metadata: find out"
-                              + " who; CALL %s.system.repair_table(table => '%s') tells which key"
-                              + " wrapped its KEKs. Nothing was read or written.",
-                          tableName.replaceFirst("\\..*", ""), tableName))
+                              + " who; %s tells which key wrapped its KEKs. Nothing was read or"
+                              + " written.",
+                          SqlNames.call("repair_table", tableName)))
                   .inTable(tableName);
             });
   }

@@ -199,10 +199,11 @@ public final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %1$s SET TBLPROPERTIES ('%2$s'='16');"
-                          + " or, and on Hive, CALL %3$s.system.repair_table(table => '%1$s', yes"
-                          + " => true).",
-                      tableName, DATA_KEY_LENGTH, tableName.replaceFirst("\\..*", "")))
+                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16');"
+                          + " or, and on Hive, %s.",
+                      tableName,
+                      DATA_KEY_LENGTH,
+                      SqlNames.call("repair_table", tableName, "yes => true")))
               .inTable(tableName);
     };
   }

@@ -4,6 +4,7 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
@@ -191,10 +192,11 @@ public final class MetadataAuthenticator {
 
   /** The call that signs the content of a metadata file. */
   public static String callToSign(String tableName, String file, String sha256) {
-    return String.format(
-        "CALL %s.system.authenticate_metadata(table => '%s', metadata_file => '%s',"
-            + " metadata_sha256 => '%s')",
-        tableName.replaceFirst("\\..*", ""), tableName, file, sha256);
+    return SqlNames.call(
+        "authenticate_metadata",
+        tableName,
+        SqlNames.argument("metadata_file", file),
+        SqlNames.argument("metadata_sha256", sha256));
   }
 
   /** Whether a file says what the catalog behind loaded. */

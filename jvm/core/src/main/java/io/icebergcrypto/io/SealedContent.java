@@ -4,6 +4,7 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.checked.ExpectedFile;
@@ -146,9 +147,12 @@ final class SealedContent {
                 other
                     ? String.format(
                         "If '%s' was the table's master key before, go back to it for that time:"
-                            + " CALL <catalog>.system.rotate_master_key(table => '%s', new_key_id"
-                            + " => '%s')",
-                        wrapper, manager.tableName(), wrapper)
+                            + " %s",
+                        wrapper,
+                        SqlNames.call(
+                            "rotate_master_key",
+                            manager.tableName(),
+                            SqlNames.argument("new_key_id", wrapper)))
                     : String.format(
                         "Enable the version of '%s' that the KMS had then, or give the job's"
                             + " catalog the KMS that the table had then",

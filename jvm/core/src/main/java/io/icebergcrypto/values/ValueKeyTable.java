@@ -10,6 +10,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.call.KmsCaller;
@@ -53,7 +54,7 @@ public final class ValueKeyTable {
     this.catalog = catalog;
     this.identifier = ValueKeyProperties.table(catalog.properties());
     this.table = catalog.fullName(identifier);
-    this.catalogName = table.substring(0, table.length() - identifier.toString().length() - 1);
+    this.catalogName = SqlNames.quoted(catalog.name());
   }
 
   /**

@@ -538,7 +538,7 @@ class EncryptedCatalogTest extends LakeFixture {
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("lake.db.t")
         .hasMessageContaining("DROP TABLE without PURGE")
-        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')")
+        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')")
         .hasMessageContaining(table.location());
     assertThatThrownBy(() -> withoutKey.checkPurge(T))
         .isInstanceOf(KeyNotFoundException.class)

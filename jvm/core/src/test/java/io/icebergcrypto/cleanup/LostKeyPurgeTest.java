@@ -111,7 +111,7 @@ class LostKeyPurgeTest extends LakeFixture {
     EncryptedCatalog withoutKey = lake.open(Map.of());
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(BadWrappedKeyException.class)
-        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'db.t')");
+        .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')");
     assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
     assertThat(below(TestLake.path(table.location()))).isEmpty();
   }

@@ -9,7 +9,7 @@ import org.apache.iceberg.TableOperations;
 abstract class DecoratedTable extends BaseTable {
   private static final long serialVersionUID = 1L;
 
-  DecoratedTable(TableOperations ops, BaseTable delegate) {
-    super(ops, delegate.name(), delegate.reporter(), delegate.labels());
+  DecoratedTable(TableOperations ops, BaseTable delegate, String name) {
+    super(ops, name, delegate.reporter(), delegate.labels());
   }
 }

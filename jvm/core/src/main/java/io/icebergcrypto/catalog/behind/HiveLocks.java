@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.config.SqlNames;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hive.common.util.HiveVersionInfo;
@@ -47,7 +48,7 @@ final class HiveLocks {
                 ConfigProperties.LOCK_HIVE_ENABLED, TableProperties.HIVE_LOCK_ENABLED, hive),
             "Leave these properties out, with a metastore that has lock tables; or use another"
                 + " catalog, or Spark 4.0 or later, whose Hive 2.3.10 needs no locks.")
-        .inTable(String.join(".", catalog.name(), table.database(), table.table()));
+        .inTable(SqlNames.full(catalog.name(), new String[] {table.database()}, table.table()));
   }
 
   /** Whether a metastore of this version compares locations when it is asked to. */

@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.kms.CachingKmsClient;
 import java.util.HashMap;
 import java.util.Map;
@@ -76,9 +77,9 @@ public record PlaintextTable(
       throw new NotSupportedException(
               String.format("it is encrypted already, with key '%s'", now),
               String.format(
-                  "Nothing was changed by this call. CALL %s.system.verify_encryption(table =>"
-                      + " '%s') proves it; rotate_master_key gives it another key.",
-                  table.name().replaceFirst("\\..*", ""), table.name()))
+                  "Nothing was changed by this call. %s proves it; rotate_master_key gives it"
+                      + " another key.",
+                  SqlNames.call("verify_encryption", table.name())))
           .inTable(table.name());
     }
 

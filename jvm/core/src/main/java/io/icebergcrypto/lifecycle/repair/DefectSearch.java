@@ -16,6 +16,7 @@ import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import java.util.ArrayList;
@@ -110,11 +111,10 @@ final class DefectSearch {
         String.format(
             "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
         String.format(
-            "If it does not run any more, call it again, with the same key: it goes on. CALL"
-                + " %s.system.encrypt_table(table => '%s', key_id => '<master key id>'). To give"
+            "If it does not run any more, call it again, with the same key: it goes on. %s. To give"
                 + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
                 + " other tables share the table's location, it deletes their files, too.",
-            name.replaceFirst("\\..*", ""), name));
+            SqlNames.call("encrypt_table", name, "key_id => '<master key id>'")));
   }
 
   private void plaintextSnapshots(BaseTable table) {

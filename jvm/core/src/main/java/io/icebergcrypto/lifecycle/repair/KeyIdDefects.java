@@ -5,6 +5,7 @@ import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
 import java.util.List;
@@ -199,8 +200,6 @@ final class KeyIdDefects {
   }
 
   private String rotation(String newKeyId) {
-    return String.format(
-        "CALL %s.system.rotate_master_key(table => '%s', new_key_id => '%s')",
-        name.replaceFirst("\\..*", ""), name, newKeyId);
+    return SqlNames.call("rotate_master_key", name, SqlNames.argument("new_key_id", newKeyId));
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
@@ -125,10 +126,10 @@ final class PlaintextSnapshots {
             + " readable by all who read the storage. %sWhen all rows that are to stay are in"
             + " encrypted snapshots, and you have compared them, the plaintext files can go, in a"
             + " catalog with encryption.plaintext-files=allow: CALL"
-            + " <catalog>.system.expire_snapshots(table => '%s', snapshot_ids => array(%d))."
+            + " <catalog>.system.expire_snapshots(table => %s, snapshot_ids => array(%d))."
             + " repair_table rolls nothing back, and deletes nothing.",
         current != null && current.keyId() == null ? back() : "",
-        table.name().replaceFirst("^[^.]*\\.", ""),
+        SqlNames.literal(SqlNames.withoutCatalog(table.name())),
         plaintext.get(0).snapshotId());
   }
 
@@ -138,11 +139,10 @@ final class PlaintextSnapshots {
         lastEncryptedOfMain()
             .map(
                 snapshot ->
-                    String.format(
-                        "CALL %s.system.set_current_snapshot(table => '%s', snapshot_id => %d)",
-                        table.name().replaceFirst("\\..*", ""),
+                    SqlNames.call(
+                        "set_current_snapshot",
                         table.name(),
-                        snapshot.snapshotId()))
+                        "snapshot_id => " + snapshot.snapshotId()))
             .orElse(
                 String.format(
                     "which one that is has to be found out: SELECT * FROM %s.snapshots",

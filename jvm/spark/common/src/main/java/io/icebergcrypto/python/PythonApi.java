@@ -489,10 +489,11 @@ public final class PythonApi {
       }
 
       CatalogAndIdentifier found = TableNames.find(spark, name);
-      return new Named(
-          found,
-          PythonApi.catalog(spark, found.catalog().name()),
-          Spark3Util.identifierToTableIdentifier(found.identifier()));
+      EncryptedCatalog catalog = PythonApi.catalog(spark, found.catalog().name());
+      TableIdentifier table = Spark3Util.identifierToTableIdentifier(found.identifier());
+      return !table.hasNamespace() && TableNames.isPath(table.name())
+          ? new Named(null, catalog.byPath(), table)
+          : new Named(found, catalog, table);
     }
   }
 

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
 import io.icebergcrypto.spark.call.Parameter;
@@ -292,7 +293,7 @@ public final class GuardedProcedure implements Procedure {
   /** A table that a procedure names. */
   private record Found(String catalog, Identifier identifier, Map<String, String> properties) {
     String fullName() {
-      return catalog + "." + identifier;
+      return SqlNames.full(catalog, identifier.namespace(), identifier.name());
     }
 
     boolean isEncrypted() {

@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.procedures;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.verify.scan.TableNames;
@@ -18,6 +19,7 @@ import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
@@ -139,7 +141,7 @@ abstract class TableProcedure implements Procedure {
     if (input.isNullAt(index)) {
       throw new InvalidConfigurationException(
           String.format("nothing was done: %s of %s is NULL", parameters()[index].name(), name),
-          String.format("CALL %s.system.%s(...) with a value for it.", catalog.name(), name));
+          String.format("%s with a value for it.", example(catalog)));
     }
 
     return input.getUTF8String(index).toString();
@@ -159,10 +161,14 @@ abstract class TableProcedure implements Procedure {
           String.format(
               "nothing was done: '%s' is a table of catalog %s, and this is the procedure of %s",
               table, found.catalog().name(), catalog.name()),
-          String.format("CALL %s.system.%s(...) instead.", found.catalog().name(), name));
+          String.format("%s instead.", example(found.catalog())));
     }
 
     TableIdentifier identifier = Spark3Util.identifierToTableIdentifier(found.identifier());
+    if (!identifier.hasNamespace() && TableNames.isPath(identifier.name())) {
+      return scan(run(byPath(identifier.name()), identifier, input));
+    }
+
     try {
       List<Object[]> rows = run(encrypted, identifier, input);
       catalog.invalidateTable(found.identifier());
@@ -174,6 +180,10 @@ abstract class TableProcedure implements Procedure {
           "Give the name of a table, as in db.t. A view has no files.",
           e);
     }
+  }
+
+  private String example(CatalogPlugin of) {
+    return String.format("CALL %s.system.%s(...)", SqlNames.quoted(of.name()), name);
   }
 
   private EncryptedCatalog byPath(String path) {

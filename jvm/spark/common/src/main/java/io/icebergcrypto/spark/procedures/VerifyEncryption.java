@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
@@ -21,7 +22,6 @@ import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataType;
@@ -128,9 +128,7 @@ final class VerifyEncryption extends TableProcedure {
 
   @Override
   List<Object[]> run(EncryptedCatalog encrypted, TableIdentifier table, InternalRow input) {
-    Identifier identifier = Identifier.of(table.namespace().levels(), table.name());
-    return verified(
-        CatalogTables.fullName(catalog.name(), identifier), options(input), isTrue(input, REPORT));
+    return verified(SqlNames.full(catalog.name(), table), options(input), isTrue(input, REPORT));
   }
 
   private static VerifyOptions options(InternalRow input) {

@@ -7,7 +7,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.spark.verify.scan.CatalogTables;
+import io.icebergcrypto.config.SqlNames;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
@@ -26,7 +26,6 @@ import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.connector.catalog.Identifier;
 
 /**
  * All files of a table's main branch written anew, under new keys: for when the key of a file
@@ -97,9 +96,7 @@ public record TableReencryption(
         left,
         others,
         refs(table),
-        current == null || others == 0
-            ? null
-            : expireStatement(spark, catalog.name(), identifier, current),
+        current == null || others == 0 ? null : expireStatement(spark, table.name(), current),
         commits);
   }
 
@@ -183,15 +180,14 @@ public record TableReencryption(
         .toList();
   }
 
-  private static String expireStatement(
-      SparkSession spark, String catalog, TableIdentifier identifier, Snapshot current) {
+  private static String expireStatement(SparkSession spark, String table, Snapshot current) {
     ZoneId zone = ZoneId.of(spark.conf().get("spark.sql.session.timeZone"));
     Instant now = Instant.ofEpochMilli(current.timestampMillis() + 1);
-    Identifier name = Identifier.of(identifier.namespace().levels(), identifier.name());
-    return String.format(
-        "CALL %s.system.expire_snapshots(table => '%s', older_than => TIMESTAMP '%s',"
-            + " retain_last => 1)",
-        catalog, CatalogTables.fullName(catalog, name), TIME.format(now.atZone(zone)));
+    return SqlNames.call(
+        "expire_snapshots",
+        table,
+        String.format("older_than => TIMESTAMP '%s'", TIME.format(now.atZone(zone))),
+        "retain_last => 1");
   }
 
   /** One sentence for people, or some. */

@@ -113,6 +113,12 @@ public final class TableVerifier {
     return verify(spark, tableName, TableLoader.load(spark, tableName), options, true, progress);
   }
 
+  /** The same for a table that is at hand, as it is there. */
+  public static VerifyResult verify(
+      SparkSession spark, BaseTable table, VerifyOptions options, Progress progress) {
+    return verify(spark, table.name(), table, options, true, progress);
+  }
+
   /**
    * The same for a table that no catalog has, as it is to be committed: all of its snapshots, and
    * no metadata file.
@@ -162,7 +168,7 @@ public final class TableVerifier {
   private VerifyResult verify(Instant start) {
     Map<String, Object> subject = Subject.of(name, table, options);
     if (!isEncrypted()) {
-      tally.add(Problem.notEncrypted(name, TableProperties.ENCRYPTION_TABLE_KEY));
+      tally.add(Problem.notEncrypted(name, table.name(), TableProperties.ENCRYPTION_TABLE_KEY));
     }
 
     addMetadataFiles();

@@ -90,8 +90,9 @@ public final class PlaintextPurge {
       Progress progress) {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
-          String.format("%s is not a table with files of its own", identifier),
-          "Give the table, without the name of a metadata table behind it.");
+              "it is not a table with files of its own",
+              "Give the table, without the name of a metadata table behind it.")
+          .inTable(catalog.fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -302,7 +303,8 @@ public final class PlaintextPurge {
 
   private void prove() {
     VerifyOptions strays = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, true, null);
-    try (VerifyResult result = TableVerifier.verify(spark, table.name(), strays, progress)) {
+    table.refresh();
+    try (VerifyResult result = TableVerifier.verify(spark, table, strays, progress)) {
       if (!result.ok()) {
         List<String> paths = result.problems().stream().limit(NAMED).map(Problem::path).toList();
         throw new IcebergCryptoException(

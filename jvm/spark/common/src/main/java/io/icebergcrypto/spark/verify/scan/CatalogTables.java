@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -12,8 +13,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.spark.sql.SparkSession;
@@ -28,7 +27,6 @@ import scala.Option;
 
 /** The tables of a catalog, or of one of its namespaces and those within it. */
 public final class CatalogTables {
-  private static final String PLAIN_NAME = "[A-Za-z_][A-Za-z0-9_]*";
   private static final String SESSION_CATALOG = "spark_catalog";
 
   /**
@@ -87,8 +85,8 @@ public final class CatalogTables {
     if (namespace.length > 0 && !tables.exists(namespace)) {
       throw new InvalidConfigurationException(
           String.format(
-              "Catalog %s has no namespace %s", catalog.name(), String.join(".", namespace)),
-          String.format("SHOW NAMESPACES IN %s lists them.", catalog.name()));
+              "Catalog %s has no namespace %s", catalog.name(), SqlNames.namespace(namespace)),
+          String.format("SHOW NAMESPACES IN %s lists them.", SqlNames.quoted(catalog.name())));
     }
 
     tables.add(namespace);
@@ -100,13 +98,8 @@ public final class CatalogTables {
         || isOnlyIceberg(namespace);
   }
 
-  /** A table's name as in SQL, with its catalog. */
-  public static String fullName(String catalog, Identifier table) {
-    return Stream.concat(
-            Stream.of(catalog),
-            Stream.concat(Arrays.stream(table.namespace()), Stream.of(table.name())))
-        .map(part -> part.matches(PLAIN_NAME) ? part : "`" + part.replace("`", "``") + "`")
-        .collect(Collectors.joining("."));
+  private String fullName(Identifier table) {
+    return SqlNames.full(catalog.name(), table.namespace(), table.name());
   }
 
   private void add(String[] namespace) {
@@ -114,18 +107,17 @@ public final class CatalogTables {
       Set<Identifier> views = views(namespace);
       for (Identifier table : tables(namespace)) {
         if (!views.contains(table)) {
-          String name = fullName(catalog.name(), table);
+          String name = fullName(table);
           found.add(new Listed(name, isSparksView(table), null, null));
         }
       }
 
-      views.forEach(
-          view -> found.add(new Listed(fullName(catalog.name(), view), true, null, null)));
+      views.forEach(view -> found.add(new Listed(fullName(view), true, null, null)));
       within(namespace).forEach(this::add);
     } catch (NoSuchNamespaceException e) {
       // dropped meanwhile
     } catch (RuntimeException e) {
-      String name = catalog.name() + "." + String.join(".", namespace);
+      String name = SqlNames.full(catalog.name(), namespace);
       IcebergCryptoException ours = e instanceof IcebergCryptoException known ? known : null;
       found.add(
           new Listed(

@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify.scan;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.config.SqlNames;
 
 /**
  * Something wrong, or something that could not be checked.
@@ -23,16 +24,18 @@ public record Problem(
     return new Problem(kind.label(), path, problem, hint, unchecked, code.label());
   }
 
-  /** The problem of a whole table that is not encrypted. */
-  public static Problem notEncrypted(String table, String property) {
+  /**
+   * The problem of a whole table that is not encrypted.
+   *
+   * @param table the table as the user named it
+   */
+  public static Problem notEncrypted(String table, String fullName, String property) {
     return new Problem(
         "table",
         table,
         "it has no " + property + ": it is not encrypted",
-        String.format(
-            "CALL %s.system.encrypt_table(table => '%s', key_id => '<master key id>') encrypts it"
-                + " in place.",
-            table.replaceFirst("\\..*", ""), table),
+        SqlNames.call("encrypt_table", fullName, "key_id => '<master key id>'")
+            + " encrypts it in place.",
         false,
         ProblemCode.PLAINTEXT.label());
   }

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify.scan;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.SqlNames;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.Spark3Util;
@@ -71,8 +72,8 @@ public final class TableLoader {
         return new NotSupportedException(
             String.format(
                 "There is no Iceberg table %s: catalog %s has no namespace %s",
-                name, found.catalog().name(), String.join(".", namespace)),
-            "SHOW NAMESPACES IN " + found.catalog().name() + " lists them.",
+                name, found.catalog().name(), SqlNames.namespace(namespace)),
+            "SHOW NAMESPACES IN " + SqlNames.quoted(found.catalog().name()) + " lists them.",
             e);
       }
     } catch (RuntimeException ignored) {
