@@ -10,6 +10,7 @@ from .encryption import (
 from .errors import (
     AccessDeniedError,
     BadWrappedKeyError,
+    CancelledError,
     ConfigurationError,
     IcebergCryptoError,
     JarMissingError,
@@ -93,6 +94,7 @@ __all__ = [
     "AwsKms",
     "AzureKeyVault",
     "BadWrappedKeyError",
+    "CancelledError",
     "ConfigurationError",
     "DecryptedTable",
     "EncryptedTable",

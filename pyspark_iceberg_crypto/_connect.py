@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from pyspark.errors import PySparkException
 
@@ -203,9 +204,14 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
         f"{name} => {_literal(value)}" for name, value in given.items() if value is not None
     )
     statement = f"CALL {quoted(catalog)}.system.{procedure}({said})"
+    tag = f"iceberg-crypto-{uuid4()}"
+    spark.addTag(tag)
     with typed_errors():
         try:
             return [row.asDict() for row in spark.sql(statement).collect()]
+        except KeyboardInterrupt:
+            spark.interruptTag(tag)  # else the server would go on, and perhaps commit
+            raise
         except PySparkException as error:
             if _is_unknown(error):
                 raise SparkConnectError(
@@ -213,6 +219,8 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
                     SERVER_SETTINGS,
                 ) from error
             raise
+        finally:
+            spark.removeTag(tag)
 
 
 def _is_unknown(error: PySparkException) -> bool:

@@ -5,8 +5,10 @@ The other side is one class of static methods, ``io.icebergcrypto.python.PythonA
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +33,37 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
     if _connect.is_connect(spark):
         return _connect.call(spark, method, *args)
     target = api(spark)
-    with typed_errors():
-        return getattr(target, method)(spark._jsparkSession, *args)
+    with typed_errors(), _interruptible():
+        try:
+            return getattr(target, method)(spark._jsparkSession, *args)
+        except KeyboardInterrupt:
+            cancel(spark)
+            raise
+
+
+def cancel(spark: SparkSession) -> None:
+    """Cancel all calls and jobs that are under way in the JVM, which would go on, and perhaps commit."""
+    if not _connect.is_connect(spark):
+        api(spark).cancel(spark._jsparkSession)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have Ctrl-C raise KeyboardInterrupt.
+
+    PySpark's handler calls the JVM first, which fails while this thread waits for the JVM: nothing is cancelled then,
+    and Py4J reports an error without a reason.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    is_pysparks = str(getattr(before, "__module__", "")).startswith("pyspark.")
+    if not is_pysparks or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def api(spark: SparkSession) -> Any:

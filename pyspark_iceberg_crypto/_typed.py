@@ -21,6 +21,7 @@ _JAVA_PACKAGE = "io.icebergcrypto."
 _PYTHON_TYPES = {
     "IcebergCryptoException": errors.IcebergCryptoError,
     "InvalidConfigurationException": errors.ConfigurationError,
+    "CancelledException": errors.CancelledError,
     "KeyNotFoundException": errors.KeyNotFoundError,
     "KeyDisabledException": errors.KeyDisabledError,
     "KmsUnavailableException": errors.KmsUnavailableError,

@@ -74,6 +74,10 @@ class VerificationIncompleteError(VerificationFailedError):
     """No problem was found, but something could not be checked: nothing is proved."""
 
 
+class CancelledError(IcebergCryptoError):
+    """Somebody cancelled the call: its Spark jobs, or its thread in the JVM."""
+
+
 class NotSupportedError(IcebergCryptoError):
     """It cannot be done with encryption, or not yet."""
 

@@ -11,7 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import _connect, _jvm
 from pyspark_iceberg_crypto._names import parts, quoted
 from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
+from pyspark_iceberg_crypto.errors import (
+    CancelledError,
+    ConfigurationError,
+    IcebergCryptoError,
+    first_line,
+)
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.verify import VerifyReport, options_json, showing, verify_table
 
@@ -79,6 +84,8 @@ def verify_catalog(
                     progress=progress,
                 ) as report:
                     reports.append(report)
+            except CancelledError:
+                raise
             except IcebergCryptoError as error:
                 not_checked.append(_not_checked(table, error.message, error.hint))
             except UNTYPED as error:

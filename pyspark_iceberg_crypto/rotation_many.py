@@ -18,6 +18,7 @@ from rich.text import Text
 from pyspark_iceberg_crypto import _jvm, _progress
 from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.errors import (
+    CancelledError,
     ConfigurationError,
     IcebergCryptoError,
     NotEncryptedError,
@@ -399,14 +400,20 @@ def _each(
         ThreadPoolExecutor(max_workers=threads) as pool,
     ):
         results: Iterable[Any] = pool.map(partial(_tried, work), tables)
-        for done, (table, result) in enumerate(zip(tables, results, strict=True), 1):
-            show(done)
-            if result is None:
-                skipped.append(table)
-            elif isinstance(result, _Failed):
-                left.append(_left(table, result.problem, result.hint))
-            else:
-                yield table, result
+        try:
+            for done, (table, result) in enumerate(zip(tables, results, strict=True), 1):
+                show(done)
+                if result is None:
+                    skipped.append(table)
+                elif isinstance(result, _Failed):
+                    left.append(_left(table, result.problem, result.hint))
+                else:
+                    yield table, result
+        except BaseException as error:  # the pool would begin the other tables before it ends
+            pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(error, KeyboardInterrupt):
+                _jvm.cancel(spark)
+            raise
 
 
 @dataclass(frozen=True)
@@ -421,6 +428,8 @@ def _tried(work: Callable[[str], Result], table: str) -> Result | _Failed | None
         return work(table)
     except NotEncryptedError:
         return None
+    except CancelledError:
+        raise
     except IcebergCryptoError as error:
         return _Failed(error.message, error.hint)
     except UNTYPED as error:

@@ -42,13 +42,23 @@ class Remote:
 
     __module__ = "pyspark.sql.connect.session"
 
-    def __init__(self, *rows: dict[str, Any], error: Exception | None = None) -> None:
+    def __init__(self, *rows: dict[str, Any], error: BaseException | None = None) -> None:
         self.rows, self.error = rows, error
         self.asked: list[str] = []
         self.catalog = SimpleNamespace(
             currentCatalog=lambda: "here", databaseExists=lambda name: name == "`outer`"
         )
         self.conf = {"spark.sql.catalog.my-lake": "a class"}
+
+    def addTag(self, tag: str) -> None:  # noqa: N802 (Spark's)
+        self.tags = [tag]
+
+    def removeTag(self, tag: str) -> None:  # noqa: N802
+        self.tags.remove(tag)
+
+    def interruptTag(self, tag: str) -> None:  # noqa: N802
+        assert tag in self.tags
+        self.asked.append("interrupted")
 
     def sql(self, statement: str) -> Any:
         self.asked.append(statement)
@@ -61,6 +71,13 @@ class Remote:
 def unknown(text: str) -> SparkConnectGrpcException:
     """As clients raise it for an exception of the JVM that they do not know: since Spark 4.0 as a subclass of this."""
     return SparkConnectGrpcException(text)
+
+
+def test_ctrl_c_interrupts_the_server() -> None:
+    remote: Any = Remote(error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        encrypt_table(remote, "lake.db.t", "k1")
+    assert remote.asked[1:] == ["interrupted"] and remote.tags == []
 
 
 def test_no_argument_becomes_sql() -> None:

@@ -1,5 +1,6 @@
 """The boundary to the JVM: no session, the wrong session, the missing jar, Java's errors."""
 
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +50,28 @@ def jvm_with(api: Any) -> Any:
 def test_a_call_passes_the_session_and_the_arguments() -> None:
     api = SimpleNamespace(inspectFile=lambda *args: args)
     assert _jvm.call(Session(jvm_with(api)), "inspectFile", "p") == ("a Java session", "p")
+
+
+def test_ctrl_c_cancels_what_the_jvm_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark's own handler would call the JVM in the middle of a call."""
+
+    def pysparks(*_: Any) -> None:
+        raise RuntimeError("reentrant call")
+
+    def stopped(*_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    asked: list[Any] = []
+    pysparks.__module__ = "pyspark.core.context"
+    before = signal.signal(signal.SIGINT, pysparks)
+    try:
+        api = SimpleNamespace(encryptTable=stopped, cancel=asked.append)
+        with pytest.raises(KeyboardInterrupt):
+            _jvm.call(Session(jvm_with(api)), "encryptTable", "lake.db.t")
+        assert asked == ["a Java session"]
+        assert signal.getsignal(signal.SIGINT) is pysparks
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +145,7 @@ def test_what_the_jvm_runs_on() -> None:
         ("PlaintextException", errors.PlaintextFoundError),
         ("NotSupportedException", errors.NotSupportedError),
         ("NotEncryptedException", errors.NotEncryptedError),
+        ("CancelledException", errors.CancelledError),
         ("OneOfALaterVersionException", errors.IcebergCryptoError),
     ],
 )

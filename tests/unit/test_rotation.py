@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from pyspark_iceberg_crypto import (
+    CancelledError,
     ConfigurationError,
     KeyNotFoundError,
     NotEncryptedError,
@@ -98,6 +99,16 @@ def test_what_could_not_be_done_is_2(run: Command) -> None:
 
 def listed(name: str, view: bool = False, failure: str | None = None) -> dict[str, Any]:
     return {"name": name, "view": view, "failure": failure, "hint": None}
+
+
+def test_a_cancel_ends_the_rotation_of_all_tables(run: Command) -> None:
+    def answer(method: str, name: str, *_: Any) -> Any:
+        if method == "listTables":
+            return [listed(f"lake.db.t{i}") for i in range(50)]
+        raise CancelledError("the call was cancelled", "call it again")
+
+    result, _ = run("lake.db.*", "--new-key-id", "k2", answer=answer)
+    assert result.exit_code == 2 and "the call was cancelled" in result.stderr
 
 
 def test_all_tables_of_a_namespace(run: Command) -> None:

@@ -1,5 +1,6 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Map;
 import java.util.function.UnaryOperator;
@@ -25,6 +26,7 @@ public final class CommitRetry {
    *     committed
    * @throws CommitFailedException when others were faster each time
    * @throws NoSuchTableException when the table was dropped meanwhile
+   * @throws CancelledException when this thread was interrupted before the commit
    */
   public static void commit(
       String tableName,
@@ -57,6 +59,7 @@ public final class CommitRetry {
               TableMetadata base = LoadedMetadata.existing(tableName, table.refresh());
               TableMetadata changed = change.apply(base);
               if (changed != base) {
+                CancelledException.check();
                 table.commit(base, changed);
               }
             });

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
@@ -48,6 +49,7 @@ public final class KeyIdChange {
           table.name(), current.metadataFileLocation(), base.metadataFileLocation());
     }
 
+    CancelledException.check();
     ops.commit(current, next);
   }
 
@@ -92,6 +94,7 @@ public final class KeyIdChange {
       throw new IllegalStateException("Encrypted files would stay in " + identifier);
     }
 
+    CancelledException.check();
     catalog.commitPlaintext(identifier, base, next);
   }
 

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.repair;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -68,6 +69,7 @@ public record TableRepair(String table, List<Defect> defects) {
 
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     found.stream().filter(Defect::mendable).forEach(defect -> defect.mend().accept(builder));
+    CancelledException.check();
     return builder.build();
   }
 

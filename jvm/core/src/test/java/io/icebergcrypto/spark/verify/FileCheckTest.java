@@ -13,6 +13,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
@@ -28,6 +29,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -357,6 +359,15 @@ class FileCheckTest {
   }
 
   /** What Avro reads is authenticated: its errors are of a writer, a library or the storage. */
+  @Test
+  void aCancelIsNoFinding() {
+    Throwable failure = new UncheckedIOException(new ClosedByInterruptException());
+    assertThatThrownBy(() -> FailedCheck.problem("", failure))
+        .isInstanceOf(CancelledException.class);
+    assertThatThrownBy(() -> FailedCheck.error("lake.db.t", "files", failure))
+        .isInstanceOf(CancelledException.class);
+  }
+
   @Test
   void avrosErrorsAccuseNobody() {
     for (RuntimeException failure :

@@ -1,5 +1,6 @@
 package io.icebergcrypto.python;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
@@ -37,9 +38,11 @@ import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -59,6 +62,8 @@ import scala.Option;
 public final class PythonApi {
   /** The catalog that Iceberg takes for a path. */
   private static final String PATH_CATALOG = "default_iceberg";
+
+  private static final Set<Thread> UNDER_WAY = new HashSet<>();
 
   private PythonApi() {}
 
@@ -462,13 +467,34 @@ public final class PythonApi {
         });
   }
 
+  /**
+   * Cancels all calls that are under way, and all of Spark's jobs, as PySpark does on Ctrl-C:
+   * Python does not wait for them any more.
+   */
+  public static void cancel(SparkSession spark) {
+    synchronized (UNDER_WAY) {
+      UNDER_WAY.forEach(CancelledException::cancel);
+    }
+
+    spark.sparkContext().cancelAllJobs();
+  }
+
   /** Spark looks for catalogs in the active session's settings, whichever session is asked. */
   private static <T> T in(SparkSession spark, Supplier<T> work) {
     Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(spark);
+    synchronized (UNDER_WAY) {
+      UNDER_WAY.add(Thread.currentThread());
+    }
+
     try {
       return work.get();
     } finally {
+      synchronized (UNDER_WAY) {
+        UNDER_WAY.remove(Thread.currentThread());
+        CancelledException.ended(); // the thread is Py4J's, and serves other calls
+      }
+
       if (before.isDefined()) {
         SparkSession.setActiveSession(before.get());
       } else {

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.copy;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
@@ -22,6 +23,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
@@ -132,7 +134,12 @@ public final class TableCopy {
       copy = new TableCopy(spark, catalog, table, metadata, request, start);
       return copy.run(start);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
-      throw error(table.name(), e, copy == null || copy.staging.deleteWritten());
+      TableCopy begun = copy;
+      AtomicBoolean isDeleted = new AtomicBoolean(true);
+      CancelledException.toTheEnd(
+          () -> isDeleted.set(begun == null || begun.staging.deleteWritten()));
+      CancelledException.rethrow(e);
+      throw error(table.name(), e, isDeleted.get());
     } finally {
       if (copy != null) {
         copy.cached.forEach(FileSet::release);

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotEncryptedException;
@@ -33,6 +34,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -45,6 +47,12 @@ import org.slf4j.LoggerFactory;
 public final class TableDecryption {
   private static final Logger LOG = LoggerFactory.getLogger(TableDecryption.class);
   private static final int ROUNDS = 20;
+  private static final String INTERRUPT_ON_CANCEL = "spark.job.interruptOnCancel";
+
+  private static final String TASKS_LEFT =
+      "A task that ended at that moment may have left a plaintext file: verify_encryption with"
+          + " strays => true finds it.";
+
   private static final int FILES_PER_GROUP = 2000;
   private static final long BYTES_PER_GROUP = 16L << 30;
 
@@ -96,13 +104,19 @@ public final class TableDecryption {
 
     check(catalog, table, allowPlaintext);
     TableDecryption decryption = new TableDecryption(spark, catalog, identifier, table, progress);
-    String before = spark.sparkContext().getLocalProperty("spark.job.description");
+    SparkContext context = spark.sparkContext();
+    String before = context.getLocalProperty("spark.job.description");
+    String interrupts = context.getLocalProperty(INTERRUPT_ON_CANCEL);
     try {
+      context.setLocalProperty(INTERRUPT_ON_CANCEL, "true"); // such a task deletes its plaintext
       return decryption.run();
+    } catch (CancelledException e) {
+      throw e.withHint(TASKS_LEFT);
     } finally {
-      spark.sparkContext().setJobDescription(before);
+      context.setJobDescription(before);
+      context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
       if (!decryption.inUse) {
-        decryption.copied.forEach(decryption::delete);
+        CancelledException.toTheEnd(() -> decryption.copied.forEach(decryption::delete));
       }
     }
   }
@@ -141,7 +155,17 @@ public final class TableDecryption {
   }
 
   private Map<String, Object> run() {
+    try {
+      return rounds();
+    } catch (Exception e) { // Spark's is none that Java knows of
+      CancelledException.rethrow(e);
+      throw e;
+    }
+  }
+
+  private Map<String, Object> rounds() {
     for (int round = 1; round <= ROUNDS; round++) {
+      CancelledException.check();
       TableMetadata base = table.operations().refresh();
       if (EncryptionProperties.keyId(base.properties()) == null) {
         throw new NotEncryptedException("Another call has decrypted it meanwhile.")
@@ -164,6 +188,7 @@ public final class TableDecryption {
         Version.byRef(table.name(), base)
             .forEach((ref, version) -> compare(base, plaintext, ref, version));
         begin("commit", 0, 0);
+        CancelledException.check();
         this.inUse = true;
         KeyIdChange.decrypt(catalog, identifier, base, plaintext);
         deleteUnused(plan);
@@ -171,13 +196,14 @@ public final class TableDecryption {
       } catch (CommitFailedException e) {
         this.inUse = false; // what the other commit brought is copied, too
       } catch (IcebergCryptoException e) {
-        this.inUse = inUse && !LoadedMetadata.isSame(behind.operations().refresh(), base);
+        this.inUse =
+            inUse
+                && !(e instanceof CancelledException) // that is before the commit
+                && !LoadedMetadata.isSame(behind.operations().refresh(), base);
         throw e;
       } finally {
         if (!inUse) {
-          next.operations().current().snapshots().stream()
-              .map(Snapshot::manifestListLocation)
-              .forEach(path -> behind.operations().io().deleteFile(path));
+          CancelledException.toTheEnd(() -> deleteLists(next));
         }
       }
     }
@@ -186,6 +212,12 @@ public final class TableDecryption {
             String.format("it was changed %d times while it was copied", ROUNDS),
             "It is as it was. Stop its writers for a while, and call decrypt_table again.")
         .inTable(table.name());
+  }
+
+  private void deleteLists(BaseTable next) {
+    next.operations().current().snapshots().stream()
+        .map(Snapshot::manifestListLocation)
+        .forEach(path -> behind.operations().io().deleteFile(path));
   }
 
   private CopiedGroup copy(

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -127,6 +128,7 @@ public final class TableEncryption {
 
   private EncryptedInPlace run() {
     for (int round = 1; ; round++) {
+      CancelledException.check();
       TableMetadata base = plaintext.refreshed();
       try {
         EncryptedInPlace done = round(base);
@@ -136,6 +138,7 @@ public final class TableEncryption {
       } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
       } catch (Exception e) { // Spark's is none that Java knows of
+        CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
         if (round == ROUNDS || isInForce(base)) {
           throw failed(e);
@@ -210,6 +213,7 @@ public final class TableEncryption {
       }
 
       begin("commit", 0, 0);
+      CancelledException.check();
       keep(base, keptMetadata);
       keep = true; // it may get through without an answer
       KeyIdChange.commit(
@@ -231,11 +235,14 @@ public final class TableEncryption {
     } catch (IcebergCryptoException e) {
       keep =
           committed
-              || keep && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
+              || keep
+                  && !(e instanceof CancelledException) // that is before the commit
+                  && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
       throw e;
     } finally {
       if (!keep) {
-        discard(next, keptMetadata);
+        BaseTable made = next;
+        CancelledException.toTheEnd(() -> discard(made, keptMetadata));
       }
     }
   }

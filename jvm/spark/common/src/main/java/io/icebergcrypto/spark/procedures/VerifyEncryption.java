@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.procedures;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
@@ -157,9 +158,12 @@ final class VerifyEncryption extends TableProcedure {
       String table, VerifyOptions options, boolean report) {
     try {
       return verified(table, options, report);
+    } catch (CancelledException e) {
+      throw e;
     } catch (IcebergCryptoException e) {
       return List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
     } catch (RuntimeException e) { // of the catalog behind, or of Spark
+      CancelledException.rethrow(e);
       return List.<Object[]>of(unchecked(table, e.toString(), null));
     }
   }

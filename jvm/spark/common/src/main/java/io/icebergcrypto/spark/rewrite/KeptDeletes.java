@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.rewrite;
 
+import io.icebergcrypto.CancelledException;
 import java.util.HashSet;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
@@ -41,6 +42,7 @@ record KeptDeletes(TableOperations below) implements TableOperations {
       }
     }
 
+    CancelledException.check();
     below.commit(base, metadata);
   }
 

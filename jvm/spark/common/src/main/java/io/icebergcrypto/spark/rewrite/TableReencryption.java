@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.rewrite;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotEncryptedException;
@@ -142,6 +143,7 @@ public record TableReencryption(
               e.getMessage(), "Give options of Iceberg's rewrite_data_files.", e)
           .inTable(table.name());
     } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
       if (e.getCause() instanceof ValidationException
           || e.getCause() instanceof CommitFailedException) {
         throw new IcebergCryptoException(

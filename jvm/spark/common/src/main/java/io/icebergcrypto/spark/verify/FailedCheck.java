@@ -1,11 +1,13 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileProblem;
 import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
 
 /**
@@ -47,6 +49,10 @@ final class FailedCheck {
    * @param what what failed, before the reason
    */
   static FileProblem problem(String what, Throwable failure) {
+    if (TaskContext.get() == null) { // a task that is cancelled ends itself, and others may hit it
+      CancelledException.rethrow(failure);
+    }
+
     Throwable finding = finding(failure);
     return new FileProblem(code(finding), what + reason(finding == null ? failure : finding));
   }
@@ -104,6 +110,7 @@ final class FailedCheck {
    * @param what the files that it had come to
    */
   static IcebergCryptoException error(String table, String what, Throwable failure) {
+    CancelledException.rethrow(failure);
     Throwable root = failure;
     while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
       root = root.getCause();
