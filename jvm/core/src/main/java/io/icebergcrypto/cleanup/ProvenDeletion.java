@@ -2,6 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import dev.failsafe.Failsafe;
 import dev.failsafe.RetryPolicy;
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.Causes;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,7 +15,6 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.SupportsBulkOperations;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Deletes files, looks whether they are gone, and tries those again that are not: a FileIO may fail
@@ -99,7 +99,7 @@ public final class ProvenDeletion {
 
   private static void each(Map<String, String> left, Step step) {
     Tasks.foreach(List.copyOf(left.keySet()))
-        .executeWith(ThreadPools.getWorkerPool())
+        .executeWith(AsCaller.workers())
         .run(path -> step.run(left, path));
   }
 

@@ -219,6 +219,11 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
 
     store.objects.addAll(own);
+    store.slow = 2;
+    new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
+    assertThat(store.objects).as("tried again").containsExactlyInAnyOrderElementsOf(others);
+
+    store.objects.addAll(own);
     store.deletes = false;
     assertThatThrownBy(
             () -> new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
@@ -310,6 +315,7 @@ class LostKeyPurgeTest extends LakeFixture {
     private final Map<String, RuntimeException> failures = new HashMap<>();
     private final Queue<Thread> readers = new ConcurrentLinkedQueue<>();
     private boolean deletes = true;
+    private int slow = 0;
 
     @Override
     public Iterable<FileInfo> listPrefix(String prefix) {
@@ -322,7 +328,9 @@ class LostKeyPurgeTest extends LakeFixture {
 
     @Override
     public void deletePrefix(String prefix) {
-      if (deletes) {
+      if (slow-- > 0) {
+        throw new IllegalStateException("503 Slow Down");
+      } else if (deletes) {
         listPrefix(prefix).forEach(file -> objects.remove(file.location()));
       }
     }
