@@ -50,6 +50,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final CatalogSettings settings;
   private final LoadedMetadata loaded;
   private volatile Opened opened;
+  private volatile TableMetadata checked; // Iceberg asks for it in loops
 
   /** The table's FileIO, and what it was made of. */
   private record Opened(FileIO plain, TableEncryptionManager manager, FileIO io) {}
@@ -328,9 +329,18 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   private TableMetadata learned(TableMetadata metadata) {
+    if (metadata != checked) {
+      check(metadata);
+      this.checked = metadata;
+    }
+
+    keys.learn(metadata);
+    return metadata;
+  }
+
+  private void check(TableMetadata metadata) {
     settings.allowedKeyIds().check(keys.tableName(), metadata);
     authenticator.check(metadata);
-    keys.learn(metadata);
     if (settings.refusesPlaintextTables()
         && metadata != null
         && EncryptionProperties.keyId(metadata.properties()) == null) {
@@ -342,8 +352,6 @@ final class EncryptedTableOperations implements TableOperations {
                   + " If it never was, use it in a catalog without that property.")
           .inTable(keys.tableName());
     }
-
-    return metadata;
   }
 
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {

@@ -1,7 +1,6 @@
 package io.icebergcrypto.integrity;
 
-import com.google.gson.JsonObject;
-import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Set;
 import org.apache.iceberg.TableMetadata;
@@ -13,9 +12,13 @@ import org.apache.iceberg.TableMetadata;
  *     file says
  */
 record AuthenticatedContent(Set<String> setOnLoad) {
-  /** That of metadata, as a catalog writes it to its file. */
-  JsonObject of(TableMetadata metadata) {
-    return without(CanonicalJson.of(metadata));
+  /**
+   * That of metadata, as a catalog writes it to its file.
+   *
+   * @throws IllegalArgumentException when it has text that is no Unicode
+   */
+  CanonicalDocument of(TableMetadata metadata) {
+    return without(CanonicalDocument.of(metadata));
   }
 
   /**
@@ -23,25 +26,17 @@ record AuthenticatedContent(Set<String> setOnLoad) {
    *
    * @throws IllegalArgumentException when the file is not JSON, or ambiguous
    */
-  JsonObject of(MetadataFile file) {
-    return without(file.json());
+  CanonicalDocument of(MetadataFile file) {
+    return without(file.canonical());
   }
 
   /** Whether a file says what the catalog behind loaded, as far as this Iceberg can read it. */
   boolean isSame(MetadataFile file, TableMetadata loaded) {
-    return CanonicalJson.canonical(of(file.metadata())).equals(CanonicalJson.canonical(of(loaded)));
+    return of(file.metadata()).isSame(of(loaded));
   }
 
-  /** That of a document, which stays as it is. */
-  JsonObject without(JsonObject json) {
-    if (setOnLoad.isEmpty() || !(json.get("properties") instanceof JsonObject properties)) {
-      return json;
-    }
-
-    JsonObject others = MetadataMac.copy(properties);
-    setOnLoad.forEach(others::remove);
-    JsonObject copy = MetadataMac.copy(json);
-    copy.add("properties", others);
-    return copy;
+  /** That of a document. */
+  CanonicalDocument without(CanonicalDocument document) {
+    return document.withoutProperties(setOnLoad);
   }
 }

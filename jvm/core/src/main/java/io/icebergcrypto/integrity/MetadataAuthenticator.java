@@ -1,13 +1,14 @@
 package io.icebergcrypto.integrity;
 
-import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
@@ -282,9 +283,10 @@ public final class MetadataAuthenticator {
     MetadataMac.Format format = MetadataMac.Format.V2;
     SecretKeySpec key = keys.keyOf(format, complete, kek);
     MetadataPlace place = placeOf.apply(complete);
-    JsonObject written = CanonicalJson.asWritten(complete);
-    MetadataMac mac = MetadataMac.of(format, content.without(written), place, key, kek.keyId());
-    TableMetadata signed = mac.addTo(written);
+    String written = CanonicalJson.written(complete);
+    CanonicalDocument document = CanonicalDocument.parse(written.getBytes(StandardCharsets.UTF_8));
+    MetadataMac mac = MetadataMac.of(format, content.without(document), place, key, kek.keyId());
+    TableMetadata signed = mac.addTo(CanonicalJson.parse(written));
     boolean asRead = place.equals(placeOf.apply(signed));
     return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
   }

@@ -1,10 +1,10 @@
 package io.icebergcrypto.integrity;
 
-import com.google.gson.JsonObject;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.function.Supplier;
@@ -116,7 +116,13 @@ final class MetadataCheck {
 
   private String problem(MetadataMac mac, SecretKeySpec key, EncryptedKey kek) {
     MetadataPlace place = MetadataPlace.of(location);
-    JsonObject loaded = content.of(metadata);
+    CanonicalDocument loaded;
+    try {
+      loaded = content.of(metadata);
+    } catch (IllegalArgumentException e) {
+      return e.getMessage(); // nobody signs text that is no Unicode
+    }
+
     if (mac.matches(loaded, place, key)) {
       return SigningKeys.retired(metadata, kek);
     }
@@ -127,7 +133,7 @@ final class MetadataCheck {
 
     // a later Iceberg may have written more than this one loads
     MetadataFile stored = file(); // the storage's errors are not the metadata's
-    JsonObject whole;
+    CanonicalDocument whole;
     try {
       whole = content.of(stored);
     } catch (IllegalArgumentException e) {
@@ -145,7 +151,7 @@ final class MetadataCheck {
 
   /** Why a MAC does not match: it tells old metadata and another table's from edited one. */
   private String mismatch(
-      MetadataMac mac, JsonObject document, MetadataPlace place, SecretKeySpec key) {
+      MetadataMac mac, CanonicalDocument document, MetadataPlace place, SecretKeySpec key) {
     String folder =
         metadata
             .properties()

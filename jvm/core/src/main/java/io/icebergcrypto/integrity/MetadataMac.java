@@ -1,23 +1,16 @@
 package io.icebergcrypto.integrity;
 
-import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataPlace;
-import java.io.BufferedWriter;
-import java.io.IOException;
-import java.io.OutputStream;
-import java.io.OutputStreamWriter;
-import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.HexFormat;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.crypto.Mac;
@@ -30,8 +23,8 @@ import org.apache.iceberg.TableMetadataParser;
  * encryption.metadata-mac} holds it: {@code v2.hmac-sha256.<file version>.<MAC in hex>.<id of the
  * KEK>}.
  *
- * <p>The MAC is HMAC-SHA-256 over the canonical form ({@link CanonicalJson#canonical}) of the place
- * of the metadata file (folder and version) and the file's own JSON, this one property left out. So
+ * <p>The MAC is HMAC-SHA-256 over the canonical form ({@link CanonicalDocument}) of the place of
+ * the metadata file (folder and version) and the file's own JSON, this one property left out. So
  * members that the signer's Iceberg knows and the reader's does not are authenticated, too. Its key
  * is derived from a KEK of the table in the way of NIST SP 800-108r1, section 4.1 (counter mode,
  * one block), with the table's UUID as the context: nobody makes a MAC without the KMS's consent,
@@ -99,47 +92,42 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
   /**
    * Makes the MAC of a document at a place.
    *
-   * @param document the metadata file's JSON, with another MAC or none; it stays as it is
+   * @param document the metadata file's, with another MAC or none
    */
   static MetadataMac of(
-      Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
+      Format format,
+      CanonicalDocument document,
+      MetadataPlace place,
+      SecretKeySpec key,
+      String kekId) {
+    CanonicalDocument metadata = document.withoutProperties(Set.of(PROPERTY));
     try {
       Mac hmac = Mac.getInstance(ALGORITHM);
       hmac.init(key);
-      // half of a surrogate pair is an error of the encoder, not a question mark
-      CanonicalJson.writeCanonical(
-          authenticated(format, document, place),
-          new BufferedWriter(
-              new OutputStreamWriter(into(hmac), StandardCharsets.UTF_8.newEncoder())));
+      (format == Format.V1 ? metadata.withoutEmpty() : metadata)
+          .writeAfter(place.version(), place.folder(), hmac::update);
       return new MetadataMac(format, place.version(), hmac.doFinal(), kekId);
-    } catch (CharacterCodingException e) {
-      throw new IllegalArgumentException("it has text that is no Unicode", e);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e); // nothing is written to any storage
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
     }
   }
 
-  private static OutputStream into(Mac hmac) {
-    return new OutputStream() {
-      @Override
-      public void write(int b) {
-        hmac.update((byte) b);
-      }
-
-      @Override
-      public void write(byte[] bytes, int offset, int count) {
-        hmac.update(bytes, offset, count);
-      }
-    };
+  /** The same of a document that was read; it stays as it is. */
+  static MetadataMac of(
+      Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
+    return of(format, CanonicalDocument.of(document), place, key, kekId);
   }
 
   /** Whether this is the MAC of a document at a place. */
+  boolean matches(CanonicalDocument document, MetadataPlace place, SecretKeySpec key) {
+    return MessageDigest.isEqual(mac, of(format, document, place, key, kekId).mac());
+  }
+
+  /** The same of a document that was read. */
   boolean matches(JsonObject document, MetadataPlace place, SecretKeySpec key) {
     try {
-      return MessageDigest.isEqual(mac, of(format, document, place, key, kekId).mac());
-    } catch (IllegalArgumentException e) {
+      return matches(CanonicalDocument.of(document), place, key);
+    } catch (IllegalArgumentException e) { // it has text that is no Unicode
       return false;
     }
   }
@@ -151,20 +139,6 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
     JsonObject signed = copy(document);
     signed.add(PROPERTIES, properties);
     return TableMetadataParser.fromJson(signed.toString());
-  }
-
-  /** What the MAC is made over. */
-  private static JsonObject authenticated(Format format, JsonObject document, MetadataPlace place) {
-    JsonObject metadata = withoutMac(document);
-    if (format == Format.V1) {
-      metadata.entrySet().removeIf(member -> isEmpty(member.getValue()));
-    }
-
-    JsonObject all = new JsonObject();
-    all.addProperty("file-version", place.version());
-    all.addProperty("folder", place.folder());
-    all.add("metadata", metadata);
-    return all;
   }
 
   private static JsonObject withoutMac(JsonObject document) {
@@ -179,16 +153,10 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
   }
 
   /** Another object with the same members; they are shared. */
-  static JsonObject copy(JsonObject object) {
+  private static JsonObject copy(JsonObject object) {
     JsonObject copy = new JsonObject();
     object.entrySet().forEach(member -> copy.add(member.getKey(), member.getValue()));
     return copy;
-  }
-
-  private static boolean isEmpty(JsonElement value) {
-    return value.isJsonNull()
-        || value instanceof JsonArray array && array.isEmpty()
-        || value instanceof JsonObject object && object.isEmpty();
   }
 
   @Override

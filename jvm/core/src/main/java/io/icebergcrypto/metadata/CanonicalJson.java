@@ -10,11 +10,11 @@ import com.google.gson.ToNumberPolicy;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.JsonWriter;
+import io.icebergcrypto.format.CanonicalJsonReader;
 import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
-import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
@@ -27,9 +27,6 @@ import org.apache.iceberg.TableMetadataParser;
  * but white space, the order of names and how a character is escaped have two canonical forms.
  */
 public final class CanonicalJson {
-  /** More than any metadata has, and far less than would overflow the stack. */
-  private static final int MAX_DEPTH = 200;
-
   private CanonicalJson() {}
 
   /**
@@ -58,20 +55,16 @@ public final class CanonicalJson {
     return parse(TableMetadataParser.toJson(metadata));
   }
 
-  /**
-   * What a reader of metadata's file will find in it: UTF-8 has no place for half of a surrogate
-   * pair.
-   */
-  public static JsonObject asWritten(TableMetadata metadata) {
-    return parse(written(metadata));
-  }
-
   /** Metadata as a reader of its file will have it. */
   public static TableMetadata asRead(TableMetadata metadata) {
     return TableMetadataParser.fromJson(written(metadata));
   }
 
-  private static String written(TableMetadata metadata) {
+  /**
+   * What a reader of metadata's file will find in it: UTF-8 has no place for half of a surrogate
+   * pair.
+   */
+  public static String written(TableMetadata metadata) {
     byte[] written = TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
     return new String(written, StandardCharsets.UTF_8);
   }
@@ -79,8 +72,8 @@ public final class CanonicalJson {
   /** The document with its names sorted as RFC 8785 sorts them, and numbers as they are. */
   public static String canonical(JsonElement document) {
     StringWriter out = new StringWriter();
-    try {
-      writeCanonical(document, out);
+    try (JsonWriter writer = new JsonWriter(out)) {
+      write(writer, document);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -88,15 +81,8 @@ public final class CanonicalJson {
     return out.toString();
   }
 
-  /** Writes the same, and closes what it is written to. */
-  public static void writeCanonical(JsonElement document, Writer out) throws IOException {
-    try (JsonWriter writer = new JsonWriter(out)) {
-      write(writer, document);
-    }
-  }
-
   private static JsonElement read(JsonReader in, int depth) throws IOException {
-    if (depth > MAX_DEPTH) {
+    if (depth > CanonicalJsonReader.MAX_DEPTH) {
       throw new IllegalArgumentException("its JSON is nested too deeply");
     }
 

@@ -73,6 +73,11 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
     behind.put(CatalogProperties.FILE_IO_IMPL, FailFastFileIO.class.getName());
   }
 
+  /** What this thread opened was read as it should be: a later load is no further try. */
+  static void wasRead() {
+    LAST.remove();
+  }
+
   /** The storage that tables get. */
   public static FileIO below(FileIO io) {
     return io instanceof FailFastFileIO own ? own.storage : io;

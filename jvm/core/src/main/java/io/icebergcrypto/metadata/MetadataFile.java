@@ -1,6 +1,5 @@
 package io.icebergcrypto.metadata;
 
-import com.google.gson.JsonObject;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -58,18 +57,18 @@ public final class MetadataFile {
   }
 
   /**
-   * All that it holds.
+   * All that it holds, in canonical form.
    *
    * @throws IllegalArgumentException when it is not JSON, or ambiguous
    */
-  public JsonObject json() {
-    return CanonicalJson.parse(text());
+  public CanonicalDocument canonical() {
+    return CanonicalDocument.parse(content());
   }
 
   /**
    * Its metadata.
    *
-   * @throws RuntimeException Iceberg's own, or that of {@link #json}, when it has none
+   * @throws RuntimeException Iceberg's own, or that of {@link #canonical}, when it has none
    */
   public TableMetadata metadata() {
     if (metadata == null) {
@@ -80,18 +79,25 @@ public final class MetadataFile {
   }
 
   private String text() {
-    boolean gzip =
-        TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
-    try (InputStream in =
-        gzip
-            ? new GZIPInputStream(new ByteArrayInputStream(bytes))
-            : new ByteArrayInputStream(bytes)) {
+    try {
       return StandardCharsets.UTF_8
           .newDecoder() // refuses what is not UTF-8
-          .decode(ByteBuffer.wrap(in.readAllBytes()))
+          .decode(ByteBuffer.wrap(content()))
           .toString();
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it is no JSON: it is not UTF-8", e);
+    }
+  }
+
+  private byte[] content() {
+    boolean gzip =
+        TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
+    if (!gzip) {
+      return bytes;
+    }
+
+    try (InputStream in = new GZIPInputStream(new ByteArrayInputStream(bytes))) {
+      return in.readAllBytes();
     } catch (IOException e) {
       throw new IllegalArgumentException("it cannot be decompressed: " + e.getMessage(), e);
     }

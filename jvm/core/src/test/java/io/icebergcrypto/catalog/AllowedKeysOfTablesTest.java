@@ -2,7 +2,9 @@ package io.icebergcrypto.catalog;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assertions.assertSame;
 
+import com.sun.management.ThreadMXBean;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.integrity.MetadataAuthenticationTest;
@@ -10,9 +12,11 @@ import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -60,6 +64,28 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertThat(TestLake.ids(limited.loadTable(T))).containsExactly(1L);
     limited.createTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA);
     limited.close();
+  }
+
+  /** Iceberg asks for it once for each ancestor of a snapshot: told by the memory that it takes. */
+  @Test
+  void metadataIsCheckedOnce() throws IOException {
+    try (EncryptedCatalog limited = onlyK1()) {
+      Table table = TestLake.createTable(limited, "t", Map.of());
+      for (long id = 0; id < 5; id++) {
+        TestLake.append(table, id);
+      }
+
+      TableMetadata metadata = TestLake.metadata(table);
+      assertThat(metadata.encryptionKeys()).hasSize(6);
+      ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+      long before = threads.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < 1000; i++) {
+        assertSame(metadata, TestLake.metadata(table));
+      }
+
+      long each = (threads.getCurrentThreadAllocatedBytes() - before) / 1000;
+      assertThat(each).as("bytes for each time").isLessThan(300);
+    }
   }
 
   @Test
