@@ -6,6 +6,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.nio.charset.StandardCharsets;
@@ -124,10 +125,12 @@ public final class MetadataAuthenticator {
    */
   public void check(TableMetadata metadata, String location) {
     String known = location == null ? "" : location;
+    byte[] bytes = FailFastFileIO.bytesOf(metadata);
     check(
         metadata,
         known,
         () -> MetadataFile.read(delegate.io(), known),
+        bytes == null ? null : MetadataFile.of(known, bytes),
         sha256 -> delegate instanceof StaticTableOperations ? ofOneFile() : ofTable(known, sha256));
   }
 
@@ -138,6 +141,7 @@ public final class MetadataAuthenticator {
           file.metadata(),
           file.location(),
           () -> file,
+          file,
           sha256 -> toBeRegistered(file.location(), sha256));
     }
   }
@@ -146,9 +150,11 @@ public final class MetadataAuthenticator {
       TableMetadata metadata,
       String location,
       Supplier<MetadataFile> reader,
+      MetadataFile loadedFrom,
       UnaryOperator<String> hint) {
     if (isOn() && claimsEncryption(metadata, location)) {
-      new MetadataCheck(tableName, metadata, location, keys, content, reader, hint).run();
+      new MetadataCheck(tableName, metadata, location, keys, content, reader, loadedFrom, hint)
+          .run();
     }
   }
 

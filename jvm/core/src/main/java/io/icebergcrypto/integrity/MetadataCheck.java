@@ -15,9 +15,10 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
- * A check of the MAC of one table's metadata. It reads the file once, or not at all: as a rule what
- * the catalog behind loaded is all that the file holds. Where a client with a later Iceberg wrote
- * more, the check is of the file's bytes, and what was loaded must be what they say.
+ * A check of the MAC of one table's metadata: of the bytes that it was loaded from, where they are
+ * known. Otherwise it reads the file once, or not at all: as a rule what the catalog behind loaded
+ * is all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
+ * file's bytes, and what was loaded must be what they say.
  */
 final class MetadataCheck {
   private final String tableName;
@@ -27,6 +28,7 @@ final class MetadataCheck {
   private final AuthenticatedContent content;
   private final Supplier<MetadataFile> reader;
   private final UnaryOperator<String> hint;
+  private final MetadataFile loadedFrom;
   private MetadataFile file;
 
   /**
@@ -35,6 +37,7 @@ final class MetadataCheck {
    * @param metadata what was loaded
    * @param location where it was loaded from, by the catalog's word
    * @param reader reads the file of that location
+   * @param loadedFrom the file that the metadata was made of; null: not known
    * @param hint what to do where it is refused, of the file's SHA-256
    */
   MetadataCheck(
@@ -44,6 +47,7 @@ final class MetadataCheck {
       SigningKeys keys,
       AuthenticatedContent content,
       Supplier<MetadataFile> reader,
+      MetadataFile loadedFrom,
       UnaryOperator<String> hint) {
     this.tableName = tableName;
     this.metadata = metadata;
@@ -52,6 +56,7 @@ final class MetadataCheck {
     this.content = content;
     this.reader = reader;
     this.hint = hint;
+    this.loadedFrom = loadedFrom;
   }
 
   /**
@@ -116,6 +121,10 @@ final class MetadataCheck {
 
   private String problem(MetadataMac mac, SecretKeySpec key, EncryptedKey kek) {
     MetadataPlace place = MetadataPlace.of(location);
+    if (mac.format() == MetadataMac.Format.V2 && isOfLoaded(mac, place, key)) {
+      return SigningKeys.retired(metadata, kek);
+    }
+
     CanonicalDocument loaded;
     try {
       loaded = content.of(metadata);
@@ -147,6 +156,14 @@ final class MetadataCheck {
     return content.isSame(stored, metadata)
         ? SigningKeys.retired(metadata, kek)
         : "its file was exchanged while it was read";
+  }
+
+  private boolean isOfLoaded(MetadataMac mac, MetadataPlace place, SecretKeySpec key) {
+    try {
+      return loadedFrom != null && mac.matches(content.of(loadedFrom), place, key);
+    } catch (IllegalArgumentException e) {
+      return false; // it is no JSON in the strict sense: told below
+    }
   }
 
   /** Why a MAC does not match: it tells old metadata and another table's from edited one. */

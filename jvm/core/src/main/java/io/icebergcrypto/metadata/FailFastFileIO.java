@@ -3,15 +3,19 @@ package io.icebergcrypto.metadata;
 import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.ref.SoftReference;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestListFile;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.exceptions.RuntimeIOException;
 import org.apache.iceberg.hadoop.Configurable;
@@ -27,8 +31,11 @@ import org.apache.iceberg.view.ViewMetadataParser;
 /**
  * The storage of a catalog behind that loads metadata with many retries (JDBC and Glue: 20, in 90
  * seconds). Retries help when the storage fails, but not when the file is not metadata. So when a
- * thread soon opens a file again, this parses it first, and raises an error that Iceberg does not
- * retry if that fails. Only the catalog behind uses this; tables get the storage below.
+ * thread opens a file again in one load, this parses it first, and raises an error that Iceberg
+ * does not retry if that fails. Only the catalog behind uses this; tables get the storage below.
+ *
+ * <p>Each file is read at once, and its bytes are kept until the metadata is checked that Iceberg
+ * made of them ({@link #bytesOf}), so that it is neither read again nor written as JSON for that.
  */
 public final class FailFastFileIO implements SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
@@ -39,12 +46,16 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   private static final Pattern METADATA =
       Pattern.compile(".*\\.metadata\\.json(?:\\.gz)?", Pattern.DOTALL);
 
-  /** Longer than Iceberg waits between two tries. */
-  private static final long SOON_NANOS = 10_000_000_000L;
+  /** The file that a load has opened last, and how many times it opened any. */
+  private record Opened(String location, byte[] bytes, int times) {}
 
-  private record Attempt(String location, long nanos) {}
+  /** Metadata that was loaded, and all that its file holds. */
+  private record Loaded(TableMetadata metadata, byte[] bytes) {}
 
-  private static final ThreadLocal<Attempt> LAST = new ThreadLocal<>();
+  private static final ThreadLocal<Opened> OPENED = new ThreadLocal<>();
+
+  // soft: nobody may ever ask
+  private static final ThreadLocal<SoftReference<Loaded>> LOADED = new ThreadLocal<>();
 
   private FileIO storage;
   private transient Object conf;
@@ -53,14 +64,18 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   public FailFastFileIO() {}
 
   /**
-   * Puts this in front of the storage of a catalog behind that retries: JDBC and Glue.
+   * Puts this in front of the storage of a catalog behind that retries (JDBC and Glue), and of
+   * Hadoop's, whose metadata is checked, too.
    *
    * @param behind its properties
    */
   public static void configure(Map<String, String> behind) {
     String type = behind.get(CatalogUtil.ICEBERG_CATALOG_TYPE);
     String impl = behind.get(CatalogProperties.CATALOG_IMPL);
-    if ("jdbc".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)) {
+    if ("jdbc".equalsIgnoreCase(type)
+        || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)
+        || "hadoop".equalsIgnoreCase(type)
+        || CatalogUtil.ICEBERG_CATALOG_HADOOP.equals(impl)) {
       configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
     } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
       configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");
@@ -73,9 +88,43 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
     behind.put(CatalogProperties.FILE_IO_IMPL, FailFastFileIO.class.getName());
   }
 
-  /** What this thread opened was read as it should be: a later load is no further try. */
-  static void wasRead() {
-    LAST.remove();
+  /** Loads a table or its metadata, on this thread. */
+  static <T> T loading(Supplier<T> load) {
+    OPENED.remove();
+    T loaded = load.get();
+    Opened opened = OPENED.get();
+    if (opened != null) {
+      OPENED.remove();
+      TableMetadata metadata = metadataOf(loaded);
+      boolean isOfFile = // what was opened once, and is where it says that it is from
+          metadata != null
+              && opened.times() == 1
+              && opened.location().equals(metadata.metadataFileLocation());
+      LOADED.set(isOfFile ? new SoftReference<>(new Loaded(metadata, opened.bytes())) : null);
+    }
+
+    return loaded;
+  }
+
+  private static TableMetadata metadataOf(Object loaded) {
+    return loaded instanceof HasTableOperations table
+        ? table.operations().current()
+        : loaded instanceof TableMetadata metadata ? metadata : null;
+  }
+
+  /**
+   * All that the file holds that metadata was read from just now, on this thread; null when that is
+   * not known. It is told once.
+   */
+  public static byte[] bytesOf(TableMetadata metadata) {
+    SoftReference<Loaded> last = LOADED.get();
+    Loaded loaded = last == null ? null : last.get();
+    if (loaded == null || loaded.metadata() != metadata) {
+      return null;
+    }
+
+    LOADED.remove();
+    return loaded.bytes();
   }
 
   /** The storage that tables get. */
@@ -160,23 +209,25 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
 
     @Override
     public SeekableInputStream newStream() {
-      Attempt last = LAST.get();
-      long now = System.nanoTime();
-      LAST.set(new Attempt(location(), now));
-      boolean again =
-          last != null && last.location().equals(location()) && now - last.nanos() < SOON_NANOS;
-      return again ? parsed().newStream() : file.newStream();
+      Opened last = OPENED.get();
+      int times = last == null ? 1 : last.times() + 1;
+      OPENED.set(new Opened(location(), null, times));
+      byte[] bytes = read();
+      OPENED.set(new Opened(location(), bytes, times));
+      boolean again = last != null && last.location().equals(location());
+      return (again ? parsed(bytes) : new InMemoryInputFile(location(), bytes)).newStream();
     }
 
-    /** The file, or an error that Iceberg does not retry. Failures of the storage are retried. */
-    private InputFile parsed() {
-      byte[] bytes;
+    private byte[] read() {
       try (InputStream in = file.newStream()) {
-        bytes = in.readAllBytes();
+        return in.readAllBytes();
       } catch (IOException e) {
         throw new RuntimeIOException(e, "Failed to read file: %s", location());
       }
+    }
 
+    /** The file, or an error that Iceberg does not retry. */
+    private InputFile parsed(byte[] bytes) {
       InputFile copy = new InMemoryInputFile(location(), bytes);
       RuntimeException asTable = failure(TableMetadataParser::read, copy);
       if (asTable != null && failure(ViewMetadataParser::read, copy) != null) {

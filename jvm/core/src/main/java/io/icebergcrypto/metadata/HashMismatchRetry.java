@@ -37,7 +37,7 @@ public final class HashMismatchRetry {
     Supplier<T> look = load;
     for (int delay : LOOK_AGAIN_MS) {
       try {
-        return read(look);
+        return FailFastFileIO.loading(look);
       } catch (RuntimeException e) {
         if (!differs(e)) {
           throw typed(tableName, e);
@@ -49,16 +49,10 @@ public final class HashMismatchRetry {
     }
 
     try {
-      return read(look);
+      return FailFastFileIO.loading(look);
     } catch (RuntimeException e) {
       throw differs(e) ? tampered(tableName, e) : typed(tableName, e);
     }
-  }
-
-  private static <T> T read(Supplier<T> load) {
-    T loaded = load.get();
-    FailFastFileIO.wasRead();
-    return loaded;
   }
 
   private static RuntimeException typed(String tableName, RuntimeException e) {

@@ -29,6 +29,11 @@ public final class MetadataFile {
     this.bytes = bytes;
   }
 
+  /** One that was read already. */
+  public static MetadataFile of(String location, byte[] bytes) {
+    return new MetadataFile(location, bytes);
+  }
+
   /** Reads all of it. Errors of the storage are as the FileIO raises them. */
   public static MetadataFile read(FileIO io, String location) {
     try (InputStream in = FailFastFileIO.below(io).newInputFile(location).newStream()) {
