@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto.errors import (
     CancelledError,
     ConfigurationError,
     IcebergCryptoError,
+    NotSupportedError,
     first_line,
 )
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
@@ -87,10 +88,17 @@ def verify_catalog(
             except CancelledError:
                 raise
             except IcebergCryptoError as error:
-                not_checked.append(_not_checked(table, error.message, error.hint))
+                if not _is_dropped(spark, table, error):
+                    not_checked.append(_not_checked(table, error.message, error.hint))
             except UNTYPED as error:
                 not_checked.append(_not_checked(table, first_line(error), ""))
     return TablesReport(name, reports, not_checked, views)
+
+
+def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:
+    """Tell whether a table that was listed cannot be loaded because it was dropped since."""
+    is_none = isinstance(error, NotSupportedError) and "There is no Iceberg table" in error.message
+    return is_none and not spark.catalog.tableExists(table)
 
 
 def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> TablesReport:

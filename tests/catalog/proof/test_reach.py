@@ -1,7 +1,10 @@
-"""Which files verification reaches: the metadata log, branches, expired snapshots; samples; what was checked before."""
+"""Which files verification reaches: the metadata log, branches, expired snapshots; samples; what was checked before;
+and maintenance beside it: what expires or is dropped meanwhile is no finding, what is wrong still is one."""
 
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,9 @@ from pyspark import InheritableThread
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     IcebergCryptoError,
+    NotSupportedError,
     VerifyReport,
+    verify_catalog,
     verify_table,
 )
 
@@ -174,6 +179,193 @@ def test_it_can_be_cancelled(lake: Lake, tmp_path: Path) -> None:
     assert "cancel" in str(raised[0]).lower()
     assert not [t for t in threading.enumerate() if t.name == "audit"]
     assert verify_table(lake.spark, table, deep=True).ok
+
+
+def beside(lake: Lake, verify: Callable[[], Any], opened: Path, work: Callable[[], Any]) -> Any:
+    """Verifies; when that opens a file for the first time, it waits until the work is done."""
+    jvm = lake.spark._jvm
+    assert jvm is not None
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.meet(opened.name, 2)
+    with ThreadPoolExecutor(1) as pool:
+        verified = pool.submit(verify)
+        try:
+            while storage.met() == 0 and not verified.done():
+                pass
+            work()
+        finally:
+            meet(lake, opened)
+        return verified.result()
+
+
+def meet(lake: Lake, opened: Path) -> None:
+    """Comes as the second, whether the file is there still or not."""
+    jvm = lake.spark._jvm
+    assert jvm is not None
+    path = jvm.org.apache.hadoop.fs.Path(opened.as_uri())
+    system = path.getFileSystem(lake.spark.sparkContext._jsc.hadoopConfiguration())
+    try:
+        system.open(path).close()
+    except Exception as error:  # noqa: BLE001 (Py4J's)
+        assert "FileNotFound" in str(error)
+    finally:
+        jvm.io.icebergcrypto.testing.NoChmodFileSystem.meet("/", 0)
+
+
+def overwritten(lake: Lake) -> tuple[str, Path]:
+    """A table of two snapshots, and the data file that only the first one has."""
+    table = lake.create()
+    lake.insert(table, [1])
+    lake.run(f"INSERT OVERWRITE {table} VALUES (2, 'x', 'p')")
+    return table, data_files(lake)[0]
+
+
+def lists(lake: Lake) -> list[Path]:
+    return sorted((lake.folder / "t" / "metadata").glob("snap-*.avro"), key=modified)
+
+
+def expire(lake: Lake, files: list[Path]) -> None:
+    """All snapshots but the current one, and files of theirs; reads none of them."""
+    table = java_table(lake).expireSnapshots().expireOlderThan(2**62).retainLast(1)
+    table.cleanExpiredFiles(False).commit()
+    for path in files:
+        path.unlink()
+
+
+BY_JOBS = ("spark.iceberg-crypto.verify.files-on-driver", "0")
+
+
+@pytest.mark.parametrize("opened_first", ["list", "manifest", "data"])
+def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str) -> None:
+    table, data = overwritten(lake)
+    first_list = lists(lake)[0]
+    manifests = sorted((lake.folder / "t" / "metadata").glob("*-m*.avro"), key=modified)
+    opened = {"list": first_list, "manifest": manifests[0], "data": data}[opened_first]
+    report = beside(
+        lake,
+        lambda: verify_table(lake.spark, table, all_snapshots=True, depth="structure"),
+        opened,
+        lambda: expire(lake, [first_list, manifests[0], data]),
+    )
+    assert report.ok and report.exit_code == 0, report
+    with report:
+        paths = {Path(row.path).name for row in report.files.collect()}
+    assert data_files(lake)[0].name in paths, "what the table has was checked"
+    assert data.name not in paths
+
+
+def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
+    """Nothing is left of what it began with: it begins again, and checks what the table has now."""
+    table, old = overwritten(lake)
+    first_list, new = lists(lake)[0], data_files(lake)[1]
+    java = java_table(lake)
+    newest = java.currentSnapshot().snapshotId()
+    java.manageSnapshots().setCurrentSnapshot(java.currentSnapshot().parentId()).commit()
+    lake.sql(f"REFRESH TABLE {table}")
+
+    def work() -> None:
+        java_table(lake).manageSnapshots().setCurrentSnapshot(newest).commit()
+        expire(lake, [first_list, old])
+
+    with beside(lake, lambda: verify_table(lake.spark, table), first_list, work) as report:
+        assert report.ok, report
+        assert new.name in {Path(row.path).name for row in report.files.collect()}
+    change(new, b"PAR1 plaintext")
+    assert problems(verify_table(lake.spark, table)) == {new.name: "plaintext"}
+
+
+def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
+    table = lake.create()
+    lake.insert(table, [1])
+    lake.insert(table, [2])
+    lake.run(f"ALTER TABLE {table} CREATE TAG kept")
+    shared, opened = data_files(lake)
+    lake.run(f"DELETE FROM {table} WHERE id = 2")
+    newest_list = lists(lake)[-1]
+
+    def work() -> None:
+        """The snapshot through which the file was found goes, and files with it that others need."""
+        lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
+        java = java_table(lake)
+        gone = java.currentSnapshot().parentId()
+        java.expireSnapshots().expireSnapshotId(gone).cleanExpiredFiles(False).commit()
+        newest_list.unlink()
+        shared.unlink()
+
+    with lake.configured(*BY_JOBS):
+        report = beside(lake, lambda: verify_table(lake.spark, table), shared, work)
+    assert problems(report) == {shared.name: "missing"}
+    assert opened.exists()
+
+
+def test_what_expires_while_jobs_check_it(lake: Lake) -> None:
+    table, data = overwritten(lake)
+    verify = lambda: verify_table(lake.spark, table, all_snapshots=True)  # noqa: E731
+    with lake.configured(*BY_JOBS):
+        report = beside(lake, verify, data, lambda: expire(lake, [lists(lake)[0], data]))
+    assert report.ok, report
+    assert report.file_count == sum(one.files for one in report.counts)
+
+
+def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
+    table, data = overwritten(lake)
+    statistics = lake.with_options({"encryption.statistics": "encrypt"})
+    java = java_table(lake)
+    first = java.snapshots().iterator().next().snapshotId()
+    statistics.sql(
+        f"CALL {statistics.catalog}.system.compute_table_stats("
+        f"table => '{lake.namespace}.t', snapshot_id => {first})"
+    )
+    [stats] = (lake.folder / "t" / "metadata").glob("*.stats")
+    logged = sorted((lake.folder / "t" / "metadata").glob("v*.metadata.json"), key=modified)
+
+    def work() -> None:
+        expire(lake, [stats, data])
+        lake.run(
+            f"ALTER TABLE {table} SET TBLPROPERTIES ('write.metadata.previous-versions-max'='1',"
+            " 'write.metadata.delete-after-commit.enabled'='true')"
+        )
+
+    verify = lambda: verify_table(lake.spark, table, all_snapshots=True)  # noqa: E731
+    report = beside(lake, verify, logged[0], work)
+    assert report.ok, report
+    assert not logged[0].exists() and not stats.exists()
+
+
+def test_strays_that_go_meanwhile(lake: Lake) -> None:
+    """A writer deletes what it has not committed."""
+    table = lake.create()
+    lake.insert(table, [1])
+    folder = lake.folder / "t" / "data"
+    (folder / "left.parquet").write_bytes(b"PAR1 of somebody")
+    stray = folder / "writing.parquet"
+    stray.write_bytes(b"PAR1 of a writer")
+    verify = lambda: verify_table(lake.spark, table, strays=True)  # noqa: E731
+    report = beside(lake, verify, stray, stray.unlink)
+    assert problems(report) == {"left.parquet": "plaintext"}
+    (folder / "left.parquet").unlink()
+
+
+def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
+    """It cannot be verified; of a catalog it is no part any more."""
+    other = lake.create("other")
+    lake.insert(other, [1])
+    for verify in (
+        lambda: verify_table(lake.spark, lake.table()),
+        lambda: verify_catalog(lake.spark, f"{lake.catalog}.{lake.namespace}"),
+    ):
+        table = lake.create()
+        lake.insert(table, [1])
+        opened = data_files(lake)
+        data = next(path for path in opened if path.is_relative_to(lake.folder / "t"))
+        drop = lambda: lake.sql(f"DROP TABLE {lake.table()} PURGE")  # noqa: E731
+        try:
+            report: VerifyReport = beside(lake, verify, data, drop)
+        except NotSupportedError as error:
+            assert "no Iceberg table" in error.message
+        else:
+            assert report.ok, report
+            assert [one.table for one in report.reports] == [other]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

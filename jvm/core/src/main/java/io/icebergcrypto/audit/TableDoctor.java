@@ -227,6 +227,20 @@ public final class TableDoctor {
     throw new IllegalStateException(name + " was not encrypted");
   }
 
+  /**
+   * Whether a manifest list is the current one, as the table is now: a commit and maintenance in
+   * between may have deleted the one that was.
+   */
+  public static boolean isCurrent(BaseTable table, String list) {
+    try {
+      TableMetadata now = table.operations().refresh();
+      Snapshot current = now == null ? null : now.currentSnapshot();
+      return current != null && list.equals(current.manifestListLocation());
+    } catch (NoSuchTableException e) {
+      return false;
+    }
+  }
+
   /** Whether a manifest list is plaintext. */
   private static boolean examineSnapshots(
       BaseTable table, TableMetadata metadata, String keyId, List<Finding> findings) {
@@ -242,6 +256,10 @@ public final class TableDoctor {
       FileMagic magic = list == null ? null : FileInspector.magic(table.io().newInputFile(list));
       starts = magic == null || magic.encrypted() ? null : magic.name();
     } catch (NotFoundException e) {
+      if (!isCurrent(table, list)) {
+        return false;
+      }
+
       findings.add(
           new Finding(
               Harm.UNREADABLE,

@@ -192,11 +192,13 @@ final class PlaintextSnapshots {
                     + " Somebody put another file in its place: find out who."));
       }
     } catch (NotFoundException e) {
-      found.add(
-          Defect.of(
-              Kind.UNREADABLE,
-              String.format("the current manifest list %s does not exist", list),
-              FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
+      if (TableDoctor.isCurrent(table, list)) {
+        found.add(
+            Defect.of(
+                Kind.UNREADABLE,
+                String.format("the current manifest list %s does not exist", list),
+                FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
+      }
     } catch (RuntimeException e) {
       found.add(
           Defect.of(

@@ -29,6 +29,7 @@ import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -473,6 +474,21 @@ class RepairTest extends LakeFixture {
     TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
     assertThatThrownBy(() -> TableRepair.run(open(), none, true))
         .isInstanceOf(NoSuchTableException.class);
+  }
+
+  /** A commit and maintenance, after the metadata was loaded and before its list is looked at. */
+  @Test
+  void aListThatExpiresMeanwhileIsNotLost() throws IOException {
+    Table table = create(Map.of());
+    TestLake.append(table, 1);
+    BaseTable then = (BaseTable) openStock().loadTable(T);
+    Snapshot first = then.currentSnapshot();
+    TestLake.append(table, 2);
+    table.expireSnapshots().expireSnapshotId(first.snapshotId()).commit();
+    assertThat(TestLake.path(first.manifestListLocation())).doesNotExist();
+    List<Defect> defects = new ArrayList<>();
+    new PlaintextSnapshots(then, then.io()).addTo(defects);
+    assertThat(defects).isEmpty();
   }
 
   @Test

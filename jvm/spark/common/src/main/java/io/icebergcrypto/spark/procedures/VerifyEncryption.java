@@ -15,6 +15,7 @@ import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.TableLoader;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import io.icebergcrypto.spark.verify.scan.Tally;
 import java.util.ArrayList;
@@ -161,7 +162,9 @@ final class VerifyEncryption extends TableProcedure {
     } catch (CancelledException e) {
       throw e;
     } catch (IcebergCryptoException e) {
-      return List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
+      return TableLoader.isDropped(SparkSession.active(), table, e)
+          ? List.of()
+          : List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
     } catch (RuntimeException e) { // of the catalog behind, or of Spark
       CancelledException.rethrow(e);
       return List.<Object[]>of(unchecked(table, e.toString(), null));

@@ -1,7 +1,10 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
+import io.icebergcrypto.format.FileMagic;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.DataTypes;
@@ -25,6 +28,9 @@ final class FileRow {
           .add("length", DataTypes.LongType, false)
           .add("key_id", DataTypes.StringType); // where the table's metadata has its key
 
+  /** Files by nothing but their paths. */
+  static final StructType PATHS = new StructType().add("path", DataTypes.StringType, false);
+
   /** A file that was checked, or one that was found below it. */
   static final StructType CHECKED =
       REACHED
@@ -46,6 +52,20 @@ final class FileRow {
         file.format(),
         file.length(),
         file.keyId());
+  }
+
+  /** What was found about a metadata file, by reading it. */
+  static Row of(MetadataFiles.Version version) {
+    FileMagic magic = version.length() < 0 ? null : FileMagic.JSON;
+    FileProblem problem =
+        version.failure() == null
+            ? version.problem()
+            : FailedCheck.problem("it cannot be read: ", version.failure());
+    ReachableFile file =
+        new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
+    return checked(
+        of(file, -1),
+        new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
   /** A file found below another. */
@@ -126,6 +146,13 @@ final class FileRow {
 
   static String keyId(Row row) {
     return row.getString(7);
+  }
+
+  /**
+   * Whether something was found about a file of {@link #CHECKED}, or kept it from being checked.
+   */
+  static boolean isWrong(Row row) {
+    return !row.isNullAt(CHECKED.fieldIndex("problem"));
   }
 
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */

@@ -77,6 +77,10 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
             ? checked(path, length)
             : new CheckedFile(
                 null, length, 0, new FileProblem(ProblemCode.UNREADABLE, file.getString(2)));
+    if (found.code() == ProblemCode.MISSING) {
+      return Collections.emptyIterator(); // it was deleted since it was listed
+    }
+
     counter.add(length);
     String format = found.magic() == null ? "" : found.magic().format();
     ReachableFile unreached = new ReachableFile(kind(path), path, format, length, null, false);
@@ -100,7 +104,27 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
       FileProblem deep = columns == null ? withoutKey(magic) : pages(magic, stored, columns);
       return new CheckedFile(magic, length, length, both(problem, deep));
     } catch (RuntimeException e) {
-      return FailedCheck.of(length, e);
+      FileProblem problem = FailedCheck.problem("", e);
+      boolean isOpen =
+          problem.code() == ProblemCode.MISSING || problem.code() == ProblemCode.UNREADABLE;
+      return new CheckedFile(null, length, 0, isOpen ? notRead(path, problem) : problem);
+    }
+  }
+
+  /**
+   * Some storages say that there is no file when there is no access, or fail when there is none.
+   */
+  private FileProblem notRead(String path, FileProblem problem) {
+    return isThere(path)
+        ? new FileProblem(ProblemCode.UNREADABLE, "it cannot be read: " + problem.words())
+        : FileProblem.MISSING;
+  }
+
+  private boolean isThere(String path) {
+    try {
+      return shared.value().io().newInputFile(path).exists();
+    } catch (RuntimeException e) {
+      return true;
     }
   }
 

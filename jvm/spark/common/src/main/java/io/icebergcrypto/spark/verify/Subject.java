@@ -19,6 +19,7 @@ import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.exceptions.NotFoundException;
 
 /** What was verified, and how: the part of a report that does not depend on what was found. */
 final class Subject {
@@ -78,10 +79,16 @@ final class Subject {
     return snapshots.stream().limit(MAX_SNAPSHOTS);
   }
 
-  /** The stored file's; null when the catalog does not tell where that is. */
+  /**
+   * The stored file's; null when the catalog does not tell where that is, or commits removed it.
+   */
   private static String sha256(BaseTable table, TableMetadata metadata) {
     String location = metadata.metadataFileLocation();
-    return location == null ? null : MetadataFile.read(table.io(), location).sha256();
+    try {
+      return location == null ? null : MetadataFile.read(table.io(), location).sha256();
+    } catch (NotFoundException e) {
+      return null; // write.metadata.delete-after-commit.enabled
+    }
   }
 
   private static Map<String, Object> history(Snapshot snapshot) {

@@ -3,12 +3,10 @@ package io.icebergcrypto.spark.verify;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.FileKind;
-import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
@@ -51,6 +49,9 @@ public final class TableVerifier {
   private static final Column BELOW = functions.col("below");
   private static final String PATH = "path";
 
+  /** How often it begins when what it checks expires before it can be read. */
+  private static final int ATTEMPTS = 3;
+
   /** Where tables may write besides their location; the last two are names of earlier versions. */
   private static final List<String> FOLDERS =
       List.of(
@@ -72,9 +73,9 @@ public final class TableVerifier {
   private final List<FileSet> cached = new ArrayList<>();
   private final List<FileSet> checked = new ArrayList<>();
   private final Map<String, Object> notes = new LinkedHashMap<>();
-  private final Tally tally = new Tally();
+  private Tally tally = new Tally();
 
-  private TableVerifier(
+  TableVerifier(
       SparkSession spark,
       String name,
       BaseTable loaded,
@@ -143,8 +144,20 @@ public final class TableVerifier {
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     TableVerifier verifier = null;
     try {
-      verifier = new TableVerifier(spark, tableName, loaded, options, committed, progress);
-      return verifier.verify(start);
+      BaseTable table = loaded;
+      for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        verifier = new TableVerifier(spark, tableName, table, options, committed, progress);
+        Map<String, Object> subject = Subject.of(tableName, verifier.table, options);
+        verifier.checkAll();
+        if (!committed || verifier.dropWhatIsGone()) {
+          return verifier.result(subject, start);
+        }
+
+        verifier.release();
+        table = TableLoader.load(spark, tableName);
+      }
+
+      throw SecondLook.tooFast(tableName);
     } catch (Exception e) { // Spark throws checked exceptions that it does not declare
       if (verifier != null) {
         verifier.release();
@@ -165,23 +178,59 @@ public final class TableVerifier {
     return options.allSnapshots() ? MetadataFiles.ofLog(table) : MetadataFiles.ofRefs(table);
   }
 
-  private VerifyResult verify(Instant start) {
-    Map<String, Object> subject = Subject.of(name, table, options);
-    if (!isEncrypted()) {
-      tally.add(Problem.notEncrypted(name, table.name(), TableProperties.ENCRYPTION_TABLE_KEY));
-    }
-
-    addMetadataFiles();
-    FileSet manifests = jobs.distinct(below(named()));
-    FileSet reached = cache(jobs.distinct(below(manifests(manifests))));
+  private void checkAll() {
+    FileSet reached = reached();
     files(reached);
     if (options.strays()) {
       strays(reached.rows());
     }
 
     release(reached);
+  }
+
+  /** Checks all that leads to data and delete files, and gives these. */
+  private FileSet reached() {
+    addMetadataFiles();
+    FileSet manifests = jobs.distinct(below(named()));
+    return cache(jobs.distinct(below(manifests(manifests))));
+  }
+
+  /**
+   * Leaves out what was found about files that nothing reaches any more.
+   *
+   * @return whether that is all: false when there was more to check below such a file
+   */
+  private boolean dropWhatIsGone() {
+    FileSet found =
+        FileSet.all(checked).where(functions.col("problem").isNotNull(), FileRow::isWrong);
+    TableMetadata then = table.operations().current();
+    SecondLook.Result look = new SecondLook(spark, name, then, lists, options).of(found, progress);
+    if (look == null || !look.isWhole()) {
+      return look == null;
+    }
+
+    checked.replaceAll(files -> files.among(look.looked(), false));
+    checked.add(look.now());
+    this.tally = new Tally();
+    checked.forEach(files -> tally.merge(Tally.of(files)));
+    return true;
+  }
+
+  /** Checks all that leads to files, and some of these, as far as they are reached. */
+  FileSet outcomesOf(FileSet some) {
+    FileSet files = reached().among(some, true);
+    Size size = files.size();
+    check(files, size, CheckTasks::files, rows -> divided(rows, size));
+    return FileSet.all(checked);
+  }
+
+  private VerifyResult result(Map<String, Object> subject, Instant start) {
+    if (!isEncrypted()) {
+      tally.add(Problem.notEncrypted(name, table.name(), TableProperties.ENCRYPTION_TABLE_KEY));
+    }
+
     subject.putAll(notes);
-    Finding left = Finding.ofPlaintextLeft(name, table.operations().current());
+    Finding left = Finding.ofPlaintextLeft(table.name(), table.operations().current());
     return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
   }
 
@@ -192,23 +241,10 @@ public final class TableVerifier {
 
   /** Metadata files were read on the driver, to find what they name. */
   private void addMetadataFiles() {
-    List<Row> rows = metadataFiles.versions().stream().map(TableVerifier::metadataFile).toList();
+    List<Row> rows = metadataFiles.versions().stream().map(FileRow::of).toList();
     if (!rows.isEmpty()) {
       add(FileSet.few(spark, rows, FileRow.CHECKED));
     }
-  }
-
-  private static Row metadataFile(MetadataFiles.Version version) {
-    FileMagic magic = version.length() < 0 ? null : FileMagic.JSON;
-    FileProblem problem =
-        version.failure() == null
-            ? version.problem()
-            : FailedCheck.problem("it cannot be read: ", version.failure());
-    ReachableFile file =
-        new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
-    return FileRow.checked(
-        FileRow.of(file, -1),
-        new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
   /** Manifest lists and statistics. */
@@ -379,7 +415,7 @@ public final class TableVerifier {
     files.release();
   }
 
-  private void release() {
+  void release() {
     cached.forEach(FileSet::release);
     cached.clear();
     tree.close();

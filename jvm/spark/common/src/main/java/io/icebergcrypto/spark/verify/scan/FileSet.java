@@ -5,8 +5,10 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BinaryOperator;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
@@ -80,6 +82,11 @@ public final class FileSet {
         .reduce(first.few(few).rows(), Dataset::union);
   }
 
+  /** Whether there is none. */
+  public boolean isEmpty() {
+    return isFew() ? few.isEmpty() : many.isEmpty();
+  }
+
   /** Whether the driver holds them. */
   boolean isFew() {
     return few != null;
@@ -106,6 +113,33 @@ public final class FileSet {
    */
   public FileSet where(Column condition, Predicate<Row> same) {
     return isFew() ? few(few.stream().filter(same).toList()) : of(many.where(condition));
+  }
+
+  /**
+   * Those whose paths others have, or have not.
+   *
+   * @param others rows that begin with a path, too
+   */
+  public FileSet among(FileSet others, boolean wanted) {
+    if (isFew() && others.isFew()) {
+      Set<String> paths =
+          others.few.stream().map(row -> row.getString(0)).collect(Collectors.toSet());
+      return few(few.stream().filter(row -> paths.contains(row.getString(0)) == wanted).toList());
+    }
+
+    return of(rows().join(others.rows().select(PATH), PATH, wanted ? "left_semi" : "left_anti"));
+  }
+
+  /** All files of sets that have the same columns: on the driver, if it holds all of them. */
+  public static FileSet all(List<FileSet> sets) {
+    return sets.stream().allMatch(FileSet::isFew)
+        ? sets.get(0).few(sets.stream().flatMap(set -> set.few.stream()).toList())
+        : of(union(sets));
+  }
+
+  /** The same, independent of what it was made of. */
+  public FileSet computed() {
+    return isFew() ? this : of(many.localCheckpoint(true));
   }
 
   /** Some of the columns. */

@@ -5,16 +5,18 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.SqlNames;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
 
 /** Loads the table that is to be verified, or says why there is none. */
 public final class TableLoader {
+  private static final String NONE = "There is no Iceberg table ";
+
   private TableLoader() {}
 
   /**
@@ -28,7 +30,9 @@ public final class TableLoader {
     try {
       startCatalog(spark, TableNames.ofTable(spark, name).get(0));
       table = Spark3Util.loadIcebergTable(spark, name);
-    } catch (NoSuchTableException | ClassCastException | ParseException e) {
+    } catch (org.apache.spark.sql.catalyst.analysis.NoSuchTableException
+        | ClassCastException
+        | ParseException e) {
       throw absent(spark, name, e);
     } catch (IllegalArgumentException e) {
       if (String.valueOf(e.getMessage()).endsWith("is not an Iceberg table")) {
@@ -44,7 +48,12 @@ public final class TableLoader {
           "Give the table, without the name of a metadata table behind it.");
     }
 
-    base.refresh();
+    try {
+      base.refresh();
+    } catch (NoSuchTableException e) {
+      throw notFound(name, e); // it was loaded before, and dropped since
+    }
+
     return base;
   }
 
@@ -71,8 +80,10 @@ public final class TableLoader {
           && !namespaces.namespaceExists(namespace)) {
         return new NotSupportedException(
             String.format(
-                "There is no Iceberg table %s: catalog %s has no namespace %s",
-                name, found.catalog().name(), SqlNames.namespace(namespace)),
+                NONE + "%s: catalog %s has no namespace %s",
+                name,
+                found.catalog().name(),
+                SqlNames.namespace(namespace)),
             "SHOW NAMESPACES IN " + SqlNames.quoted(found.catalog().name()) + " lists them.",
             e);
       }
@@ -83,10 +94,15 @@ public final class TableLoader {
     return notFound(name, e);
   }
 
+  /** Whether a table that was listed cannot be loaded because it was dropped since. */
+  public static boolean isDropped(SparkSession spark, String name, IcebergCryptoException e) {
+    return e instanceof NotSupportedException
+        && e.problem().startsWith(NONE)
+        && !spark.catalog().tableExists(name);
+  }
+
   private static IcebergCryptoException notFound(String name, Exception e) {
     return new NotSupportedException(
-        String.format("There is no Iceberg table %s", name),
-        "Give the name as in SQL, with its catalog: lake.db.t.",
-        e);
+        NONE + name, "Give the name as in SQL, with its catalog: lake.db.t.", e);
   }
 }

@@ -1,0 +1,206 @@
+package io.icebergcrypto.spark.verify;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.MetadataFiles;
+import io.icebergcrypto.audit.ReachableFile;
+import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.spark.verify.scan.FileSet;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.TableLoader;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableMetadata;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.functions;
+
+/**
+ * Whether what was found holds, as the table is now. Maintenance beside a verification deletes
+ * files that nothing reaches any more: of snapshots that expire, of metadata that leaves the log.
+ * Nobody is to be accused of that. What the table reaches as before stands; only what was found
+ * through something that is gone is looked for again, and of the files' bytes no others are read.
+ */
+final class SecondLook {
+  private static final Column STRAY = functions.col("kind").equalTo(FileKind.STRAY.label());
+
+  /** Files that the metadata itself names. */
+  private static final Set<FileKind> NAMED =
+      Set.of(
+          FileKind.MANIFEST_LIST,
+          FileKind.STATISTICS,
+          FileKind.PARTITION_STATISTICS,
+          FileKind.METADATA_FILE);
+
+  private static final int ROUNDS = 3;
+
+  private final SparkSession spark;
+  private final String name;
+  private final List<ReachableFile> lists;
+  private final VerifyOptions again;
+  private final TableMetadata then;
+
+  /**
+   * Looks at nothing yet.
+   *
+   * @param then the metadata by which files were checked
+   * @param lists its manifest lists, by the places that rows have
+   */
+  SecondLook(
+      SparkSession spark,
+      String name,
+      TableMetadata then,
+      List<ReachableFile> lists,
+      VerifyOptions options) {
+    this.spark = spark;
+    this.name = name;
+    this.then = then;
+    this.lists = lists;
+    this.again = new VerifyOptions(options.depth(), options.allSnapshots(), 1.0, 0, false, null);
+  }
+
+  /**
+   * What came of it.
+   *
+   * @param looked the findings that were looked for again, and do not stand by themselves
+   * @param now what was found about them this time; of what nothing reaches, nothing
+   * @param isWhole whether nothing is unchecked for it: what is below a list that is gone may be
+   *     reached through another one by now
+   */
+  record Result(FileSet looked, FileSet now, boolean isWhole) {}
+
+  /**
+   * Looks again, if the table has changed.
+   *
+   * @param found what was found, rows of {@link FileRow#CHECKED}
+   * @return null when all of it stands
+   * @throws io.icebergcrypto.NotSupportedException when the table was dropped
+   */
+  Result of(FileSet found, Progress progress) {
+    boolean isSuspect = !found.isEmpty();
+    for (int round = 0; round < ROUNDS && isSuspect; round++) {
+      BaseTable now = TableLoader.load(spark, name);
+      requireSameTable(now);
+      if (LoadedMetadata.isSame(then, now.operations().current())) {
+        return null;
+      }
+
+      FileSet strays = found.where(STRAY, row -> FileRow.kind(row) == FileKind.STRAY);
+      FileSet suspects = throughWhatIsGone(found, now);
+      FileSet all = FileSet.all(List.of(suspects, strays));
+      if (all.isEmpty()) {
+        return null;
+      }
+
+      FileSet outcomes = outcomes(all, now, progress);
+      FileSet wrong = outcomes.where(functions.col("problem").isNotNull(), FileRow::isWrong);
+      if (isWhole(wrong.among(all, false))) {
+        FileSet committed = strays.among(outcomes, true);
+        boolean isWhole = isWhole(suspects.among(wrong, false));
+        FileSet looked = FileSet.all(List.of(suspects, committed)).computed();
+        return new Result(looked, outcomes.among(all, true), isWhole);
+      }
+
+      // a list or a manifest is lost, so that what is below it cannot be told: was it lost before,
+      // or did it go just now?
+      boolean isLost = !isWhole(wrong.among(all, false).among(found, true));
+      if (isLost || LoadedMetadata.isSame(now.operations().current(), reloaded())) {
+        return null;
+      }
+
+      isSuspect = found.among(suspects, false).isEmpty(); // else there is something to report
+    }
+
+    if (isSuspect) {
+      throw tooFast(name);
+    }
+
+    return null;
+  }
+
+  private void requireSameTable(BaseTable now) {
+    if (!then.uuid().equals(now.operations().current().uuid())) {
+      throw new IcebergCryptoException(
+              "it was dropped while it was verified, and another one made under its name",
+              "Verify it again.")
+          .inTable(name);
+    }
+  }
+
+  private TableMetadata reloaded() {
+    return TableLoader.load(spark, name).operations().current();
+  }
+
+  /** Whether none of these files leads to others. */
+  private static boolean isWhole(FileSet files) {
+    Column leads =
+        functions
+            .col("kind")
+            .isin(FileKind.MANIFEST_LIST.label(), FileKind.MANIFEST.label())
+            .and(functions.not(functions.col("older")));
+    return files
+        .where(
+            leads,
+            row -> {
+              FileKind kind = FileRow.kind(row);
+              return !FileRow.isOlder(row)
+                  && (kind == FileKind.MANIFEST_LIST || kind == FileKind.MANIFEST);
+            })
+        .isEmpty();
+  }
+
+  /** What is found about some files, and about all that leads to files, as the table is now. */
+  private FileSet outcomes(FileSet some, BaseTable now, Progress progress) {
+    TableVerifier second =
+        new TableVerifier(spark, name, now, again, again.allSnapshots(), progress);
+    try {
+      return second.outcomesOf(some).computed();
+    } finally {
+      second.release();
+    }
+  }
+
+  /** Those that were found through a list that no snapshot has now, or are named by nothing. */
+  private FileSet throughWhatIsGone(FileSet files, BaseTable now) {
+    MetadataFiles inForce =
+        again.allSnapshots() ? MetadataFiles.ofLog(now) : MetadataFiles.ofSnapshots(now);
+    Set<String> names =
+        Stream.concat(
+                inForce.named().stream().filter(file -> !file.older()).map(ReachableFile::path),
+                inForce.versions().stream().map(MetadataFiles.Version::path))
+            .collect(Collectors.toSet());
+    List<Integer> goneLists =
+        IntStream.range(0, lists.size())
+            .filter(list -> !names.contains(lists.get(list).path()))
+            .boxed()
+            .toList();
+    Object[] kinds = NAMED.stream().map(FileKind::label).toArray();
+    Column isNamed = functions.col("kind").isin(kinds);
+    Set<Integer> gone = Set.copyOf(goneLists);
+    FileSet named = files.where(isNamed, row -> NAMED.contains(FileRow.kind(row)));
+    FileSet others =
+        files.where(
+            functions
+                .not(isNamed)
+                .and(functions.not(STRAY))
+                .and(functions.col("list").isInCollection(goneLists)),
+            row -> !NAMED.contains(FileRow.kind(row)) && gone.contains(FileRow.list(row)));
+    FileSet known =
+        FileSet.few(spark, names.stream().map(RowFactory::create).toList(), FileRow.PATHS);
+    return FileSet.all(List.of(named.among(known, false), others));
+  }
+
+  /** The failure of a check whose files are gone before they can be read, time and again. */
+  static IcebergCryptoException tooFast(String name) {
+    return new IcebergCryptoException(
+            "its snapshots expire faster than they can be verified",
+            "That says nothing about the table. Verify it again, with a tag on the snapshot or when"
+                + " no maintenance runs.")
+        .inTable(name);
+  }
+}
