@@ -186,6 +186,8 @@ def test_what_is_refused(hadoop: Lake) -> None:
         refused(hadoop, f"{call}.done', key_id => 'k1')", "is encrypted already")
         refused(hadoop, f"{call}.none', key_id => 'k1')", "none does not exist")
         refused(hadoop, f"{call}.t.files', key_id => 'k1')", "metadata of its own")
+        with hadoop.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
+            refused(hadoop, f"{call}.t', key_id => 'k1')", "files-per-group is 'none'")
     hadoop.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.parquet.page-version'='v2')")
     with untouched(hadoop.warehouse):
         refused(hadoop, f"{call}.t', key_id => 'k1')", "page-version", table)
@@ -360,7 +362,7 @@ def stopped_after(lake: Lake, groups: int) -> Iterator[None]:
 
 
 def copy_log(lake: Lake) -> list[Path]:
-    return list((lake.folder / "t" / "metadata").glob("encryption-*/group-*.json"))
+    return list((lake.folder / "t" / "metadata").glob("_encryption-*/group-*.json"))
 
 
 def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
@@ -393,51 +395,6 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
     assert hadoop.ids(table, "VERSION AS OF 'all_of_them'") == [0, 1, 2, 3, 4, 5]
     assert not copy_log(hadoop)
     assert_proved(hadoop, table)
-
-
-@pytest.mark.catalogs("hadoop")
-def test_a_copy_that_is_not_as_it_should_be(lake: Lake) -> None:
-    """Found before the commit: other rows than the table has, bytes that changed, a log that was exchanged."""
-    table = plain(lake, format__version="2")
-    for i in (1, 2, 3):
-        insert(lake, table, [i])
-    before = set(lake.files())
-    with (
-        lake.configured(*SMALL_GROUPS),
-        pytest.raises(Exception, match="cancelled"),
-        stopped_after(lake, 3),
-    ):
-        encrypt(lake)
-    call = f"CALL {lake.catalog}.system.encrypt_table('{lake.namespace}.t', 'k1')"
-    [first, second] = [path for path in sorted(before) if path.suffix == ".parquet"][:2]
-    mine, other = first.read_bytes(), second.read_bytes()
-    overwrite(first, other)
-    if len(mine) == len(other):
-        refused(lake, call, table, "has other rows (main): 3 rows", "the table has 3")
-    overwrite(first, mine)
-    copied = next(p for p in sorted(set(lake.files()) - before) if magic(p) == b"PARE")
-    good = copied.read_bytes()
-    overwrite(copied, good[:100] + bytes([good[100] ^ 1]) + good[101:])
-    refused(lake, call, table, "does not verify: problems: 1", copied.name)
-    overwrite(copied, good)
-    header = copy_log(lake)[0]
-    text = header.read_text()
-    overwrite(header, text.replace('"layout":1', '"layout":9').encode())
-    refused(lake, call, "cannot be used", header.name)
-    overwrite(header, text.encode())
-    with lake.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
-        refused(lake, call, "files-per-group is 'none'")
-    assert lake.ids(table) == [1, 2, 3]
-    row = encrypt(lake)
-    assert (row.copied_files, row.committed) == (0, True)
-    assert lake.ids(table) == [1, 2, 3]
-    assert_proved(lake, table)
-
-
-def overwrite(path: Path, content: bytes) -> None:
-    """With the checksum that Hadoop keeps beside it gone."""
-    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
-    path.write_bytes(content)
 
 
 def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
@@ -474,25 +431,6 @@ def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: 
     assert rest.ids(table) == [1]
     row = encrypt(rest)
     assert (row.copied_files, row.kms_calls) == (0, 3)
-
-
-def test_in_portions(hadoop: Lake) -> None:
-    table = plain(hadoop)
-    for i in range(3):
-        insert(hadoop, table, [i])
-    with pytest.raises(Exception, match="max_bytes is 0"):
-        encrypt(hadoop, max_bytes=0)
-    first = encrypt(hadoop, max_bytes=1)
-    assert (first.committed, first.copied_files, first.files_left) == (False, 1, 2)
-    assert first.message.startswith("NOT encrypted yet: 1 of 3 data files are copied (33 %)")
-    insert(hadoop, table, [3])  # it is plaintext still
-    assert encrypt(hadoop, dry_run="true").copied_files == 3
-    second = encrypt(hadoop, max_bytes=1)
-    assert (second.committed, second.copied_files, second.files_left) == (False, 1, 2)
-    last = encrypt(hadoop)
-    assert (last.committed, last.copied_files, last.files_left, last.rows) == (True, 2, 0, 4)
-    assert hadoop.ids(table) == [0, 1, 2, 3]
-    assert_proved(hadoop, table)
 
 
 @pytest.mark.nightly

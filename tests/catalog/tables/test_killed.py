@@ -182,7 +182,7 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
             assert report.ok, str(report)
         purge_plaintext(lake.spark, killed.table)
         killed.check()
-        log = (lake.folder / killed.name / "metadata").glob("encryption-*/group-*.json")
+        log = (lake.folder / killed.name / "metadata").glob("_encryption-*/*")
         assert list(log) == []
         assert [
             path for path in lake.files(killed.name) if magic(path) not in ENCRYPTED_MAGIC

@@ -13,6 +13,7 @@ from pyspark_iceberg_crypto import (
     NotEncryptedError,
     decrypt_table,
     encrypt_table,
+    purge_plaintext,
     reencrypt_table,
     verify_table,
 )
@@ -63,6 +64,10 @@ def test_encrypt_table(lake: Lake) -> None:
     assert lake.ids(table) == [0, 1, 2]
     with verify_table(lake.spark, table, depth="deep") as report:
         assert report.ok, str(report)
+    purge_plaintext(lake.spark, table)
+    with verify_table(lake.spark, table, depth="deep", strays=True) as report:
+        assert report.ok, str(report)
+    assert list((lake.folder / "t" / "metadata").glob("_encryption-*/*")) == []
 
 
 def test_decrypt_table(lake: Lake) -> None:

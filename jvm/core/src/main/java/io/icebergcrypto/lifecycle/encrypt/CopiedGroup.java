@@ -8,15 +8,36 @@ import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 
 /**
- * Units of a plaintext table that were copied together, all or none of them.
+ * Units of a plaintext table that were copied together, or some of them: those that are still as
+ * they were.
  *
  * @param schemaId the schema that they were read and written with
  * @param lastColumnId the last column that the table had then
- * @param units what was copied
+ * @param copies what was copied
  * @param manifests the manifests of the new files, which no snapshot has yet; they hold keys
  */
 public record CopiedGroup(
-    int schemaId, int lastColumnId, List<Unit> units, List<ManifestFile> manifests) {
+    int schemaId, int lastColumnId, List<UnitCopy> copies, List<ManifestFile> manifests) {
+
+  /** Some of the copies. */
+  public CopiedGroup with(List<UnitCopy> some) {
+    return new CopiedGroup(schemaId, lastColumnId, List.copyOf(some), manifests);
+  }
+
+  /** The same copies, in manifests that have no other files. */
+  public CopiedGroup in(List<ManifestFile> others) {
+    return new CopiedGroup(schemaId, lastColumnId, copies, others);
+  }
+
+  /** Whether a file, by its position in the group's manifest, is one of these copies. */
+  public boolean has(int position) {
+    return copies.stream().anyMatch(copy -> copy.has(position));
+  }
+
+  /** How many rows the copies have. */
+  public long rows() {
+    return copies.stream().mapToLong(UnitCopy::rows).sum();
+  }
 
   /**
    * Whether the new files have all that another schema reads in the old ones: each of its columns,
@@ -41,6 +62,6 @@ public record CopiedGroup(
   /** Without the paths and keys of the manifests. */
   @Override
   public String toString() {
-    return String.format("CopiedGroup(%d units)", units.size());
+    return String.format("CopiedGroup(%d units)", copies.size());
   }
 }

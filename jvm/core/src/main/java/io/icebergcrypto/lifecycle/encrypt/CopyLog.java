@@ -8,6 +8,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -17,7 +18,6 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -27,7 +27,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.GenericManifestFile;
 import org.apache.iceberg.ManifestFile;
@@ -39,28 +38,31 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
-import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.PositionOutputStream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * The groups that were copied so far, in files below the table's metadata folder, so that a run
- * that was killed can go on. Of each group there are two: an encrypted stream with what was copied
- * and the manifests, and then, as it counts from there on, a small one with the stream's key, which
- * is encrypted with the KEK as that of a manifest list is, and the wrapped KEK.
+ * The groups that were copied so far, in files below the table's metadata folder ({@link
+ * CopyFolder}), so that a run that was killed can go on. Of each group there are three: a manifest,
+ * an encrypted stream with what was copied, and then, as it counts from there on, a small header
+ * with the stream's key, which is encrypted with the KEK as that of a manifest list is, and the
+ * wrapped KEK. What is lost, or is not as it was written, costs that group.
  */
 public final class CopyLog {
+  private static final Logger LOG = LoggerFactory.getLogger(CopyLog.class);
   private static final int LAYOUT = 1;
   private static final Long NO_SNAPSHOT = -1L; // Iceberg does not encode null
 
   private final TableMetadata metadata;
-  private final FileIO storage;
+  private final CopyFolder folder;
   private final String tableName;
   private final String keyId;
   private final Map<String, EncryptedKey> keks = new LinkedHashMap<>();
   private final List<CopiedGroup> groups = new ArrayList<>();
-  private final List<String> files = new ArrayList<>();
+  private final List<String> bodies = new ArrayList<>();
   private int next = 1;
 
   private record Header(String body, EncryptedKey kek, EncryptedKey key) {}
@@ -74,11 +76,16 @@ public final class CopyLog {
   }
 
   /** The metadata says which table it is, and where. */
-  private CopyLog(TableMetadata metadata, FileIO storage, String tableName, String keyId) {
-    this.metadata = metadata;
-    this.storage = storage;
-    this.tableName = tableName;
+  private CopyLog(BaseTable source, String keyId) {
+    this.metadata = source.operations().current();
+    this.folder = folder(source);
+    this.tableName = source.name();
     this.keyId = keyId;
+  }
+
+  private static CopyFolder folder(BaseTable table) {
+    return new CopyFolder(
+        table.operations().current(), TableFileIO.storageBelow(table.operations().io()));
   }
 
   /**
@@ -86,25 +93,19 @@ public final class CopyLog {
    *
    * @param source the plaintext table as the catalog behind has it
    * @throws InvalidConfigurationException when that was for another master key
-   * @throws TamperedException when it is not as it was written
+   * @throws NotSupportedException when another version of this program has written it
    */
   public static CopyLog read(EncryptedCatalog catalog, BaseTable source, String keyId) {
-    TableMetadata current = source.operations().current();
-    CopyLog log = new CopyLog(current, source.operations().io(), source.name(), keyId);
-    List<Header> headers = new ArrayList<>();
-    for (Header header = log.header(); header != null; header = log.header()) {
-      headers.add(header);
-      log.keks.put(header.kek().keyId(), header.kek());
-      log.next++;
-    }
-
+    CopyLog log = new CopyLog(source, keyId);
+    List<Header> headers = log.headers();
     if (!headers.isEmpty()) {
-      Map<String, EncryptedKey> keys = new HashMap<>(log.keks);
-      headers.forEach(header -> keys.put(header.key().keyId(), header.key()));
-      TableMetadata form = EncryptedForm.of(current, keyId, keys.values());
+      Map<String, EncryptedKey> keys = new HashMap<>();
+      headers.forEach(
+          header -> List.of(header.kek(), header.key()).forEach(key -> keys.put(key.keyId(), key)));
+      TableMetadata form = EncryptedForm.of(log.metadata, keyId, keys.values());
       TableOperations ops = new MetadataInMemory(source.operations(), form);
       FileIO io = catalog.uncommitted(ops, source.name()).io();
-      headers.forEach(header -> log.groups.add(log.body(io, header)));
+      headers.forEach(header -> log.addBody(io, header));
     }
 
     return log;
@@ -120,10 +121,27 @@ public final class CopyLog {
     return groups;
   }
 
+  /** Leaves out copies that are gone. */
+  public void replaceAll(List<CopiedGroup> present) {
+    List<CopiedGroup> all = List.copyOf(present);
+    groups.clear();
+    groups.addAll(all);
+  }
+
+  /** Says, before the first file is copied, that there are copies to be kept. */
+  public void begin() {
+    folder.begin();
+  }
+
+  /** Where the manifest of a group is to be that is then added. */
+  public String newManifest() {
+    return folder.newManifest();
+  }
+
   /** Adds a group that was copied, with a KEK of the table to be. */
   public void add(BaseTable table, CopiedGroup group) {
     TableEncryptionManager manager = (TableEncryptionManager) table.encryption();
-    String body = path(String.format("group-%06d-%s.bin", next, UUID.randomUUID()));
+    String body = CopyFolder.body(group.manifests().get(0).path());
     EncryptedKey key = write(manager, table.io(), body, text(group));
     Map<String, Object> header = new LinkedHashMap<>();
     header.put("layout", LAYOUT);
@@ -132,35 +150,36 @@ public final class CopyLog {
     header.put("body", body);
     header.put("kek", json(manager.key(key.encryptedById())));
     header.put("key", json(key));
-    while (!isWritten(headerPath(), Json.of(header))) {
+    while (!folder.isWritten(folder.header(next), Json.of(header))) {
       next++; // another run has done a group in the meantime
     }
 
-    files.add(body);
-    files.add(headerPath());
+    bodies.add(body);
     next++;
     groups.add(group);
   }
 
-  /** Deletes the log, once the table is encrypted. It is no harm when some of it is left. */
+  /**
+   * Deletes the log once the table is encrypted, with what other runs have written. It is no harm
+   * when some of it is left: it has no key that is not encrypted, and no name of a file.
+   */
   public void delete() {
-    for (String file : files) {
-      try {
-        storage.deleteFile(file);
-      } catch (RuntimeException e) {
-        // it has no key that is not encrypted, and no name of a file
-      }
+    try {
+      folder.delete(bodies);
+    } catch (RuntimeException e) {
+      LOG.warn("Table {}: could not delete all of {}", tableName, folder.path(), e);
     }
   }
 
-  /** Deletes the log of a run that was killed after its commit. */
+  /** Deletes the log of runs that ended, or were killed, after the commit. */
   public static void deleteAll(BaseTable table) {
-    String keyId = EncryptionProperties.keyId(table.properties());
-    FileIO io = TableFileIO.storageBelow(table.operations().io());
-    TableMetadata metadata = table.operations().current();
-    CopyLog log = new CopyLog(metadata, io, table.name(), keyId);
-    while (log.header() != null) {
-      log.next++;
+    CopyLog log = new CopyLog(table, EncryptionProperties.keyId(table.properties()));
+    for (String text : log.folder.headers().values()) {
+      try {
+        log.bodies.add(Json.object(text).get("body").getAsString());
+      } catch (RuntimeException e) {
+        // cut off, or of someone else: its body has another name
+      }
     }
 
     log.delete();
@@ -168,41 +187,53 @@ public final class CopyLog {
 
   /** Where the log of a plaintext table's copy is; null: none has begun, or it was deleted. */
   public static String begun(BaseTable source) {
-    TableMetadata current = source.operations().current();
-    CopyLog log = new CopyLog(current, source.operations().io(), source.name(), null);
-    return log.storage.newInputFile(log.headerPath()).exists() ? log.folder() : null;
+    CopyFolder folder = folder(source);
+    return folder.begunMillis() == null ? null : folder.path();
+  }
+
+  /**
+   * Since when there are copies of a plaintext table that only the log names: no file of them is
+   * older, by the clock of the storage.
+   *
+   * @return milliseconds since 1970; 0 when it is not known; null: no copy has begun
+   */
+  public static Long begunMillis(BaseTable source) {
+    return folder(source).begunMillis();
   }
 
   // ---- headers
 
-  private Header header() {
-    String path = headerPath();
-    String text;
-    try (InputStream in = storage.newInputFile(path).newStream()) {
-      text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    } catch (NotFoundException e) {
-      return null;
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot read " + path, e);
-    }
-
-    if (text.isEmpty() || !text.endsWith("}")) {
-      return null; // a run was killed as it wrote this; the next group takes its place
-    }
-
-    Header header = parsed(path, text);
-    files.add(header.body());
-    files.add(path);
-    return header;
+  private List<Header> headers() {
+    List<Header> headers = new ArrayList<>();
+    folder
+        .headers()
+        .forEach(
+            (number, text) -> {
+              this.next = number + 1;
+              Header header = text == null ? null : parsed(folder.header(number), text);
+              if (header != null) {
+                headers.add(header);
+                bodies.add(header.body());
+              }
+            });
+    return headers;
   }
 
+  /** Null: it is not as it was written, as when a run was killed meanwhile. */
   private Header parsed(String path, String text) {
     try {
       JsonObject json = Json.object(text);
       String keyThen = json.get("key_id").getAsString();
-      if (json.get("layout").getAsInt() != LAYOUT
-          || !json.get("table_uuid").getAsString().equals(metadata.uuid())) {
-        throw foreign(path, "it is another table's, or of another version of this program", null);
+      if (json.get("layout").getAsInt() != LAYOUT) {
+        throw new NotSupportedException(
+                path + " was written by another version of iceberg-crypto",
+                "Nothing was changed. Finish with that version; or delete this one file, and what"
+                    + " it lists is copied again.")
+            .inTable(tableName);
+      }
+
+      if (!json.get("table_uuid").getAsString().equals(metadata.uuid())) {
+        return lost(path, null);
       }
 
       if (!keyThen.equals(keyId)) {
@@ -213,7 +244,7 @@ public final class CopyLog {
                 String.format(
                     "Call encrypt_table with '%s', which goes on; rotate_master_key changes the key"
                         + " afterwards. Or delete the folder %s, which begins anew.",
-                    keyThen, folder()))
+                    keyThen, folder.path()))
             .inTable(tableName);
       }
 
@@ -222,44 +253,19 @@ public final class CopyLog {
           key(json.getAsJsonObject("kek")),
           key(json.getAsJsonObject("key")));
     } catch (IllegalStateException | UnsupportedOperationException | NullPointerException e) {
-      throw foreign(path, "it is no file of a copy", e);
+      return lost(path, e);
     } catch (IllegalArgumentException | JsonParseException e) {
-      throw foreign(path, "it is no file of a copy", e);
+      return lost(path, e);
     }
   }
 
-  private TamperedException foreign(String path, String what, RuntimeException e) {
-    return new TamperedException(
-        String.format("Table %s: %s cannot be used: %s", tableName, path, what),
-        String.format(
-            "Nothing was changed. Delete the folder %s, and call encrypt_table again: it begins"
-                + " anew.",
-            folder()),
+  private <T> T lost(String file, RuntimeException e) {
+    LOG.warn(
+        "Table {}: {} is gone, or not as it was written; what it lists is copied again",
+        tableName,
+        file,
         e);
-  }
-
-  private boolean isWritten(String path, String text) {
-    try {
-      if (storage.newInputFile(path).exists() && !isCutOff(path)) {
-        return false;
-      }
-
-      try (OutputStream out = storage.newOutputFile(path).createOrOverwrite()) {
-        out.write(text.getBytes(StandardCharsets.UTF_8));
-      }
-
-      return true;
-    } catch (AlreadyExistsException e) {
-      return false;
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot write " + path, e);
-    }
-  }
-
-  private boolean isCutOff(String path) throws IOException {
-    try (InputStream in = storage.newInputFile(path).newStream()) {
-      return !new String(in.readAllBytes(), StandardCharsets.UTF_8).endsWith("}");
-    }
+    return null;
   }
 
   // ---- bodies
@@ -268,9 +274,21 @@ public final class CopyLog {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("schema", group.schemaId());
     json.put("last_column", group.lastColumnId());
-    json.put("units", group.units().stream().map(Unit::hex).toList());
+    json.put("copies", group.copies().stream().map(CopyLog::array).toList());
     json.put("manifests", group.manifests().stream().map(CopyLog::encoded).toList());
     return Json.of(json);
+  }
+
+  private static List<Object> array(UnitCopy copy) {
+    return List.of(copy.unit().hex(), copy.first(), copy.files(), copy.rows());
+  }
+
+  private static UnitCopy copy(JsonArray json) {
+    return new UnitCopy(
+        Unit.of(json.get(0).getAsString()),
+        json.get(1).getAsInt(),
+        json.get(2).getAsInt(),
+        json.get(3).getAsLong());
   }
 
   private static String encoded(ManifestFile manifest) {
@@ -304,12 +322,21 @@ public final class CopyLog {
     }
   }
 
+  private void addBody(FileIO io, Header header) {
+    try {
+      groups.add(body(io, header));
+      keks.put(header.kek().keyId(), header.kek());
+    } catch (NotFoundException | TamperedException e) {
+      lost(header.body(), e);
+    }
+  }
+
   private CopiedGroup body(FileIO io, Header header) {
     try (InputStream in =
         io.newInputFile(new StreamKey(header.body(), header.key().keyId())).newStream()) {
       JsonObject json = Json.object(new String(in.readAllBytes(), StandardCharsets.UTF_8));
-      List<Unit> units = new ArrayList<>();
-      strings(json.getAsJsonArray("units")).forEach(hex -> units.add(Unit.of(hex)));
+      List<UnitCopy> copies = new ArrayList<>();
+      json.getAsJsonArray("copies").forEach(copy -> copies.add(copy(copy.getAsJsonArray())));
       List<ManifestFile> manifests = new ArrayList<>();
       for (String manifest : strings(json.getAsJsonArray("manifests"))) {
         ManifestFile decoded = ManifestFiles.decode(Base64.getDecoder().decode(manifest));
@@ -317,7 +344,7 @@ public final class CopyLog {
       }
 
       return new CopiedGroup(
-          json.get("schema").getAsInt(), json.get("last_column").getAsInt(), units, manifests);
+          json.get("schema").getAsInt(), json.get("last_column").getAsInt(), copies, manifests);
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + header.body(), e);
     }
@@ -330,22 +357,5 @@ public final class CopyLog {
     }
 
     return all;
-  }
-
-  // ---- places
-
-  private String folder() {
-    return path("");
-  }
-
-  private String headerPath() {
-    return path(String.format("group-%06d.json", next));
-  }
-
-  private String path(String name) {
-    return metadata.location()
-        + "/metadata/encryption-"
-        + metadata.uuid()
-        + (name.isEmpty() ? "" : "/" + name);
   }
 }

@@ -35,7 +35,7 @@ final class VersionTest {
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContaining("lake.db.t")
           .hasMessageContaining("more than 63 different branches and tags")
-          .hasMessageContaining("hint: Nothing was changed. Drop some");
+          .hasMessageContaining("hint: Nothing was changed. Drop those");
     }
   }
 

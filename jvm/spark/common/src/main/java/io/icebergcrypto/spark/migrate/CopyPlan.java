@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
+import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -20,8 +21,8 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.CloseableIterable;
 
 /**
- * Which files of a plaintext table are to be copied, and which groups of copied ones each of its
- * versions consists of. It keeps a hash for each data file, and lists no files: it scans twice.
+ * Which files of a plaintext table are to be copied, and which copies each of its versions consists
+ * of. It keeps a hash for each data file, and lists no files: it scans twice.
  */
 final class CopyPlan {
   private final SourceViews views;
@@ -52,7 +53,7 @@ final class CopyPlan {
   /**
    * Plans for a table as it is.
    *
-   * @param copied what was copied before; groups of which files are gone are not used
+   * @param copied what was copied before; copies of files that are gone are not used
    */
   CopyPlan(SourceViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
     this.views = views;
@@ -90,14 +91,11 @@ final class CopyPlan {
     }
   }
 
-  /** The groups of each version, once all is copied. */
+  /**
+   * What each version has of the groups, once all is copied; the same for versions that share it.
+   */
   Map<Version, List<CopiedGroup>> groups() {
     return groups;
-  }
-
-  /** The groups that any version has. */
-  List<CopiedGroup> used() {
-    return groups.values().stream().flatMap(List::stream).toList();
   }
 
   /** How many different data files there are. */
@@ -154,27 +152,28 @@ final class CopyPlan {
     }
   }
 
-  /** A copied group stands for its units in the versions that have all of them. */
+  /** Each copy stands for its unit in the versions that have it. */
   private void use(CopiedGroup group) {
-    long common = suited(group);
-    for (Unit unit : group.units()) {
-      Share share = units.get(unit);
-      common &= share == null ? 0 : share.in & ~share.done;
-    }
-
-    if (common == 0) {
-      return;
-    }
-
-    for (Unit unit : group.units()) {
-      units.get(unit).done |= common;
-    }
-
-    for (int i = 0; i < versions.size(); i++) {
-      if ((common & 1L << i) != 0) {
-        groups.get(versions.get(i)).add(group);
+    long suited = suited(group);
+    Map<Long, List<UnitCopy>> byVersions = new LinkedHashMap<>();
+    for (UnitCopy copy : group.copies()) {
+      Share share = units.get(copy.unit());
+      long common = share == null ? 0 : suited & share.in & ~share.done;
+      if (common != 0) {
+        share.done |= common;
+        byVersions.computeIfAbsent(common, bits -> new ArrayList<>()).add(copy);
       }
     }
+
+    byVersions.forEach(
+        (bits, copies) -> {
+          CopiedGroup part = group.with(copies);
+          for (int i = 0; i < versions.size(); i++) {
+            if ((bits & 1L << i) != 0) {
+              groups.get(versions.get(i)).add(part);
+            }
+          }
+        });
   }
 
   private long suited(CopiedGroup group) {

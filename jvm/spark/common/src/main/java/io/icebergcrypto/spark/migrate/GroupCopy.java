@@ -1,21 +1,24 @@
 package io.icebergcrypto.spark.migrate;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.Unit;
+import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
-import java.util.UUID;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
-import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.ManifestFiles;
-import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.MetadataColumns;
+import org.apache.iceberg.ScanTaskGroup;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.TableUtil;
-import org.apache.iceberg.encryption.EncryptedOutputFile;
 import org.apache.iceberg.spark.FileRewriteCoordinator;
 import org.apache.iceberg.spark.SparkWriteOptions;
 import org.apache.iceberg.util.PropertyUtil;
@@ -26,25 +29,47 @@ import org.apache.spark.sql.functions;
 
 /**
  * Copies the rows of some files of a table into files of the table to be, with the row ids that
- * they have, and lists the new files in a manifest.
+ * they have, and lists the new files in a manifest. A new file has rows of one file only.
  *
  * @param source the table, with the schema that is read
  * @param target the table to be, with the same schema
+ * @param lastColumnId the last column that the table has
  */
-record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
-  private static final int FORMAT_VERSION = 3;
+record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int lastColumnId) {
+  /** The start of Iceberg's names of data files: that of Spark's partition, of its task, a UUID. */
+  private static final Pattern NAME = Pattern.compile("(\\d+)-\\d+-[0-9a-f]{8}(-[0-9a-f]{4}){4}");
 
-  /** Copies files of one partition spec; gives the manifest, which no snapshot has yet. */
-  ManifestFile copy(int specId, FileFormat format, List<FileScanTask> files) {
-    long size = fileSize();
-    Set<DataFile> written =
-        RewriteTables.read(
-            spark,
-            source,
-            files,
-            size,
-            rows -> RewriteTables.named(target, id -> write(rows, id, specId, format, size)));
-    return manifest(specId, written);
+  private static final String ANY_NAME = "00000-0-0.parquet";
+
+  /**
+   * Copies files of one partition spec.
+   *
+   * @param units what the files are, with their delete files
+   * @param manifest where to write the manifest, which no snapshot has yet
+   */
+  CopiedGroup copy(
+      int specId, FileFormat format, List<FileScanTask> files, List<Unit> units, String manifest) {
+    List<List<DataFile>> written = new ArrayList<>();
+    if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
+      written.addAll(write(specId, format, files));
+    } else { // a location provider of the user's, whose names do not tell what a file is made of
+      files.forEach(file -> written.addAll(write(specId, format, List.of(file))));
+    }
+
+    List<DataFile> all = new ArrayList<>();
+    List<UnitCopy> copies = new ArrayList<>();
+    for (int i = 0; i < units.size(); i++) {
+      List<DataFile> own = written.get(i);
+      long rows = own.stream().mapToLong(DataFile::recordCount).sum();
+      copies.add(new UnitCopy(units.get(i), all.size(), own.size(), rows));
+      all.addAll(own);
+    }
+
+    return new CopiedGroup(
+        source.schema().schemaId(),
+        lastColumnId,
+        copies,
+        List.of(CopyManifests.write(target, manifest, specId, all)));
   }
 
   private long fileSize() {
@@ -52,6 +77,52 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
         source.properties(),
         TableProperties.WRITE_TARGET_FILE_SIZE_BYTES,
         TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT);
+  }
+
+  /** Writes files together; gives the new ones of each. */
+  private List<List<DataFile>> write(int specId, FileFormat format, List<FileScanTask> files) {
+    long size = fileSize();
+    Set<DataFile> written =
+        RewriteTables.read(
+            spark,
+            source,
+            files,
+            size,
+            size,
+            rows -> RewriteTables.named(target, id -> write(rows, id, specId, format, size)));
+    List<List<DataFile>> byFile = new ArrayList<>();
+    Map<DataFile, List<DataFile>> bySource = new IdentityHashMap<>();
+    for (FileScanTask file : files) {
+      List<DataFile> own = new ArrayList<>();
+      byFile.add(own);
+      bySource.put(file.file(), own);
+    }
+
+    if (files.size() == 1) {
+      byFile.get(0).addAll(written);
+      return byFile;
+    }
+
+    List<ScanTaskGroup<FileScanTask>> partitions = RewriteTables.partitions(files, size, size);
+    written.stream()
+        .sorted(Comparator.comparing(DataFile::location))
+        .forEach(file -> bySource.get(source(partitions, file)).add(file));
+    return byFile;
+  }
+
+  /** The file that a new one has the rows of: that which the partition has read that wrote it. */
+  private static DataFile source(List<ScanTaskGroup<FileScanTask>> partitions, DataFile written) {
+    Matcher name = NAME.matcher(written.location());
+    int partition = -1;
+    while (name.find()) {
+      partition = Integer.parseInt(name.group(1)); // the last: folders may look like it
+    }
+
+    if (partition < 0 || partition >= partitions.size()) {
+      throw new IllegalStateException("No partition has written " + written.location());
+    }
+
+    return partitions.get(partition).tasks().iterator().next().file();
   }
 
   private Set<DataFile> write(
@@ -84,19 +155,5 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target) {
             .withColumn(
                 MetadataColumns.LAST_UPDATED_SEQUENCE_NUMBER.name(),
                 functions.lit(null).cast("bigint"));
-  }
-
-  private ManifestFile manifest(int specId, Set<DataFile> files) {
-    String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    EncryptedOutputFile file = target.encryption().encrypt(target.io().newOutputFile(path));
-    ManifestWriter<DataFile> writer =
-        ManifestFiles.write(FORMAT_VERSION, target.operations().current().spec(specId), file, null);
-    try (writer) {
-      files.forEach(writer::add);
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot write " + path, e);
-    }
-
-    return writer.toManifestFile();
   }
 }

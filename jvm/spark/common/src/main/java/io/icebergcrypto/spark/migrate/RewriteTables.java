@@ -4,10 +4,12 @@ import java.util.List;
 import java.util.UUID;
 import java.util.function.Function;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ScanTaskGroup;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.spark.ScanTaskSetManager;
 import org.apache.iceberg.spark.SparkReadOptions;
 import org.apache.iceberg.spark.SparkTableCache;
+import org.apache.iceberg.util.TableScanUtil;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -18,6 +20,7 @@ import org.apache.spark.sql.SparkSession;
  */
 final class RewriteTables {
   private static final String ICEBERG = "iceberg";
+  private static final int LOOKBACK = 1;
 
   private RewriteTables() {}
 
@@ -25,6 +28,7 @@ final class RewriteTables {
    * Works on the rows of some files, deletes applied.
    *
    * @param splitSize how many bytes one task reads
+   * @param openCost how many bytes each file counts at least
    * @param work what is done while the rows can be read
    */
   static <T> T read(
@@ -32,6 +36,7 @@ final class RewriteTables {
       Table table,
       List<FileScanTask> files,
       long splitSize,
+      long openCost,
       Function<Dataset<Row>, T> work) {
     return named(
         table,
@@ -43,13 +48,23 @@ final class RewriteTables {
                     .read()
                     .format(ICEBERG)
                     .option(SparkReadOptions.SPLIT_SIZE, splitSize)
-                    .option(SparkReadOptions.FILE_OPEN_COST, "0")
+                    .option(SparkReadOptions.LOOKBACK, LOOKBACK)
+                    .option(SparkReadOptions.FILE_OPEN_COST, openCost)
                     .options(RewriteOptions.reading(id))
                     .load(id));
           } finally {
             ScanTaskSetManager.get().removeTasks(table, id);
           }
         });
+  }
+
+  /**
+   * The parts of files that each partition of these rows has, in order: each of one file where the
+   * open cost is the split size.
+   */
+  static List<ScanTaskGroup<FileScanTask>> partitions(
+      List<FileScanTask> files, long splitSize, long openCost) {
+    return TableScanUtil.planTaskGroups(files, splitSize, LOOKBACK, openCost);
   }
 
   /** Has a table in the cache, under a name, while something is done. */

@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
@@ -25,6 +27,9 @@ import org.apache.spark.sql.functions;
 record RowSums(long rows, BigDecimal sum, long xor) {
   static final RowSums NONE = new RowSums(0, BigDecimal.ZERO, 0);
 
+  private static final Column ROWS = functions.count(functions.lit(1));
+  private static final Column SUM = functions.sum(functions.col("first").cast("decimal(38,0)"));
+  private static final Column XOR = functions.expr("bit_xor(second)");
   private static final int FILES_AT_ONCE = 10_000;
   private static final long SPLIT_SIZE = 128L << 20;
 
@@ -48,27 +53,50 @@ record RowSums(long rows, BigDecimal sum, long xor) {
     return some.isEmpty() ? sums : sums.plus(of(spark, table, some));
   }
 
-  /** Of some files. */
-  static RowSums of(SparkSession spark, Table table, List<FileScanTask> files) {
+  /** Of some files together. */
+  private static RowSums of(SparkSession spark, Table table, List<FileScanTask> files) {
     return RewriteTables.read(
-        spark, table, List.copyOf(files), SPLIT_SIZE, rows -> of(rows, columns(table)));
+        spark,
+        table,
+        List.copyOf(files),
+        SPLIT_SIZE,
+        0,
+        rows -> of(hashed(rows, table).agg(ROWS, SUM, XOR).head(), 0));
   }
 
-  private static RowSums of(Dataset<Row> rows, Column[] columns) {
-    Column first = functions.xxhash64(columns);
+  /** Of some files, each by its location; those without rows are left out. */
+  static Map<String, RowSums> byFile(SparkSession spark, Table table, List<FileScanTask> files) {
+    Map<String, RowSums> sums = new HashMap<>();
+    if (files.isEmpty()) { // which Iceberg does not stage
+      return sums;
+    }
+
+    RewriteTables.read(
+            spark,
+            table,
+            List.copyOf(files),
+            SPLIT_SIZE,
+            0,
+            rows -> hashed(rows, table).groupBy("file").agg(ROWS, SUM, XOR).collectAsList())
+        .forEach(row -> sums.put(row.getString(0), of(row, 1)));
+    return sums;
+  }
+
+  private static Dataset<Row> hashed(Dataset<Row> rows, Table table) {
+    Column[] columns = columns(table);
     Column[] seeded = new Column[columns.length + 1];
     seeded[0] = functions.lit(1);
     System.arraycopy(columns, 0, seeded, 1, columns.length);
-    Row sums =
-        rows.select(first.as("first"), functions.xxhash64(seeded).as("second"))
-            .agg(
-                functions.count(functions.lit(1)),
-                functions.sum(functions.col("first").cast("decimal(38,0)")),
-                functions.expr("bit_xor(second)"))
-            .head();
-    return sums.getLong(0) == 0
+    return rows.select(
+        functions.input_file_name().as("file"),
+        functions.xxhash64(columns).as("first"),
+        functions.xxhash64(seeded).as("second"));
+  }
+
+  private static RowSums of(Row sums, int at) {
+    return sums.getLong(at) == 0
         ? NONE
-        : new RowSums(sums.getLong(0), sums.getDecimal(1), sums.getLong(2));
+        : new RowSums(sums.getLong(at), sums.getDecimal(at + 1), sums.getLong(at + 2));
   }
 
   /** Spark hashes no maps and no variants: these as JSON. */
@@ -91,7 +119,8 @@ record RowSums(long rows, BigDecimal sum, long xor) {
         == null;
   }
 
-  private RowSums plus(RowSums other) {
+  /** Of both together. */
+  RowSums plus(RowSums other) {
     return new RowSums(rows + other.rows, sum.add(other.sum), xor ^ other.xor);
   }
 

@@ -16,23 +16,22 @@ import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.scan.Progress;
-import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.AppendFiles;
+import java.util.UUID;
+import java.util.stream.IntStream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
-import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
-import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -64,6 +63,8 @@ public final class TableDecryption {
   private final Progress progress;
   private final List<CopiedGroup> copied = new ArrayList<>();
   private final SourceViews views = this::view;
+  private final CopyManifests manifests = new CopyManifests();
+  private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
   private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
 
   private TableDecryption(
@@ -115,9 +116,7 @@ public final class TableDecryption {
     } finally {
       context.setJobDescription(before);
       context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
-      if (!decryption.inUse) {
-        CancelledException.toTheEnd(() -> decryption.copied.forEach(decryption::delete));
-      }
+      CancelledException.toTheEnd(decryption::deleteUnused);
     }
   }
 
@@ -179,9 +178,10 @@ public final class TableDecryption {
           BYTES_PER_GROUP,
           FILES_PER_GROUP,
           (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
+      BaseTable target = view(form, base.currentSchemaId());
+      Map<Version, List<CopiedGroup>> groups = manifests.of(target, plan.groups());
       BaseTable next =
-          EncryptedSnapshots.make(
-              catalog, table.name(), behind.operations(), base, form, plan.groups());
+          EncryptedSnapshots.make(catalog, table.name(), behind.operations(), base, form, groups);
       try {
         begin("comparing rows", 0, 0);
         TableMetadata plaintext = next.operations().current();
@@ -190,8 +190,9 @@ public final class TableDecryption {
         begin("commit", 0, 0);
         CancelledException.check();
         this.inUse = true;
+        this.kept = groups;
         KeyIdChange.decrypt(catalog, identifier, base, plaintext);
-        deleteUnused(plan);
+        copied.forEach(group -> delete(group, plan.groups().values()));
         return result(base, plan);
       } catch (CommitFailedException e) {
         this.inUse = false; // what the other commit brought is copied, too
@@ -203,6 +204,7 @@ public final class TableDecryption {
         throw e;
       } finally {
         if (!inUse) {
+          this.kept = Map.of();
           CancelledException.toTheEnd(() -> deleteLists(next));
         }
       }
@@ -227,14 +229,11 @@ public final class TableDecryption {
       int specId,
       FileFormat format,
       List<FileScanTask> files) {
-    int schemaId = source.schema().schemaId();
-    BaseTable target = view(form, schemaId);
+    BaseTable target = view(form, source.schema().schemaId());
+    String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
     CopiedGroup group =
-        new CopiedGroup(
-            schemaId,
-            form.lastColumnId(),
-            plan.unitsOf(files),
-            List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
+        new GroupCopy(spark, source, target, form.lastColumnId())
+            .copy(specId, format, files, plan.unitsOf(files), manifest);
     copied.add(group);
     Progress.Counter counter = progress.counter();
     files.forEach(file -> counter.add(file.file().fileSizeInBytes()));
@@ -277,33 +276,37 @@ public final class TableDecryption {
     return values;
   }
 
-  /** Copies of files that went away before the commit. */
-  private void deleteUnused(CopyPlan plan) {
-    copied.stream()
-        .filter(group -> plan.groups().values().stream().noneMatch(used -> used.contains(group)))
-        .forEach(this::delete);
+  /** Deletes what no table has. */
+  private void deleteUnused() {
+    FileIO io = behind.operations().io();
+    manifests.unused(kept).forEach(io::deleteFile);
+    if (!inUse) {
+      copied.forEach(group -> delete(group, List.of()));
+    }
   }
 
-  /** Deletes a copy that this run has made, and that no snapshot of the table has. */
-  private void delete(CopiedGroup group) {
+  /** Deletes a copy that this run has made, and its manifest; but no file that a version has. */
+  private void delete(CopiedGroup group, Collection<List<CopiedGroup>> versions) {
     FileIO io = behind.operations().io();
     TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
     BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
-    AppendFiles append = target.newFastAppend();
-    group.manifests().forEach(append::appendManifest);
-    append.commit(); // in memory: a manifest can be read when it is in a snapshot
-    Snapshot snapshot = target.currentSnapshot();
-    for (ManifestFile manifest : snapshot.allManifests(io)) {
-      try (CloseableIterable<String> paths =
-          ManifestFiles.readPaths(manifest, io, base.specsById())) {
-        CatalogUtil.deleteFiles(io, paths, "plaintext data");
-        io.deleteFile(manifest.path());
-      } catch (IOException | RuntimeException e) {
-        LOG.warn("Could not delete the plaintext files of manifest {}", manifest.path(), e);
-      }
+    List<CopiedGroup> used =
+        versions.stream()
+            .flatMap(List::stream)
+            .filter(part -> part.manifests().equals(group.manifests()))
+            .toList();
+    try {
+      List<DataFile> files = CopyManifests.files(target, group);
+      List<String> unused =
+          IntStream.range(0, files.size())
+              .filter(position -> used.stream().noneMatch(part -> part.has(position)))
+              .mapToObj(position -> files.get(position).location())
+              .toList();
+      CatalogUtil.deleteFiles(io, unused, "plaintext data");
+      group.manifests().forEach(manifest -> io.deleteFile(manifest.path()));
+    } catch (RuntimeException e) {
+      LOG.warn("Could not delete the plaintext files of {}", group.manifests().get(0).path(), e);
     }
-
-    io.deleteFile(snapshot.manifestListLocation());
   }
 
   private void begin(String step, long files, long bytes) {

@@ -17,19 +17,13 @@ import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.Depth;
-import io.icebergcrypto.spark.verify.TableVerifier;
-import io.icebergcrypto.spark.verify.VerifyOptions;
-import io.icebergcrypto.spark.verify.VerifyResult;
-import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
-import java.util.Collections;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
-import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
@@ -47,9 +41,10 @@ import org.apache.spark.sql.SparkSession;
 
 /**
  * Encrypts a plaintext table in place. Spark copies the rows of all branches and tags into
- * encrypted files beside the plain ones; the copy is verified and compared; then one commit puts it
- * in the place of the plain files. Until then the table is as it was, and others read and write it:
- * what they commit is copied, too. A run that was killed goes on where it was.
+ * encrypted files beside the plain ones; each group of copies is verified and compared when it is
+ * made; then one commit puts them in the place of the plain files. Until then the table is as it
+ * was, and others read and write it: what they commit is copied, too. A run that was killed goes on
+ * where it was.
  */
 public final class TableEncryption {
   /** Each takes up what was committed during the one before. */
@@ -60,7 +55,8 @@ public final class TableEncryption {
 
   private final SparkSession spark;
   private final PlaintextTable plaintext;
-  private final PlaintextViews views;
+  private final SourceViews views;
+  private final CopyProof proof;
   private final Progress progress;
   private final CopyLog log;
   private final long bytesPerGroup;
@@ -68,8 +64,11 @@ public final class TableEncryption {
   private final long maxBytes;
   private final long kmsCallsBefore;
   private EncryptedKey kek;
-  private final Set<CopiedGroup> proven = Collections.newSetFromMap(new IdentityHashMap<>());
-  private boolean checked = false;
+  private final CopyManifests manifests = new CopyManifests();
+  private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
+  private final Set<String> proven = new HashSet<>(); // groups, and the schema they were read with
+  private boolean verified = false;
+  private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
   private long copiedBytes = 0;
 
@@ -77,7 +76,8 @@ public final class TableEncryption {
       SparkSession spark, PlaintextTable plaintext, long maxBytes, Progress progress) {
     this.spark = spark;
     this.plaintext = plaintext;
-    this.views = new PlaintextViews(plaintext.table());
+    this.views = SourceViews.ofPlaintext(plaintext.table());
+    this.proof = new CopyProof(spark, plaintext.name());
     this.progress = progress;
     this.maxBytes = maxBytes;
     this.bytesPerGroup = Math.min(maxBytes, setting(spark, BYTES_PER_GROUP, 16L << 30));
@@ -114,14 +114,28 @@ public final class TableEncryption {
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
       TableEncryption encryption = new TableEncryption(spark, plaintext, maxBytes, progress);
-      return dryRun ? encryption.planned() : encryption.run();
+      try {
+        return dryRun ? encryption.planned() : encryption.run();
+      } finally {
+        CancelledException.toTheEnd(encryption::tidyUp);
+      }
     } finally {
       spark.sparkContext().setJobDescription(before);
     }
   }
 
+  /** Where another run was faster, nobody reads any more what this one has written of the log. */
+  private void tidyUp() {
+    manifests.unused(kept).forEach(this::delete);
+    TableMetadata now = plaintext.table().operations().current();
+    if (EncryptionProperties.keyId(now.properties()) != null) {
+      log.delete();
+    }
+  }
+
   private EncryptedInPlace planned() {
     TableMetadata base = plaintext.refreshed();
+    lookForCopies(base);
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
     return EncryptedInPlace.planned(plaintext, base, plan, spark);
   }
@@ -180,8 +194,13 @@ public final class TableEncryption {
    */
   private EncryptedInPlace round(TableMetadata base) {
     TableMetadata form = EncryptedForm.of(base, plaintext.keyId(), keks(base));
+    lookForCopies(base);
     begin("planning", 0, 0);
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
+    if (plan.filesLeft() > 0) {
+      log.begin();
+    }
+
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
     plan.copy(
         bytesPerGroup,
@@ -199,6 +218,7 @@ public final class TableEncryption {
     boolean keep = false;
     boolean committed = false;
     try {
+      Map<Version, List<CopiedGroup>> groups = manifests.of(target(form), plan.groups());
       next =
           EncryptedSnapshots.make(
               plaintext.catalog(),
@@ -206,8 +226,8 @@ public final class TableEncryption {
               plaintext.table().operations(),
               base,
               withCopy,
-              plan.groups());
-      checkOnce(base, next, plan.used());
+              groups);
+      prove(base, next, plan.groups());
       if (!isInForce(base)) {
         return null;
       }
@@ -216,6 +236,7 @@ public final class TableEncryption {
       CancelledException.check();
       keep(base, keptMetadata);
       keep = true; // it may get through without an answer
+      this.kept = groups;
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
       committed = true; // whatever a server shows from now on, of a replica that lags, say
@@ -225,7 +246,7 @@ public final class TableEncryption {
           plaintext,
           base,
           plan,
-          rowsOf(next),
+          rowsOf(next.currentSnapshot()),
           copiedFiles,
           keptMetadata,
           kmsCalls() - kmsCallsBefore);
@@ -241,6 +262,7 @@ public final class TableEncryption {
       throw e;
     } finally {
       if (!keep) {
+        this.kept = Map.of();
         BaseTable made = next;
         CancelledException.toTheEnd(() -> discard(made, keptMetadata));
       }
@@ -272,19 +294,11 @@ public final class TableEncryption {
       return null;
     }
 
-    int schemaId = source.schema().schemaId();
-    BaseTable target = target(EncryptedForm.withSchema(form, schemaId));
+    BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
     CopiedGroup group =
-        new CopiedGroup(
-            schemaId,
-            form.lastColumnId(),
-            plan.unitsOf(files),
-            List.of(new GroupCopy(spark, source, target).copy(specId, format, files)));
-    if (checked) { // else all is checked when all is copied
-      check(source, target, group, files);
-      proven.add(group);
-    }
-
+        new GroupCopy(spark, source, target, form.lastColumnId())
+            .copy(specId, format, files, plan.unitsOf(files), log.newManifest());
+    proof.prove(source, target, group, files);
     log.add(target, group);
     copiedFiles += files.size();
     Progress.Counter counter = progress.counter();
@@ -308,100 +322,61 @@ public final class TableEncryption {
 
   // ---- checking
 
+  /** What is gone of the copies of earlier calls is copied again. */
+  private void lookForCopies(TableMetadata base) {
+    if (!looked && !log.groups().isEmpty()) {
+      begin("looking for what was copied", 0, 0);
+      BaseTable target = target(EncryptedForm.of(base, plaintext.keyId(), keks(base)));
+      log.replaceAll(proof.present(plaintext.table().operations().io(), target, log.groups()));
+    }
+
+    this.looked = true;
+  }
+
   /**
-   * Checks that every file is encrypted and every version has its rows: all of it once; what is
-   * copied in later rounds, when it is copied.
+   * Checks that every file is there and encrypted, once, as files of later rounds were proved just
+   * now; and that every version has the rows of its copies. These were compared when they were
+   * made; once more where a version reads them with another schema.
    */
-  private void checkOnce(TableMetadata base, BaseTable next, List<CopiedGroup> used) {
-    if (checked && proven.containsAll(used)) {
-      return;
+  private void prove(TableMetadata base, BaseTable next, Map<Version, List<CopiedGroup>> groups) {
+    if (!verified) {
+      proof.requireOk(next, Depth.STRUCTURE, progress);
+      this.verified = true;
     }
 
-    verify(next);
     begin("comparing rows", 0, 0);
-    Map<Version, RowSums> sums = new HashMap<>();
     Version.byRef(plaintext.name(), base)
-        .forEach(
-            (ref, version) ->
-                sums.computeIfAbsent(
-                    version, v -> compare(base, next.operations().current(), ref, v)));
-    proven.addAll(used);
-    this.checked = true;
+        .forEach((ref, version) -> compare(base, next, ref, version, groups.get(version)));
   }
 
-  /** The same for one group, as a table of its own. */
-  private void check(
-      BaseTable source, BaseTable target, CopiedGroup group, List<FileScanTask> files) {
-    AppendFiles append = target.newFastAppend();
-    group.manifests().forEach(append::appendManifest);
-    append.commit();
-    Snapshot snapshot = target.currentSnapshot();
-    try {
-      verify(target);
-      requireSame(
-          "in what was copied last",
-          RowSums.of(spark, source, files),
-          RowSums.of(spark, target, snapshot.snapshotId()));
-    } finally {
-      delete(snapshot.manifestListLocation());
-    }
-  }
-
-  private void verify(BaseTable next) {
-    VerifyOptions options = new VerifyOptions(Depth.DEEP, true, 1.0, 0, false, null);
-    try (VerifyResult result =
-        TableVerifier.verifyUncommitted(spark, plaintext.name(), next, options, progress)) {
-      if (!result.ok()) {
-        List<Problem> found = result.problems();
-        boolean unchecked = found.stream().allMatch(Problem::unchecked);
-        throw new IcebergCryptoException(
-                String.format(
-                    "its encrypted copy does not verify: %s; the first is %s: %s",
-                    result.summary(), found.get(0).path(), found.get(0).problem()),
-                "The table is as it was. "
-                    + (unchecked
-                        ? "Mend what failed (KMS, storage, permission)"
-                        : "Find out what changed or lost the new files")
-                    + ", then call encrypt_table again.")
-            .inTable(plaintext.name());
-      }
-    }
-  }
-
-  /** How many rows main has, by its manifests. */
-  private static long rowsOf(BaseTable table) {
-    Snapshot main = table.currentSnapshot();
-    return main == null
-        ? 0
-        : Long.parseLong(main.summary().getOrDefault(SnapshotSummary.TOTAL_RECORDS_PROP, "0"));
-  }
-
-  private RowSums compare(TableMetadata base, TableMetadata next, String ref, Version version) {
+  private void compare(
+      TableMetadata base, BaseTable next, String ref, Version version, List<CopiedGroup> groups) {
+    TableMetadata copied = next.operations().current();
+    Snapshot made = copied.snapshot(copied.ref(ref).snapshotId());
+    long rows = groups.stream().mapToLong(CopiedGroup::rows).sum();
+    proof.requireRows(ref, rows, rowsOf(made));
     int schemaId = version.schemaId();
-    RowSums before = RowSums.of(spark, views.of(base, schemaId), version.snapshotId());
-    BaseTable encrypted = target(EncryptedForm.withSchema(next, schemaId));
-    RowSums after = RowSums.of(spark, encrypted, next.ref(ref).snapshotId());
-    requireSame(ref, before, after);
-    return after;
+    List<String> unproven =
+        groups.stream()
+            .filter(group -> group.schemaId() != schemaId)
+            .map(group -> schemaId + " " + group.manifests().get(0).path())
+            .filter(group -> !proven.contains(group))
+            .toList();
+    if (!unproven.isEmpty()) {
+      BaseTable copy = target(EncryptedForm.withSchema(copied, schemaId));
+      proof.requireSame(
+          ref,
+          RowSums.of(spark, views.of(base, schemaId), version.snapshotId()),
+          RowSums.of(spark, copy, made.snapshotId()));
+      proven.addAll(unproven);
+    }
   }
 
-  private void requireSame(String what, RowSums before, RowSums after) {
-    if (!before.isSame(after)) {
-      throw new IcebergCryptoException(
-              String.format(
-                  "its encrypted copy has other rows (%s): %d rows and checksum %s/%016x, and the"
-                      + " table has %d and %s/%016x",
-                  what,
-                  after.rows(),
-                  after.sum(),
-                  after.xor(),
-                  before.rows(),
-                  before.sum(),
-                  before.xor()),
-              "The table is as it was. Somebody changed files of it or of the copy, or this is an"
-                  + " error of iceberg-crypto: please report it.")
-          .inTable(plaintext.name());
-    }
+  /** How many rows a snapshot has, by its manifests; 0 without one. */
+  private static long rowsOf(Snapshot snapshot) {
+    return snapshot == null
+        ? 0
+        : Long.parseLong(snapshot.summary().getOrDefault(SnapshotSummary.TOTAL_RECORDS_PROP, "0"));
   }
 
   // ---- metadata

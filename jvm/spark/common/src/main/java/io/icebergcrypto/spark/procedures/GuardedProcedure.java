@@ -5,6 +5,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.copy.CopyRequest;
@@ -20,11 +21,13 @@ import java.util.Set;
 import java.util.function.BiFunction;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -33,13 +36,23 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * An Iceberg procedure that would put plaintext files into an encrypted table, and so is refused
  * before it starts. The commit would be refused too, but by then files would have been written or a
- * table renamed. {@code rewrite_table_path} is replaced by {@link TableCopy}.
+ * table renamed. {@code rewrite_table_path} is replaced by {@link TableCopy}, and {@code
+ * remove_orphan_files} spares what {@code encrypt_table} has copied.
  */
 public final class GuardedProcedure implements Procedure {
+  private static final Logger LOG = LoggerFactory.getLogger(GuardedProcedure.class);
+
+  /** Iceberg's, if no age is given; and what it requires of one that is. */
+  private static final int USUAL_AGE_DAYS = 3;
+
+  private static final long DAY_MILLIS = 24L * 60 * 60 * 1000;
+
   private static final String STATISTICS_HINT =
       "Set the catalog property encryption.statistics=encrypt: the statistics of %s are then"
           + " encrypted, and clients without this catalog plan without them.";
@@ -55,6 +68,7 @@ public final class GuardedProcedure implements Procedure {
           STATISTICS_HINT);
 
   private static final String REWRITE_TABLE_PATH = "rewrite_table_path";
+  private static final String REMOVE_ORPHAN_FILES = "remove_orphan_files";
 
   /** The columns that Iceberg's procedure gives, too. */
   private static final StructType REWRITTEN =
@@ -133,6 +147,7 @@ public final class GuardedProcedure implements Procedure {
     return ON_ENCRYPTED_TABLE.containsKey(lower)
             || INTO_NEW_TABLE.contains(lower)
             || lower.equals(REWRITE_TABLE_PATH)
+            || lower.equals(REMOVE_ORPHAN_FILES)
         ? new GuardedProcedure(lower, procedure, catalog, encrypted)
         : procedure;
   }
@@ -167,6 +182,8 @@ public final class GuardedProcedure implements Procedure {
     if (!input.isNullAt(indexOf("table"))) { // otherwise the procedure itself reports it
       if (name.equals(REWRITE_TABLE_PATH)) {
         return rewriteTablePath(input);
+      } else if (name.equals(REMOVE_ORPHAN_FILES)) {
+        return procedure.call(withoutCopies(input));
       }
 
       refuseEncryptedSource(input);
@@ -215,6 +232,43 @@ public final class GuardedProcedure implements Procedure {
               copy.manifests(),
               copy.deleteFiles()
             }));
+  }
+
+  /**
+   * Of a plaintext table of which {@code encrypt_table} has copied some, no table has the copies
+   * yet: only files that are older are removed.
+   */
+  private InternalRow withoutCopies(InternalRow input) {
+    Long begun =
+        find(textOrNull(input, "table"), catalog)
+            .filter(found -> !found.isEncrypted() && found.catalog().equals(catalog.name()))
+            .map(found -> begunMillis(found.identifier()))
+            .orElse(null);
+    int olderThan = indexOf("older_than");
+    long keptMicros = begun == null ? Long.MAX_VALUE : (begun - DAY_MILLIS) * 1000;
+    if (begun == null || !input.isNullAt(olderThan) && input.getLong(olderThan) < keptMicros) {
+      return input;
+    }
+
+    long usual = System.currentTimeMillis() - USUAL_AGE_DAYS * DAY_MILLIS;
+    Parameter[] parameters = parameters();
+    Object[] values = new Object[parameters.length];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = input.isNullAt(i) ? null : input.get(i, parameters[i].type());
+    }
+
+    values[olderThan] = Math.min(keptMicros, usual * 1000);
+    LOG.info("{} only removes files from before {}: encrypt_table has begun", name, begun);
+    return new GenericInternalRow(values);
+  }
+
+  private Long begunMillis(Identifier identifier) {
+    try {
+      TableIdentifier table = Spark3Util.identifierToTableIdentifier(identifier);
+      return CopyLog.begunMillis(encrypted.unchecked(table));
+    } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
+      return null; // a table of another format, in the session's catalog
+    }
   }
 
   private String textOrNull(InternalRow input, String parameter) {

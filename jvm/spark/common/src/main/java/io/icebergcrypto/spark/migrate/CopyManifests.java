@@ -1,0 +1,112 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.Version;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.GenericManifestFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
+import org.apache.iceberg.ManifestWriter;
+import org.apache.iceberg.encryption.EncryptedOutputFile;
+
+/**
+ * The manifests of copied files: one for each group when it is copied; and those of the table to
+ * be, which have the files of the copies that it uses, and no others.
+ */
+final class CopyManifests {
+  private static final int FORMAT_VERSION = 3;
+  private static final Long ANY_SNAPSHOT = 1L; // Iceberg reads no manifest without one
+
+  private final Map<CopiedGroup, CopiedGroup> made = new HashMap<>();
+
+  /** Writes a manifest that no snapshot has yet. */
+  static ManifestFile write(BaseTable target, String path, int specId, List<DataFile> files) {
+    EncryptedOutputFile file = target.encryption().encrypt(target.io().newOutputFile(path));
+    ManifestWriter<DataFile> writer =
+        ManifestFiles.write(FORMAT_VERSION, target.operations().current().spec(specId), file, null);
+    try (writer) {
+      files.forEach(writer::add);
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot write " + path, e);
+    }
+
+    return writer.toManifestFile();
+  }
+
+  /** The files that a group's manifest lists, in order, used or not. */
+  static List<DataFile> files(BaseTable target, CopiedGroup group) {
+    List<DataFile> files = new ArrayList<>();
+    for (ManifestFile manifest : group.manifests()) {
+      ManifestFile readable =
+          GenericManifestFile.copyOf(manifest).withSnapshotId(ANY_SNAPSHOT).build();
+      try (ManifestReader<DataFile> reader =
+          ManifestFiles.read(readable, target.io(), target.specs())) {
+        reader.forEach(file -> files.add(file.copy()));
+      } catch (IOException e) {
+        throw new UncheckedIOException("Cannot read " + manifest.path(), e);
+      }
+    }
+
+    return files;
+  }
+
+  /**
+   * The same copies, in manifests that a snapshot can have. Those of an earlier round stay.
+   *
+   * @param target the table to be
+   */
+  Map<Version, List<CopiedGroup>> of(BaseTable target, Map<Version, List<CopiedGroup>> versions) {
+    Map<Version, List<CopiedGroup>> all = new LinkedHashMap<>();
+    versions.forEach(
+        (version, groups) ->
+            all.put(
+                version,
+                groups.stream()
+                    .map(group -> made.computeIfAbsent(group, used -> ofUsed(target, used)))
+                    .toList()));
+    return all;
+  }
+
+  private static CopiedGroup ofUsed(BaseTable target, CopiedGroup group) {
+    List<DataFile> listed = files(target, group);
+    List<DataFile> used =
+        IntStream.range(0, listed.size()).filter(group::has).mapToObj(listed::get).toList();
+    if (used.isEmpty()) {
+      return group.in(List.of());
+    }
+
+    String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
+    return group.in(List.of(write(target, path, used.get(0).specId(), used)));
+  }
+
+  /**
+   * The manifests that no version has.
+   *
+   * @param versions what {@link #of} gave; none when nothing was committed
+   */
+  List<String> unused(Map<Version, List<CopiedGroup>> versions) {
+    Set<String> used = paths(versions.values().stream().flatMap(List::stream));
+    return paths(made.values().stream()).stream().filter(path -> !used.contains(path)).toList();
+  }
+
+  private static Set<String> paths(Stream<CopiedGroup> groups) {
+    return groups
+        .flatMap(group -> group.manifests().stream())
+        .map(ManifestFile::path)
+        .collect(Collectors.toSet());
+  }
+}

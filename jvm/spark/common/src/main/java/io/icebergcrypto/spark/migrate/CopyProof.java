@@ -1,0 +1,308 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
+import io.icebergcrypto.spark.verify.CheckedFile;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.FileCheck;
+import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
+import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Storage;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Proves copies: each group when it was copied, by every byte and all rows; later that it is still
+ * there, by lengths, headers and footers.
+ *
+ * @param name the table's full name
+ */
+record CopyProof(SparkSession spark, String name) {
+  private static final Logger LOG = LoggerFactory.getLogger(CopyProof.class);
+  private static final int FILES_AT_ONCE = 10_000;
+  private static final StructType FILES =
+      new StructType()
+          .add("path", DataTypes.StringType, false)
+          .add("format", DataTypes.StringType, false)
+          .add("length", DataTypes.LongType, false);
+  private static final StructType FOUND =
+      new StructType()
+          .add("path", DataTypes.StringType, false)
+          .add("problem", DataTypes.StringType, false)
+          .add("unchecked", DataTypes.BooleanType, false);
+
+  /**
+   * Proves a group that was copied just now: all of its files are encrypted and authentic, and the
+   * copy of each file has the rows that this has.
+   *
+   * @param target a table to be, which is changed
+   */
+  void prove(BaseTable source, BaseTable target, CopiedGroup group, List<FileScanTask> files) {
+    Snapshot snapshot = append(target, List.of(group));
+    try {
+      requireOk(target, Depth.DEEP, new Progress(spark.sparkContext()));
+      Map<String, RowSums> before = RowSums.byFile(spark, source, files);
+      Map<String, RowSums> after = RowSums.byFile(spark, target, tasks(target, snapshot));
+      List<DataFile> copied = CopyManifests.files(target, group);
+      Map<String, RowSums> copies = new HashMap<>(); // a file may be listed twice
+      for (int i = 0; i < files.size(); i++) {
+        UnitCopy copy = group.copies().get(i);
+        RowSums rows = RowSums.NONE;
+        for (DataFile file : copied.subList(copy.first(), copy.first() + copy.files())) {
+          rows = rows.plus(after.getOrDefault(file.location(), RowSums.NONE));
+        }
+
+        copies.merge(files.get(i).file().location(), rows, RowSums::plus);
+      }
+
+      copies.forEach(
+          (file, rows) -> requireSame("of " + file, before.getOrDefault(file, RowSums.NONE), rows));
+    } finally {
+      target.operations().io().deleteFile(snapshot.manifestListLocation());
+    }
+  }
+
+  // ---- copies of earlier calls
+
+  /**
+   * The copies of earlier calls that are still there, and of the length that they had. Orphan
+   * removal of other clients, say, deletes files that no table has.
+   *
+   * @param storage gives stored bytes
+   * @param target a table to be
+   */
+  List<CopiedGroup> present(FileIO storage, BaseTable target, List<CopiedGroup> groups) {
+    List<CopiedGroup> present = new ArrayList<>();
+    Map<CopiedGroup, List<DataFile>> some = new IdentityHashMap<>();
+    int files = 0;
+    Broadcast<Storage> io =
+        JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
+    try {
+      for (CopiedGroup group : groups) {
+        List<DataFile> listed = listed(target, group);
+        if (listed == null) {
+          continue;
+        }
+
+        some.put(group, listed);
+        files += listed.size();
+        if (files >= FILES_AT_ONCE) {
+          present.addAll(present(io, some));
+          some.clear();
+          files = 0;
+        }
+      }
+
+      present.addAll(present(io, some));
+      return present;
+    } finally {
+      io.destroy();
+    }
+  }
+
+  /** The files of a group; null when the list itself is gone. */
+  private List<DataFile> listed(BaseTable target, CopiedGroup group) {
+    try {
+      return CopyManifests.files(target, group);
+    } catch (NotFoundException | TamperedException e) {
+      LOG.warn("Table {}: a list of copies is gone or changed; they are copied again", name, e);
+      return null;
+    }
+  }
+
+  private List<CopiedGroup> present(
+      Broadcast<Storage> io, Map<CopiedGroup, List<DataFile>> groups) {
+    List<Row> files = new ArrayList<>();
+    groups
+        .values()
+        .forEach(
+            listed ->
+                listed.forEach(
+                    file ->
+                        files.add(
+                            RowFactory.create(
+                                file.location(),
+                                CopyPlan.name(file.format()),
+                                file.fileSizeInBytes()))));
+    int tasks = Math.max(1, Math.min(files.size(), spark.sparkContext().defaultParallelism()));
+    MapPartitionsFunction<Row, Row> look = rows -> Grouped.each(rows, row -> look(io.value(), row));
+    List<Row> gone =
+        spark
+            .createDataFrame(files, FILES)
+            .repartition(tasks)
+            .mapPartitions(look, Encoders.row(FOUND))
+            .collectAsList();
+    Set<String> paths = new HashSet<>();
+    for (Row found : gone) {
+      if (found.getBoolean(2)) {
+        throw new IcebergCryptoException(
+                String.format(
+                    "its encrypted copy cannot be checked: %s: %s",
+                    found.getString(0), found.getString(1)),
+                "The table is as it was. Mend what failed (storage, permission), then call"
+                    + " encrypt_table again.")
+            .inTable(name);
+      }
+
+      LOG.warn(
+          "Table {}: {}: {}; it is copied again", name, found.getString(0), found.getString(1));
+      paths.add(found.getString(0));
+    }
+
+    return groups.entrySet().stream()
+        .map(entry -> entry.getKey().with(left(entry.getKey(), entry.getValue(), paths)))
+        .toList();
+  }
+
+  /** What is wrong with a file, if anything is. */
+  private static Iterator<Row> look(Storage storage, Row file) {
+    InputFile stored = storage.io().newInputFile(file.getString(0));
+    CheckedFile found =
+        new FileCheck(Depth.MAGIC).check(FileKind.DATA, file.getString(1), stored, -1, null);
+    if (found.problem() == null && found.length() == file.getLong(2)) {
+      return Collections.emptyIterator();
+    }
+
+    String words =
+        found.problem() == null
+            ? String.format("it has %d bytes, not %d", found.length(), file.getLong(2))
+            : found.words();
+    return List.of(RowFactory.create(file.getString(0), words, found.unchecked())).iterator();
+  }
+
+  private static List<UnitCopy> left(CopiedGroup group, List<DataFile> files, Set<String> gone) {
+    return group.copies().stream()
+        .filter(
+            copy ->
+                files.subList(copy.first(), copy.first() + copy.files()).stream()
+                    .noneMatch(file -> gone.contains(file.location())))
+        .toList();
+  }
+
+  private static Snapshot append(BaseTable target, List<CopiedGroup> groups) {
+    AppendFiles append = target.newFastAppend();
+    groups.forEach(group -> group.manifests().forEach(append::appendManifest));
+    append.commit();
+    return target.currentSnapshot();
+  }
+
+  private static List<FileScanTask> tasks(BaseTable table, Snapshot snapshot) {
+    List<FileScanTask> all = new ArrayList<>();
+    try (CloseableIterable<FileScanTask> files =
+        table.newScan().useSnapshot(snapshot.snapshotId()).planFiles()) {
+      files.forEach(all::add);
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot close the scan of " + table.name(), e);
+    }
+
+    return all;
+  }
+
+  // ---- files
+
+  private VerifyResult verified(BaseTable table, Depth depth, Progress progress) {
+    VerifyOptions options = new VerifyOptions(depth, true, 1.0, 0, false, null);
+    return TableVerifier.verifyUncommitted(spark, name, table, options, progress);
+  }
+
+  /** Requires that all files of a table to be are encrypted, and as they were written. */
+  void requireOk(BaseTable table, Depth depth, Progress progress) {
+    try (VerifyResult result = verified(table, depth, progress)) {
+      requireChecked(result);
+      if (!result.ok()) {
+        throw failed(
+            result,
+            "The table is as it was. Find out what changed or lost the new files, then call"
+                + " encrypt_table again, which copies these again.");
+      }
+    }
+  }
+
+  /** What could not be checked says nothing about the copy. */
+  private void requireChecked(VerifyResult result) {
+    if (result.problems().stream().anyMatch(Problem::unchecked)) {
+      throw failed(
+          result,
+          "The table is as it was. Mend what failed (KMS, storage, permission), then call"
+              + " encrypt_table again.");
+    }
+  }
+
+  private IcebergCryptoException failed(VerifyResult result, String hint) {
+    Problem first = result.problems().get(0);
+    return new IcebergCryptoException(
+            String.format(
+                "its encrypted copy does not verify: %s; the first is %s: %s",
+                result.summary(), first.path(), first.problem()),
+            hint)
+        .inTable(name);
+  }
+
+  // ---- rows
+
+  /** Requires that a copy has the rows of what it is a copy of. */
+  void requireSame(String what, RowSums before, RowSums after) {
+    if (!before.isSame(after)) {
+      throw new IcebergCryptoException(
+              String.format(
+                  "its encrypted copy has other rows (%s): %d rows and checksum %s/%016x, and the"
+                      + " table has %d and %s/%016x",
+                  what,
+                  after.rows(),
+                  after.sum(),
+                  after.xor(),
+                  before.rows(),
+                  before.sum(),
+                  before.xor()),
+              "The table is as it was. Somebody changed files of it or of the copy, or this is an"
+                  + " error of iceberg-crypto: please report it.")
+          .inTable(name);
+    }
+  }
+
+  /** Requires that a version has as many rows as its copies were proved to have. */
+  void requireRows(String ref, long proved, long made) {
+    if (proved != made) {
+      throw new IcebergCryptoException(
+              String.format("its encrypted copy has %d rows (%s), not %d", made, ref, proved),
+              "The table is as it was. This is an error of iceberg-crypto: please report it.")
+          .inTable(name);
+    }
+  }
+}

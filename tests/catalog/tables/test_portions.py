@@ -1,0 +1,208 @@
+"""encrypt_table in portions: what a copy that is not finished lives through before the last call."""
+
+import json
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from harness.files import MARKER, change, changed, everything_below, magic
+from harness.lake import Lake
+
+from pyspark_iceberg_crypto import (
+    EncryptedTable,
+    IcebergCryptoError,
+    encrypt_table,
+    purge_plaintext,
+    verify_table,
+)
+
+
+def table_of(lake: Lake, files: int, **properties: str) -> str:
+    """A plaintext table of files of about the same length, with the rows i and 10 + i each."""
+    table = lake.create(key=None, **properties)
+    for i in range(files):
+        insert(lake, i)
+    return table
+
+
+def insert(lake: Lake, i: int) -> None:
+    rows = f"({i}, '{MARKER}-{i}', 'p'), (10 + {i}, '{MARKER}-{i}', 'p')"
+    lake.sql(f"INSERT INTO {lake.table()} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+
+
+def portion(lake: Lake, files: int) -> EncryptedTable:
+    """One call that copies so many files together."""
+    length = lake.value(f"SELECT min(file_size_in_bytes) FROM {lake.table()}.files")
+    return encrypt_table(lake.spark, lake.table(), "k1", max_bytes=files * length - length // 2)
+
+
+def left(lake: Lake) -> int:
+    return encrypt_table(lake.spark, lake.table(), "k1", dry_run=True).files_left
+
+
+def finish(lake: Lake) -> int:
+    """How many files the last call has copied."""
+    done = encrypt_table(lake.spark, lake.table(), "k1")
+    assert done.committed
+    lake.sql(f"REFRESH TABLE {lake.table()}")
+    with verify_table(lake.spark, lake.table(), depth="deep") as report:
+        assert report.ok, str(report)
+    return done.copied_files
+
+
+def log(lake: Lake, name: str = "*") -> list[Path]:
+    return sorted((lake.folder / "t" / "metadata").glob(f"_encryption-*/{name}"))
+
+
+def headers(lake: Lake) -> list[Path]:
+    return log(lake, "group-*.json")
+
+
+def copies(lake: Lake) -> list[Path]:
+    return [path for path in lake.files() if magic(path) == b"PARE"]
+
+
+def test_in_portions(hadoop: Lake) -> None:
+    table = table_of(hadoop, 3)
+    with pytest.raises(IcebergCryptoError, match="max_bytes is 0"):
+        encrypt_table(hadoop.spark, table, "k1", max_bytes=0)
+    first = portion(hadoop, 1)
+    assert (first.committed, first.copied_files, first.files_left) == (False, 1, 2)
+    assert first.message.startswith("NOT encrypted yet: 1 of 3 data files are copied (33 %)")
+    insert(hadoop, 3)  # it is plaintext still
+    assert left(hadoop) == 3
+    second = portion(hadoop, 1)
+    assert (second.committed, second.copied_files, second.files_left) == (False, 1, 2)
+    assert finish(hadoop) == 2
+    assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13] and log(hadoop) == []
+
+
+def test_only_what_changed_or_is_gone_is_copied_again(hadoop: Lake) -> None:
+    """A file of a portion is kept, or copied again, by itself."""
+    table = table_of(hadoop, 6, format__version="2", write_delete_mode="merge-on-read")
+    assert portion(hadoop, 5).copied_files == 5 and left(hadoop) == 1
+    assert len(headers(hadoop)) == 1 and len(copies(hadoop)) == 5
+    before = 1
+    for i in (2, 3):
+        hadoop.sql(f"DELETE FROM {table} WHERE id = {i}")
+        now = left(hadoop)
+        assert now - before in (0, 1)  # that which was not copied may be the one
+        before = now
+    hadoop.sql(f"ALTER TABLE {table} CREATE TAG later")
+    hadoop.sql(f"DELETE FROM {table} WHERE id IN (1, 11)")  # the tag still has that file
+    before += 1  # and main a file without rows
+    assert left(hadoop) == before
+    for path in copies(hadoop)[:2]:
+        for content in (path.read_bytes()[:-20], None):
+            with changed({path: content}):
+                assert left(hadoop) - before in (0, 1), path
+    assert finish(hadoop) == before
+    assert hadoop.ids(table) == [0, 4, 5, 10, 12, 13, 14, 15]
+    assert hadoop.ids(table, "VERSION AS OF 'later'") == [0, 1, 4, 5, *range(10, 16)]
+    assert log(hadoop) == []
+
+
+def test_what_is_lost_of_the_log_is_copied_again(hadoop: Lake) -> None:
+    table = table_of(hadoop, 5)
+    for _ in range(4):
+        portion(hadoop, 1)
+    assert left(hadoop) == 1
+    first, second, third, fourth = headers(hadoop)
+    body = {h: h.parent / json.loads(h.read_text())["body"].split("/")[-1] for h in headers(hadoop)}
+    manifest = body[first].with_suffix(".avro")
+    for lost in (first, body[first], manifest):
+        with changed({lost: None}):
+            assert left(hadoop) == 2, lost
+    with changed({first: first.read_bytes()[:-9]}):  # as a killed run leaves it
+        assert left(hadoop) == 2
+    text = second.read_text()
+    for content in ("[]", "{}"):
+        with changed({second: content.encode()}):
+            assert left(hadoop) == 2, content
+    with changed({second: text.replace('"layout":1', '"layout":9').encode()}):
+        refused(hadoop, second.name, "another version")
+    with changed({second: text.replace('"k1"', '"k2"').encode()}):
+        refused(hadoop, "with key 'k2' has begun")
+    whole = body[third].read_bytes()
+    with changed({body[third]: whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]}):
+        assert left(hadoop) == 2
+    body[third].unlink()
+    fourth.unlink()
+    assert finish(hadoop) == 3
+    assert hadoop.ids(table) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14] and log(hadoop) == []
+
+
+def refused(lake: Lake, *words: str) -> None:
+    with pytest.raises(IcebergCryptoError) as caught:
+        encrypt_table(lake.spark, lake.table(), "k1")
+    assert not [word for word in (lake.table(), *words) if word not in str(caught.value)], str(
+        caught.value
+    )
+
+
+def test_orphan_removal_keeps_what_was_copied(hadoop: Lake) -> None:
+    """Files that are older than the copy are removed as ever."""
+    table = table_of(hadoop, 4)
+    data = next(path for path in hadoop.files() if path.suffix == ".parquet").parent
+    for name in ("old.parquet", "new.parquet"):
+        (data / name).write_bytes(b"PAR1, and of no table")
+    os.utime(data / "old.parquet", (0, 0))
+    for _ in range(3):
+        portion(hadoop, 1)
+    five_days_ago = time.time() - 5 * 86400
+    for path in everything_below(hadoop.folder / "t") - {data / "old.parquet"}:
+        os.utime(path, (five_days_ago, five_days_ago))
+    remove = f"CALL {hadoop.catalog}.system.remove_orphan_files(table => '{hadoop.namespace}.t'"
+    yesterday = hadoop.value("SELECT cast(now() - INTERVAL 25 HOURS AS STRING)")
+    for more in ("", f", older_than => TIMESTAMP '{yesterday}'", ", prefix_listing => true"):
+        before = set(hadoop.files())
+        hadoop.sql(remove + more + ")")
+        assert before - set(hadoop.files()) <= {data / "old.parquet"} and left(hadoop) == 1
+    assert not (data / "old.parquet").exists() and (data / "new.parquet").exists()
+    shutil.rmtree(log(hadoop)[0].parent)  # as the documents say: the copy is given up
+    hadoop.sql(f"{remove})")
+    assert copies(hadoop) == [] and not (data / "new.parquet").exists() and left(hadoop) == 4
+    assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
+    """A run that is slower than another one leaves a log behind, as one that was killed does."""
+    table = table_of(hadoop, 3, format__version="3")
+    for _ in range(2):
+        portion(hadoop, 1)
+    kept = {path: path.read_bytes() for path in log(hadoop)[2:]}
+    assert finish(hadoop) == 1 and log(hadoop) == []
+    for path, content in kept.items():
+        path.write_bytes(content)
+    purge_plaintext(hadoop.spark, table)
+    assert log(hadoop) == []
+    with verify_table(hadoop.spark, table, depth="deep", strays=True) as report:
+        assert report.ok, str(report)
+
+
+def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
+    """A file of the table is exchanged as soon as the copy of another one has begun."""
+    table = table_of(hadoop, 2)
+    first, second = (path for path in hadoop.files() if path.suffix == ".parquet")
+    other = second.read_bytes()
+    done = threading.Event()
+
+    def exchange() -> None:
+        while not done.wait(0.002):
+            if copies(hadoop):
+                change(first, other)
+                return
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        with changed({first: first.read_bytes()}):
+            refused(hadoop, "its encrypted copy has other rows", first.name)
+    finally:
+        done.set()
+        thread.join()
+    assert headers(hadoop) == [] and left(hadoop) == 2
+    assert finish(hadoop) == 2 and hadoop.ids(table) == [0, 1, 10, 11]
