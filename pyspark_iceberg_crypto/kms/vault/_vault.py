@@ -155,6 +155,10 @@ class Vault(Kms):
         "The path of the TLS certificate login below auth/.", "cert", needs="cert_file"
     )
     transit_mount: str = setting("The path of the transit engine.", "transit")
+    wrapped_format: str | None = setting(
+        "header, the default, or bare: keys wrapped as Vault's ciphertext alone, for other clients.",
+        implied="header",
+    )
     namespace: str | None = setting("A namespace of Vault Enterprise.")
     ca_file: AnyPath | None = setting(
         "A PEM file of the authorities to trust; without it Java's own (Python: its own).",
@@ -175,6 +179,10 @@ class Vault(Kms):
             raise ConfigurationError(
                 f"http would send tokens and keys to {url.hostname} in plaintext",
                 "use https, or allow_http=True if something else encrypts the connection",
+            )
+        if self.wrapped_format not in (None, "header", "bare"):
+            raise ConfigurationError(
+                f"wrapped_format is {self.wrapped_format!r}", "use header (the default) or bare"
             )
         check_login(vars(self), url.scheme)
 

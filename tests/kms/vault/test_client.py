@@ -222,6 +222,87 @@ def test_what_anybody_wrapped_for_an_rsa_key(jvm: Jvm, vault: VaultServer, login
     problem(raised, vault, rsa, "non-AEAD cipher suite rsa-2048", "aes256-gcm96")
 
 
+def bare(vault: VaultServer, key: str, **parameters: str) -> bytes:
+    """As a client without our header wraps: Vault's ciphertext, without associated data."""
+    request = {"plaintext": base64.b64encode(DEK).decode(), **parameters}
+    ciphertext: str = vault.call("POST", f"transit/encrypt/{key}", request)["data"]["ciphertext"]
+    return ciphertext.encode()
+
+
+def test_bare_ciphertexts_are_unwrapped(
+    jvm: Jvm, vault: VaultServer, login: Login, proxy: FaultProxy, key: str
+) -> None:
+    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
+    first = bare(vault, key)
+    assert client.unwrap(first, key) == DEK
+    proxy.forget()
+    assert client.unwrap(first, key) == DEK
+    assert len(proxy.requests) == 1, "whether the key authenticates was asked before"
+    vault.rotate_key(key)
+    newer = bare(vault, key)
+    assert newer.startswith(b"vault:v2:")
+    assert client.unwrap(newer, key) == client.unwrap(first, key) == DEK
+
+
+def test_bare_ciphertexts_if_wanted(
+    jvm: Jvm, vault: VaultServer, login: Login, client: Client, key: str
+) -> None:
+    options = login(vault.driver_policy(key)) | {PREFIX + "wrapped-format": "bare"}
+    plain = jvm.client(options, raw=True)
+    blob = plain.wrap(DEK, key)
+    assert blob.startswith(b"vault:v1:")
+    answer = vault.call("POST", f"transit/decrypt/{key}", {"ciphertext": blob.decode()})
+    assert base64.b64decode(answer["data"]["plaintext"]) == DEK
+    assert plain.unwrap(blob, key) == client.unwrap(blob, key) == DEK
+    # rotate_master_key unwraps and wraps: with the default it gives headers
+    headed = client.wrap(client.unwrap(blob, key), key)
+    assert headed.startswith(HEADER) and plain.unwrap(headed, key) == DEK
+    with pytest.raises(ConfigurationError, match="wrapped-format"):
+        jvm.client(options | {PREFIX + "wrapped-format": "none"}, raw=True)
+
+
+def test_a_header_is_not_taken_off(vault: VaultServer, client: Client, key: str) -> None:
+    """What was bound to its key id stays bound, and what was not does not look so."""
+    blob = client.wrap(DEK, key)
+    with pytest.raises(BadWrappedKeyError) as raised:
+        client.unwrap(blob[len(HEADER) + 4 :], key)
+    problem(raised, vault, key)
+    with pytest.raises(BadWrappedKeyError):
+        client.unwrap(HEADER + (1).to_bytes(4, "big") + bare(vault, key), key)
+    with pytest.raises(BadWrappedKeyError):
+        client.unwrap(bare(vault, vault.make_key()), key)
+
+
+@pytest.mark.parametrize("bit", [0x01, 0x80])
+def test_a_flipped_bit_in_a_bare_ciphertext(
+    vault: VaultServer, client: Client, key: str, bit: int
+) -> None:
+    blob = bare(vault, key)
+    for position in range(len(blob)):
+        altered = bytearray(blob)
+        altered[position] ^= bit
+        with pytest.raises(BadWrappedKeyError) as raised:
+            client.unwrap(bytes(altered), key)
+        assert f"'{key}'" in str(raised.value)
+
+
+def test_bare_ciphertexts_of_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
+    """Anybody with the public key can make one: metadata that is authenticated would prove nothing."""
+    rsa = vault.make_key(type="rsa-2048")
+    options = login(vault.driver_policy(rsa))
+    client = jvm.client(options, raw=True)
+    blob = bare(vault, rsa)
+    damaged = blob[:-8] + b"AAAAAA=="
+    with pytest.raises(IcebergCryptoError):
+        client.unwrap(damaged, rsa)  # tells nothing of the key
+    plain = jvm.client(options | {PREFIX + "wrapped-format": "bare"}, raw=True)
+    for attempt in (lambda: client.unwrap(blob, rsa), lambda: plain.wrap(DEK, rsa)):
+        for _ in range(2):
+            with pytest.raises(NotSupportedError) as raised:
+                attempt()
+            problem(raised, vault, rsa, "non-AEAD cipher suite rsa-2048", "aes256-gcm96")
+
+
 @pytest.mark.parametrize(
     ("granted", "refused"),
     [("encrypt", "decrypt"), ("decrypt", "encrypt"), (None, "decrypt")],

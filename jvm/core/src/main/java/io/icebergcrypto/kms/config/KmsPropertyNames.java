@@ -62,7 +62,8 @@ public final class KmsPropertyNames {
                   "token",
                   "token-env",
                   "token-file",
-                  "transit-mount"));
+                  "transit-mount",
+                  "wrapped-format"));
 
   private KmsPropertyNames() {}
 

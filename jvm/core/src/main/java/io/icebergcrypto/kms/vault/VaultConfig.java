@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -20,6 +21,7 @@ import java.util.regex.Pattern;
  * @param allowHttp whether plain http may leave this machine
  * @param namespace an Enterprise namespace, or null
  * @param mount the path of the transit engine, without slashes around it
+ * @param bare whether keys are wrapped as Vault's ciphertext alone
  * @param caFile PEM certificates that are trusted instead of Java's own, or null
  * @param timeLimit of one call
  * @param token where the token is; null when a login makes tokens
@@ -30,6 +32,7 @@ public record VaultConfig(
     boolean allowHttp,
     String namespace,
     String mount,
+    boolean bare,
     String caFile,
     TimeLimit timeLimit,
     SecretSource token,
@@ -41,6 +44,7 @@ public record VaultConfig(
   static final String ALLOW_HTTP = "encryption.kms.vault.allow-http";
   static final String NAMESPACE = "encryption.kms.vault.namespace";
   static final String TRANSIT_MOUNT = "encryption.kms.vault.transit-mount";
+  static final String WRAPPED_FORMAT = "encryption.kms.vault.wrapped-format";
   static final String CA_FILE = "encryption.kms.vault.ca-file";
   static final String TOKEN_ENV = "encryption.kms.vault.token-env";
   static final String TOKEN_FILE = "encryption.kms.vault.token-file";
@@ -85,10 +89,22 @@ public record VaultConfig(
         reader.flag(ALLOW_HTTP, false),
         path(reader, NAMESPACE, null),
         path(reader, TRANSIT_MOUNT, "transit"),
+        isBare(reader.optional(WRAPPED_FORMAT, "header")),
         reader.optional(CA_FILE),
         TimeLimit.of(reader),
         token.orElse(null),
         auth.orElse(null));
+  }
+
+  private static boolean isBare(String format) {
+    return switch (format.toLowerCase(Locale.ROOT)) {
+      case "header" -> false;
+      case "bare" -> true;
+      default ->
+          throw new InvalidConfigurationException(
+              String.format("Property %s is '%s'", WRAPPED_FORMAT, format),
+              "Use header (the default), or bare for clients that know no header.");
+    };
   }
 
   @Override

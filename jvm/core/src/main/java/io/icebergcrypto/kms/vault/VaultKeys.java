@@ -14,13 +14,21 @@ import io.icebergcrypto.kms.http.JsonHttp;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
  * The master keys of Vault's transit engine: connections and a login. A wrapped key is a {@link
- * WrappedKey} header, which names the key's version, and Vault's ciphertext ({@code vault:v1:...}).
+ * WrappedKey} header, which names the key's version, and Vault's ciphertext ({@code vault:v1:...}),
+ * which is bound to the key id as associated data.
+ *
+ * <p>Other clients wrap without both. Such bare ciphertexts are unwrapped too, and made if that is
+ * asked for, with a key whose ciphertexts are authenticated. For a key of another type, as with RSA
+ * whose public half wraps, associated data would be refused: so Vault is asked to decrypt with it,
+ * once for each key.
  */
 final class VaultKeys implements MasterKeys {
   static final String ENCRYPT = "encrypt";
@@ -36,6 +44,7 @@ final class VaultKeys implements MasterKeys {
   private static final String PROBE = "vault:v1:probe";
 
   private static final String KMS = "vault";
+  private static final String BARE = "vault:v";
   private static final Pattern KEY_NAME = Pattern.compile("\\w(([\\w.-]+)?\\w)?");
   private static final Pattern CIPHERTEXT = Pattern.compile("vault:v([1-9]\\d{0,8}):(\\S+)");
 
@@ -49,6 +58,9 @@ final class VaultKeys implements MasterKeys {
 
   /** Whether that has been seen to bind what it wraps. */
   private volatile boolean binds;
+
+  /** The keys that have been seen to authenticate associated data, and so all that they wrap. */
+  private final Set<String> authenticating = ConcurrentHashMap.newKeySet();
 
   VaultKeys(VaultConfig config) {
     this.config = config;
@@ -70,7 +82,7 @@ final class VaultKeys implements MasterKeys {
       this.transit = true;
     }
 
-    JsonObject request = request(keyId);
+    JsonObject request = config.bare() ? new JsonObject() : request(keyId);
     request.addProperty("plaintext", Base64.getEncoder().encodeToString(key));
     request.addProperty("type", NEVER_CREATE);
     JsonHttp.Answer answer = ask(ENCRYPT, keyId, request);
@@ -80,12 +92,17 @@ final class VaultKeys implements MasterKeys {
       throw errors.of(answer, ENCRYPT, keyId);
     }
 
+    byte[] body = ciphertext.getBytes(StandardCharsets.US_ASCII);
+    if (config.bare()) {
+      requireAuthenticating(keyId, ciphertext);
+      return ByteBuffer.wrap(body);
+    }
+
     if (!binds) {
       requireAssociatedData(keyId, ciphertext);
       this.binds = true;
     }
 
-    byte[] body = ciphertext.getBytes(StandardCharsets.US_ASCII);
     return new WrappedKey(KMS, Integer.parseInt(parsed.group(1)), body).encode();
   }
 
@@ -93,14 +110,20 @@ final class VaultKeys implements MasterKeys {
   @Override
   public ByteBuffer unwrap(ByteBuffer wrapped, String keyId) {
     checkKeyId(keyId);
-    JsonObject request = decryption(keyId, ciphertext(wrapped, keyId));
+    boolean bare = isBare(wrapped);
+    String ciphertext = bare ? bareCiphertext(wrapped, keyId) : ciphertext(wrapped, keyId);
     return about(
         keyId,
         () -> {
+          JsonObject request = bare ? withCiphertext(ciphertext) : decryption(keyId, ciphertext);
           JsonHttp.Answer answer = ask(DECRYPT, keyId, request);
           byte[] key = decoded(result(answer, "plaintext"));
           if (key.length == 0) {
             throw errors.of(answer, DECRYPT, keyId);
+          }
+
+          if (bare) {
+            requireAuthenticating(keyId, ciphertext);
           }
 
           return ByteBuffer.wrap(key);
@@ -157,11 +180,36 @@ final class VaultKeys implements MasterKeys {
   private void requireAssociatedData(String keyId, String ciphertext) {
     JsonObject otherId = decryption(keyId + ".other", ciphertext);
     if (ask(DECRYPT, keyId, otherId).status() == 200) {
-      throw new NotSupportedException(
-          String.format(
-              "%s does not bind what it wraps with key '%s' to the key id", config, keyId),
-          "Use Vault 1.13 or newer: older ones ignore associated data.");
+      throw ignoresAssociatedData(keyId);
     }
+  }
+
+  private NotSupportedException ignoresAssociatedData(String keyId) {
+    return new NotSupportedException(
+        String.format("%s does not bind what it wraps with key '%s' to the key id", config, keyId),
+        "Use Vault 1.13 or newer: older ones ignore associated data.");
+  }
+
+  /**
+   * Makes sure that a key authenticates what it wraps, by a bare ciphertext that it decrypts: with
+   * associated data it must not, because the tag does not match.
+   */
+  private void requireAuthenticating(String keyId, String ciphertext) {
+    if (authenticating.contains(keyId)) {
+      return;
+    }
+
+    JsonHttp.Answer answer = ask(DECRYPT, keyId, decryption(keyId, ciphertext));
+    if (answer.status() == 200) {
+      throw ignoresAssociatedData(keyId);
+    }
+
+    IcebergCryptoException refusal = errors.of(answer, DECRYPT, keyId);
+    if (!(refusal instanceof BadWrappedKeyException)) {
+      throw refusal;
+    }
+
+    authenticating.add(keyId);
   }
 
   /**
@@ -211,6 +259,12 @@ final class VaultKeys implements MasterKeys {
     return request;
   }
 
+  private static JsonObject withCiphertext(String ciphertext) {
+    JsonObject request = new JsonObject();
+    request.addProperty("ciphertext", ciphertext);
+    return request;
+  }
+
   private String path(String operation, String keyId) {
     return config.mount() + "/" + operation + "/" + keyId;
   }
@@ -236,6 +290,25 @@ final class VaultKeys implements MasterKeys {
               "A key wrapped under '%s' by %s is damaged: its header says version %d, and no"
                   + " ciphertext of that version follows",
               keyId, config, wrapped.keyVersion()),
+          "The table's metadata was changed or damaged: restore it.");
+    }
+
+    return ciphertext;
+  }
+
+  private static boolean isBare(ByteBuffer blob) {
+    return StandardCharsets.ISO_8859_1.decode(blob.duplicate()).toString().startsWith(BARE);
+  }
+
+  private String bareCiphertext(ByteBuffer blob, String keyId) {
+    String ciphertext = StandardCharsets.ISO_8859_1.decode(blob.duplicate()).toString();
+    Matcher parsed = CIPHERTEXT.matcher(ciphertext);
+    if (!parsed.matches() || !isCanonical(parsed.group(2))) {
+      throw new BadWrappedKeyException(
+          String.format(
+              "A key wrapped under '%s' by %s is damaged: it starts as Vault's ciphertext, and is"
+                  + " none",
+              keyId, config),
           "The table's metadata was changed or damaged: restore it.");
     }
 
