@@ -68,7 +68,8 @@ final class CancelledExceptionTest {
       BaseTable table = (BaseTable) catalog.createTable(TableIdentifier.of("db", "t"), schema);
       TableOperations ops = table.operations();
       Thread.currentThread().interrupt();
-      assertThatThrownBy(() -> CommitRetry.commit(ops, Map.of(), CancelledExceptionTest::changed))
+      assertThatThrownBy(
+              () -> CommitRetry.commit("lake.db.t", ops, Map.of(), CancelledExceptionTest::changed))
           .isInstanceOf(CancelledException.class);
       assertThat(ops.refresh().properties()).doesNotContainKey("changed");
 
@@ -84,7 +85,7 @@ final class CancelledExceptionTest {
       assertThat(Thread.interrupted()).isTrue(); // as a library might do
       assertThatThrownBy(CancelledException::check).isInstanceOf(CancelledException.class);
       CancelledException.ended();
-      CommitRetry.commit(ops, Map.of(), CancelledExceptionTest::changed);
+      CommitRetry.commit("lake.db.t", ops, Map.of(), CancelledExceptionTest::changed);
       assertThat(ops.current().properties()).containsKey("changed");
     }
   }

@@ -138,7 +138,9 @@ class CanonicalFormTest {
     document
         .withoutProperties(Set.of("encryption.metadata-mac"))
         .writeAfter(
-            place.version(), place.folder(), bytes -> out.writeBytes(ByteBuffers.toByteArray(bytes)));
+            place.version(),
+            place.folder(),
+            bytes -> out.writeBytes(ByteBuffers.toByteArray(bytes)));
     return out.toString(StandardCharsets.UTF_8);
   }
 
