@@ -52,7 +52,7 @@ def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
     row = encrypt(lake)
     assert (row.committed, row.files, row.copied_files, row.rows) == (True, 2, 2, 5)
-    assert row.kms_calls == dry.kms_calls == 3
+    assert row.kms_calls == dry.kms_calls == 4
     assert lake.ids(table) == [1, 2, 3, 4, 5]
     assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'q'") == 2
     assert_proved(lake, table)
@@ -469,7 +469,7 @@ def test_the_documents_statements(lake: Lake) -> None:
         .replace("shop.", f"{lake.namespace}.")
         for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
         for statement in block.split(";\n")
-        if statement.strip()
+        if statement.strip() and "s3://" not in statement  # folders that are not here
     ]
     assert len(statements) == 8
     kept = ""

@@ -40,14 +40,21 @@ public record EncryptedInPlace(
   /** The rule of thumb: what one core copies, verifies and compares in a second. */
   static final long BYTES_PER_CORE_SECOND = 8L << 20;
 
-  /** A check of the key, which is two, and a KEK to wrap, or to unwrap when a run goes on. */
-  private static final int KMS_CALLS = 3;
-
-  /** Made before the others are counted. */
+  /** A check of the key. Made before the others are counted. */
   private static final int CHECK_CALLS = 2;
 
+  /** A KEK is wrapped, and unwrapped to see that it can be. */
+  private static final int NEW_KEK_CALLS = 2;
+
+  /** It is unwrapped when a run continues. */
+  private static final int OLD_KEK_CALLS = 1;
+
   static EncryptedInPlace planned(
-      PlaintextTable plaintext, TableMetadata base, CopyPlan plan, SparkSession spark) {
+      PlaintextTable plaintext,
+      TableMetadata base,
+      CopyPlan plan,
+      boolean continued,
+      SparkSession spark) {
     int cores = Math.max(1, spark.sparkContext().defaultParallelism());
     return new EncryptedInPlace(
         plaintext.name(),
@@ -58,7 +65,7 @@ public record EncryptedInPlace(
         plan.filesLeft(),
         plan.filesLeft(),
         -1,
-        KMS_CALLS,
+        CHECK_CALLS + (continued ? OLD_KEK_CALLS : NEW_KEK_CALLS),
         plan.bytesLeft() / (BYTES_PER_CORE_SECOND * cores) + 1,
         null,
         false);

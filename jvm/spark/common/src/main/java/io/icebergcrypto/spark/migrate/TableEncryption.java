@@ -137,7 +137,7 @@ public final class TableEncryption {
     TableMetadata base = plaintext.refreshed();
     lookForCopies(base);
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
-    return EncryptedInPlace.planned(plaintext, base, plan, spark);
+    return EncryptedInPlace.planned(plaintext, base, plan, !log.keks().isEmpty(), spark);
   }
 
   private EncryptedInPlace run() {
