@@ -79,8 +79,9 @@ class SqlNamesTest {
   void noOtherClassMakesThem() throws IOException {
     Pattern byHand =
         Pattern.compile(
-            "table(\"\\s*\\+\\s*\")? =>"
-                + " '%|replaceFirst\\(\"(\\\\\\\\\\.|\\^\\[\\^\\.)|fullTableName");
+            "table(\"\\s*\\+\\s*\")? => '%"
+                + "|ame(\\(\\))?\\.replaceFirst\\(\"(\\\\\\\\\\.\\.\\*|\\^\\[\\^\\.)"
+                + "|fullTableName");
     Path sources = Path.of(System.getProperty("iceberg.crypto.root"), "jvm");
     try (Stream<Path> files = Files.walk(sources)) {
       List<Path> found =
@@ -88,9 +89,7 @@ class SqlNamesTest {
               .filter(file -> file.toString().matches(".*/src/main/java/.*\\.java"))
               .filter(file -> byHand.matcher(text(file)).find())
               .toList();
-      assertThat(found)
-          .extracting(file -> file.getFileName().toString())
-          .containsExactly("HudiWrites.java"); // of columns
+      assertThat(found).isEmpty();
     }
   }
 
