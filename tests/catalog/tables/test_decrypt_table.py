@@ -1,11 +1,13 @@
 """decrypt_table: an encrypted table is made plaintext in place, if that is said."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlparse
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic, untouched
+from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -56,18 +58,35 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     first = set(hadoop.files())
     hadoop.run(f"ALTER TABLE {table} ADD PARTITION FIELD part")
     hadoop.insert(table, [2])
+    files = [path for path in hadoop.files() if path.suffix == ".parquet"]
     for damaged in (min, max):
-        files = [path for path in hadoop.files() if path.suffix == ".parquet"]
         file = damaged(files, key=lambda path: path in first)
         content = file.read_bytes()
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-        file.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
-        with untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
+        damage = {file: content[:40] + bytes([content[40] ^ 1]) + content[41:]}
+        with changed(damage), untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
             decrypt_table(hadoop.spark, table, allow_plaintext=True)
-        file.write_bytes(content)
+        with changed(damage), faulty_data(hadoop), pytest.raises(IcebergCryptoError):
+            decrypt_table(hadoop.spark, table, allow_plaintext=True)
+    left = [path for path in hadoop.files() if magic(path) not in ENCRYPTED_MAGIC]
+    assert {path.suffix for path in left} == {".parquet", ".avro"}  # something names what is left
+    with verify_table(hadoop.spark, table, strays=True) as report:
+        assert {path_of(problem.path) for problem in report.problems} == set(left)
     assert hadoop.ids(table) == [1, 2]
     done = decrypt_table(hadoop.spark, table, allow_plaintext=True)
     assert done.files == 2 and hadoop.ids(table) == [1, 2]
+
+
+@contextmanager
+def faulty_data(lake: Lake) -> Iterator[None]:
+    """No data file can be deleted for a while."""
+    jvm: Any = lake.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.failDeletes(str(lake.folder / "t" / "data"), 1000)
+    try:
+        yield
+    finally:
+        storage.heal()
 
 
 class LosesAnswers(FaultProxy):

@@ -6,6 +6,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
@@ -14,6 +15,7 @@ import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import java.util.ArrayList;
@@ -21,13 +23,14 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.UUID;
 import java.util.stream.IntStream;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -65,6 +68,7 @@ public final class TableDecryption {
   private final SourceViews views = this::view;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
+  private final Map<String, String> left = new TreeMap<>(); // plaintext, and why it is not deleted
   private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
 
   private TableDecryption(
@@ -112,7 +116,9 @@ public final class TableDecryption {
       context.setLocalProperty(INTERRUPT_ON_CANCEL, "true"); // such a task deletes its plaintext
       return decryption.run();
     } catch (CancelledException e) {
-      throw e.withHint(TASKS_LEFT);
+      throw decryption.discarded(e.withHint(TASKS_LEFT));
+    } catch (IcebergCryptoException e) {
+      throw decryption.discarded(e);
     } finally {
       context.setJobDescription(before);
       context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
@@ -282,12 +288,32 @@ public final class TableDecryption {
     manifests.unused(kept).forEach(io::deleteFile);
     if (!inUse) {
       copied.forEach(group -> delete(group, List.of()));
+      copied.clear();
     }
+  }
+
+  private boolean delete(List<String> paths) {
+    FileIO io = FailFastFileIO.below(behind.operations().io());
+    Map<String, String> failed = new ProvenDeletion(io).delete(paths.iterator());
+    failed.forEach((path, why) -> LOG.warn("Could not delete the plaintext {}: {}", path, why));
+    left.putAll(failed);
+    return failed.isEmpty();
+  }
+
+  private IcebergCryptoException discarded(IcebergCryptoException e) {
+    CancelledException.toTheEnd(this::deleteUnused);
+    return left.isEmpty()
+        ? e
+        : e.withHint(
+            String.format(
+                "%d files of its plaintext copy could not be deleted, such as %s. Delete them with"
+                    + " the tools of the storage; verify_encryption with strays => true lists"
+                    + " them.",
+                left.size(), left.entrySet().iterator().next()));
   }
 
   /** Deletes a copy that this run has made, and its manifest; but no file that a version has. */
   private void delete(CopiedGroup group, Collection<List<CopiedGroup>> versions) {
-    FileIO io = behind.operations().io();
     TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
     BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
     List<CopiedGroup> used =
@@ -302,8 +328,9 @@ public final class TableDecryption {
               .filter(position -> used.stream().noneMatch(part -> part.has(position)))
               .mapToObj(position -> files.get(position).location())
               .toList();
-      CatalogUtil.deleteFiles(io, unused, "plaintext data");
-      group.manifests().forEach(manifest -> io.deleteFile(manifest.path()));
+      if (delete(unused)) { // as long as some of that is there, something names it
+        delete(group.manifests().stream().map(ManifestFile::path).toList());
+      }
     } catch (RuntimeException e) {
       LOG.warn("Could not delete the plaintext files of {}", group.manifests().get(0).path(), e);
     }

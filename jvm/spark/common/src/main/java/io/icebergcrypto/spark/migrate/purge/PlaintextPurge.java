@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.migrate.purge;
 
 import static org.apache.spark.sql.functions.col;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
@@ -136,6 +137,7 @@ public final class PlaintextPurge {
       record.shortenLog();
       CopyLog.deleteAll(table);
       prove();
+      CancelledException.check();
       deleteKept(path);
       record.forget();
       return files.purged(table.name(), true);
@@ -263,6 +265,7 @@ public final class PlaintextPurge {
         continue;
       }
 
+      CancelledException.check();
       if (phase != Phase.DATA && phase != Phase.METADATA_FILES) {
         record.begin(phase);
       }
