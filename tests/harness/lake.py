@@ -157,7 +157,10 @@ class Lake:
 
     def with_options(self, options: dict[str, str], without: Iterable[str] = ()) -> "Lake":
         """The same kind of catalog under a new name and with other options; nothing loads it before its first use."""
-        every = {**self.world.ours(self.kind), **options}
+        every = self.world.ours(self.kind)
+        if options.get("encryption.kms-type", "keystore") != "keystore":  # a KMS refuses another's
+            every = {k: v for k, v in every.items() if not k.startswith("encryption.kms.keystore.")}
+        every |= options
         for key in without:
             every.pop(key, None)
         name = f"{self.catalog}_{uuid.uuid4().hex[:6]}"
