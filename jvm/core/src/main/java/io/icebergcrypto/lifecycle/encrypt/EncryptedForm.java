@@ -29,6 +29,7 @@ public final class EncryptedForm {
       builder.upgradeFormatVersion(FORMAT_VERSION);
     }
 
+    WritableSpec.ensure(base, builder);
     builder.setProperties(properties(base.properties(), keyId));
     keys.forEach(builder::addEncryptionKey);
     builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());

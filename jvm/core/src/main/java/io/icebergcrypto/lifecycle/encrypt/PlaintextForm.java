@@ -22,6 +22,7 @@ public final class PlaintextForm {
    */
   public static TableMetadata of(TableMetadata base) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(base);
+    WritableSpec.ensure(base, builder);
     builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());
     base.statisticsFiles().forEach(file -> builder.removeStatistics(file.snapshotId()));
     base.partitionStatisticsFiles()

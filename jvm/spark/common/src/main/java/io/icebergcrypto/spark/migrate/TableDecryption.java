@@ -15,6 +15,7 @@ import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.scan.Progress;
@@ -239,7 +240,12 @@ public final class TableDecryption {
     String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
     CopiedGroup group =
         new GroupCopy(spark, source, target, form.lastColumnId())
-            .copy(specId, format, files, plan.unitsOf(files), manifest);
+            .copy(
+                WritableSpec.of(form, source.schema(), specId),
+                format,
+                files,
+                plan.unitsOf(files),
+                manifest);
     copied.add(group);
     Progress.Counter counter = progress.counter();
     files.forEach(file -> counter.add(file.file().fileSizeInBytes()));

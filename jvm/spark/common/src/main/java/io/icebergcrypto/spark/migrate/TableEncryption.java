@@ -14,6 +14,7 @@ import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.verify.Depth;
@@ -297,7 +298,12 @@ public final class TableEncryption {
     BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
     CopiedGroup group =
         new GroupCopy(spark, source, target, form.lastColumnId())
-            .copy(specId, format, files, plan.unitsOf(files), log.newManifest());
+            .copy(
+                WritableSpec.of(form, source.schema(), specId),
+                format,
+                files,
+                plan.unitsOf(files),
+                log.newManifest());
     proof.prove(source, target, group, files);
     log.add(target, group);
     copiedFiles += files.size();

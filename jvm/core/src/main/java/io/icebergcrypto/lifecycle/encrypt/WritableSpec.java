@@ -1,0 +1,44 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import java.util.stream.Stream;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.TableMetadata;
+
+/**
+ * Which partition spec copied rows are written with. A column may be dropped once no field of the
+ * current spec has it. Nobody can compute partitions of the older specs then, and in format version
+ * 1 not those of the current one: dropped fields stay there as void ones.
+ */
+public final class WritableSpec {
+  private WritableSpec() {}
+
+  /**
+   * The spec that files had, if rows can still be written with it; else the table's own, or
+   * another. What the current schema lacks is in no partition: a tag that has the column reads it
+   * from the files.
+   *
+   * @param form the table to be, through {@link #ensure}
+   * @param written the schema that rows are written with
+   */
+  public static int of(TableMetadata form, Schema written, int specId) {
+    return Stream.concat(
+            Stream.of(specId, form.defaultSpecId()), form.specsById().keySet().stream().sorted())
+        .filter(
+            id -> isWritable(form.spec(id), form.schema()) && isWritable(form.spec(id), written))
+        .findFirst()
+        .orElseThrow(() -> new IllegalStateException("No partition spec can be used"));
+  }
+
+  /** Adds the spec of no partitions when no other can be used. */
+  static void ensure(TableMetadata base, TableMetadata.Builder builder) {
+    if (base.specs().stream().noneMatch(spec -> isWritable(spec, base.schema()))) {
+      builder.addPartitionSpec(PartitionSpec.unpartitioned());
+    }
+  }
+
+  private static boolean isWritable(PartitionSpec spec, Schema schema) {
+    return spec.isUnpartitioned()
+        || spec.fields().stream().allMatch(field -> schema.findField(field.sourceId()) != null);
+  }
+}
