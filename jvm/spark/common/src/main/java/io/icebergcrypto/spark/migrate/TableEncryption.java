@@ -342,7 +342,8 @@ public final class TableEncryption {
   /**
    * Checks that every file is there and encrypted, once, as files of later rounds were proved just
    * now; and that every version has the rows of its copies. These were compared when they were
-   * made; once more where a version reads them with another schema.
+   * made; once more where a version reads them with another schema than they were copied with, or
+   * than the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<CopiedGroup>> groups) {
     if (!verified) {
@@ -364,7 +365,7 @@ public final class TableEncryption {
     int schemaId = version.schemaId();
     List<String> unproven =
         groups.stream()
-            .filter(group -> group.schemaId() != schemaId)
+            .filter(group -> group.schemaId() != schemaId || schemaId != base.currentSchemaId())
             .map(group -> schemaId + " " + group.manifests().get(0).path())
             .filter(group -> !proven.contains(group))
             .toList();
