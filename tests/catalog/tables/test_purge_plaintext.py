@@ -1,5 +1,6 @@
 """purge_plaintext: in the order that can be resumed, and no further than is known and allowed."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,13 +135,55 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
             IcebergCryptoError, match=r"not finished.*hold others.*\.parquet"
         ) as caught:
             purge_plaintext(lake.spark, table, accept_missing=True)
-        left = plaintext_below(folder)
+        left = [path for path in plaintext_below(folder) if path.suffix == ".parquet"]
         assert len(left) == 1 and str(left[0]) in str(caught.value)  # the data file that it named
+        assert set(manifests) - {first} <= set(plaintext_below(folder))  # they say what is left
         assert "encryption.plaintext-metadata" in properties_of(lake, table)
         left[0].unlink()
         crc_of(left[0]).unlink(missing_ok=True)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed
         assert purge_ended(lake, table)
+
+
+@pytest.mark.catalogs("hadoop")
+def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
+    """It cannot have metadata in force deleted; and what it named is left to the user, who accepts that."""
+    table = lake.create(key=None, format__version="2")
+    lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
+    kept = path_of(encrypt_table(lake.spark, table, "k1").plaintext_metadata or "")
+    folder = lake.folder / "t"
+    in_force = max(folder.glob("metadata/v*.metadata.json"), key=lambda path: path.stat().st_mtime)
+    forged = json.loads(kept.read_bytes())
+    targets = [f"{in_force.parent}//{in_force.name}", f"{in_force.parent}/version-hint.text"]
+    forged["statistics"] = [
+        {
+            "snapshot-id": forged["snapshots"][0]["snapshot-id"],
+            "statistics-path": targets[0],
+            "file-size-in-bytes": 1,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        }
+    ]
+    forged["partition-statistics"] = [
+        {
+            "snapshot-id": forged["snapshots"][0]["snapshot-id"],
+            "statistics-path": targets[1],
+            "file-size-in-bytes": 1,
+        }
+    ]
+    with changed({kept: json.dumps(forged).encode()}):
+        doomed = purge_plaintext(lake.spark, table, dry_run=True).paths
+        assert doomed and not {path_of(path) for path in doomed} & set(map(Path, targets))
+    with changed({kept: b"{"}):
+        refused_to_end(lake, table, f"{kept}: it is no table metadata", "accept_missing => true")
+        with untouched(folder / "data"), pytest.raises(IcebergCryptoError, match="hold others"):
+            purge_plaintext(lake.spark, table, accept_missing=True)
+        for path in plaintext_below(folder):
+            if path.suffix in (".parquet", ".avro"):
+                path.unlink()
+                crc_of(path).unlink(missing_ok=True)
+        assert purge_plaintext(lake.spark, table, accept_missing=True).committed
+        assert not kept.exists() and purge_ended(lake, table)
 
 
 @pytest.mark.catalogs("rest")
@@ -177,6 +220,22 @@ def test_former_folders_and_files_of_others(lake: Lake, tmp_path: Path) -> None:
             purge_plaintext(lake.spark, table, folders=[whole])
     with pytest.raises(NotSupportedError, match=str(others)):
         purge_plaintext(lake.spark, table, folders=[str(former)])
+    own = lake.folder / "t" / "data" / "others.parquet"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_bytes(taken.read_bytes())
+    for _ in range(2):  # the manifests say, each time, that files are left elsewhere
+        with pytest.raises(IcebergCryptoError, match=f"hold others: 1, such as .*{own.name}"):
+            purge_plaintext(lake.spark, table, folders=[str(former)], keep=[str(others)])
+        dry = purge_plaintext(lake.spark, table, keep=[str(others)], dry_run=True)
+        assert {path_of(path) for path in dry.left_paths} == {stray, taken}
+    own.unlink()
+    later = "'encryption.plaintext-purge'"
+    unnamed = taken.with_name("unnamed.parquet")
+    unnamed.write_bytes(taken.read_bytes())
+    lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({later}='manifest lists')")
+    dry = purge_plaintext(lake.spark, table, keep=[str(others)], dry_run=True)
+    assert {path_of(path) for path in dry.left_paths} == {stray, taken, unnamed}
+    lake.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({later})")
     head, *_ = lake.sql(
         f"CALL {lake.catalog}.system.purge_plaintext(table => '{lake.namespace}.t', "
         f"folders => array('{former}'), keep => array('{others}'))"

@@ -14,6 +14,7 @@ import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import io.icebergcrypto.spark.verify.deep.ParquetModules;
 import io.icebergcrypto.spark.verify.deep.StoredFile;
+import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
@@ -30,7 +31,10 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 
 /**
@@ -41,7 +45,8 @@ import org.apache.spark.sql.Row;
  * @param kind what the files are: strays of a table, or files of a folder
  * @param depth whether all pages of Parquet files with keys are read
  */
-record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progress.Counter counter)
+public record StrayTasks(
+    Broadcast<Storage> shared, FileKind kind, Depth depth, Progress.Counter counter)
     implements Serializable {
   private static final String UNREACHED = ", and no metadata reaches it";
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
@@ -59,6 +64,22 @@ record StrayTasks(Broadcast<Storage> shared, FileKind kind, Depth depth, Progres
 
   private static final long LONGEST_METADATA = 1L << 28;
   private static final int LONGEST_VERSION = 20;
+
+  /**
+   * What is wrong with files that no metadata reaches, or in the way of looking at them.
+   *
+   * @param files path, length, problem, as {@link Folders#files} has them
+   * @return path, length, problem, and the code of {@link ProblemCode} in the column code
+   */
+  public static Dataset<Row> problems(
+      Broadcast<Storage> shared, Dataset<Row> files, Progress.Counter counter) {
+    MapPartitionsFunction<Row, Row> check =
+        new StrayTasks(shared, FileKind.STRAY, Depth.MAGIC, counter)::check;
+    return files
+        .mapPartitions(check, Encoders.row(FileRow.CHECKED))
+        .where("problem IS NOT NULL")
+        .select("path", "length", "problem", "code");
+  }
 
   /** Checks rows of path, length, problem. */
   Iterator<Row> check(Iterator<Row> files) {

@@ -100,7 +100,12 @@ final class OldFiles implements AutoCloseable {
 
   /** Plaintext that the purge may delete in a step. */
   Dataset<Row> doomed(Phase phase) {
-    return plaintext(DOOMED).where(col("kind").isin(phase.kinds()));
+    return doomed().where(col("kind").isin(phase.kinds()));
+  }
+
+  /** All plaintext that the purge may delete. */
+  Dataset<Row> doomed() {
+    return plaintext(DOOMED);
   }
 
   /** How many these are. */

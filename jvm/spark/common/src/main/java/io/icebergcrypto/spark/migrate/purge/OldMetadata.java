@@ -5,6 +5,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.MetadataFile;
+import io.icebergcrypto.spark.verify.TableVerifier;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -24,10 +25,10 @@ import org.apache.spark.sql.SparkSession;
  * the logs.
  *
  * @param kept null when there is none any more, or it is damaged
- * @param logged all metadata of the table that could be read, that in force included
+ * @param folders where the table was, by all metadata of it that could be read, as large as that is
  * @param rows the metadata files from before, as {@link OldTree#FILES}
  */
-record OldMetadata(TableMetadata kept, List<TableMetadata> logged, Dataset<Row> rows) {
+record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
   /**
    * Reads them.
    *
@@ -38,11 +39,14 @@ record OldMetadata(TableMetadata kept, List<TableMetadata> logged, Dataset<Row> 
       SparkSession spark, FileIO storage, String tableName, TableMetadata current, String path) {
     List<Row> rows = new ArrayList<>();
     TableMetadata kept = kept(storage, tableName, current, path, rows);
-    List<TableMetadata> logged = new ArrayList<>(List.of(current));
+    Set<String> folders = new LinkedHashSet<>();
     Set<String> older = new LinkedHashSet<>();
-    Stream.ofNullable(kept).forEach(logged::add);
-    logged.forEach(
-        of -> of.previousFiles().stream().map(MetadataLogEntry::file).forEach(older::add));
+    Stream.concat(Stream.of(current), Stream.ofNullable(kept))
+        .forEach(
+            of -> {
+              folders.addAll(TableVerifier.foldersOf(of));
+              of.previousFiles().stream().map(MetadataLogEntry::file).forEach(older::add);
+            });
     older.remove(current.metadataFileLocation());
     older.remove(path);
     for (String file : older) {
@@ -50,7 +54,7 @@ record OldMetadata(TableMetadata kept, List<TableMetadata> logged, Dataset<Row> 
         MetadataFile read = MetadataFile.read(storage, file);
         TableMetadata metadata = metadataOrNull(read);
         if (metadata != null && current.uuid().equals(metadata.uuid())) {
-          logged.add(metadata);
+          folders.addAll(TableVerifier.foldersOf(metadata));
           if (!EncryptionProperties.wasEncrypted(metadata)) {
             rows.add(row(file, read.length(), null, null, OldTree.PLAINTEXT));
           }
@@ -62,7 +66,7 @@ record OldMetadata(TableMetadata kept, List<TableMetadata> logged, Dataset<Row> 
       }
     }
 
-    return new OldMetadata(kept, logged, spark.createDataFrame(rows, OldTree.FILES));
+    return new OldMetadata(kept, folders, spark.createDataFrame(rows, OldTree.FILES));
   }
 
   private static TableMetadata kept(

@@ -17,11 +17,13 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
-import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -32,10 +34,13 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.FileIO;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.api.java.UDF1;
 import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.DataTypes;
 
 /**
  * Deletes the files that a table had before it was encrypted in place, after which its old history
@@ -48,6 +53,10 @@ import org.apache.spark.sql.functions;
  */
 public final class PlaintextPurge {
   private static final int NAMED = 10;
+
+  /** Other commits may have made one since, so names count, too. */
+  private static final Pattern METADATA =
+      Pattern.compile("(?:\\.metadata\\.json(?:\\.gz)?|/version-hint\\.text)$");
 
   private final SparkSession spark;
   private final EncryptedCatalog catalog;
@@ -99,6 +108,9 @@ public final class PlaintextPurge {
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
       return new PlaintextPurge(spark, catalog, identifier, table, options, progress).run();
+    } catch (Exception e) { // Spark's is none that Java knows of
+      CancelledException.rethrow(e);
+      throw e;
     } finally {
       spark.sparkContext().setJobDescription(before);
     }
@@ -125,7 +137,12 @@ public final class PlaintextPurge {
     OldMetadata old = OldMetadata.read(spark, storage, table.name(), current, path);
     Broadcast<Storage> shared =
         JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
-    try (OldFiles files = files(current, old, shared)) {
+    Dataset<Row> inForce = inForce(current);
+    try (OldFiles files = files(current, old, inForce, shared)) {
+      if (isAnotherAhead(files, path, current)) {
+        return run();
+      }
+
       if (options.dryRun()) {
         return files.purged(table.name(), false);
       }
@@ -133,10 +150,20 @@ public final class PlaintextPurge {
       requireKnown(files);
       requireNamed(files);
       PurgeRecord record = new PurgeRecord(table.name(), table.operations(), path);
-      delete(files, shared, path, record);
-      record.shortenLog();
+      Proof proof = new Proof(spark, table, path, options, progress);
       CopyLog.deleteAll(table);
-      prove();
+      delete(files, Phase.DATA, shared, path, record);
+      if (PurgeRecord.begun(current.properties()) == Phase.DATA) {
+        begin("other files");
+        proof.ofOthers(files, inForce, shared);
+      }
+
+      for (Phase phase : List.of(Phase.MANIFESTS, Phase.MANIFEST_LISTS, Phase.METADATA_FILES)) {
+        delete(files, phase, shared, path, record);
+      }
+
+      record.shortenLog();
+      proof.ofAll();
       CancelledException.check();
       deleteKept(path);
       record.forget();
@@ -144,6 +171,18 @@ public final class PlaintextPurge {
     } finally {
       shared.destroy();
     }
+  }
+
+  /** Whether what is missing is what another call deletes: that has begun its next step since. */
+  private boolean isAnotherAhead(OldFiles files, String path, TableMetadata then) {
+    if (files.gaps(1).isEmpty()) {
+      return false;
+    }
+
+    Map<String, String> now = table.operations().refresh().properties();
+    Phase begun = PurgeRecord.begun(then.properties());
+    return !path.equals(now.get(EncryptionProperties.PLAINTEXT_METADATA))
+        || !PurgeRecord.begun(now).isReached(begun);
   }
 
   /**
@@ -168,23 +207,50 @@ public final class PlaintextPurge {
 
   // ---- what to delete
 
-  private OldFiles files(TableMetadata current, OldMetadata old, Broadcast<Storage> shared) {
-    Dataset<Row> inForce = inForce(current);
+  private OldFiles files(
+      TableMetadata current, OldMetadata old, Dataset<Row> inForce, Broadcast<Storage> shared) {
     Dataset<Row> files = old.rows();
     if (old.kept() != null) {
       TableOperations before = new MetadataInMemory(behind(), old.kept());
-      files = files.union(OldTree.read(spark, new BaseTable(before, table.name())));
+      Dataset<Row> tree = OldTree.read(spark, new BaseTable(before, table.name()));
+      files = files.union(tree.where(functions.not(isMetadata(current))));
     }
 
     List<String> own = TableVerifier.foldersOf(current);
     List<String> named =
-        Stream.of(own, options.folders(), options.keep()).flatMap(List::stream).toList();
-    FormerFolders former = new FormerFolders(old.logged(), named);
+        Stream.of(options.folders(), options.keep()).flatMap(List::stream).toList();
+    Phase begun = PurgeRecord.begun(current.properties());
+    FormerFolders former =
+        begun == Phase.DATA
+            ? new FormerFolders(old.folders(), union(own, named))
+            : new FormerFolders(union(old.folders(), named), own); // nothing names all files
     Dataset<Row> known = files.select("path").union(inForce);
-    Dataset<Row> strays = former.plaintext(spark, shared, known);
+    Dataset<Row> strays =
+        FormerFolders.plaintext(spark, shared, former.outermost(), known, progress);
     Dataset<Row> unreached = files.join(inForce, "path", "left_anti");
-    return new OldFiles(
-        unreached, strays, former, own, options, PurgeRecord.begun(current.properties()));
+    return new OldFiles(unreached, strays, former, own, options, begun);
+  }
+
+  private static List<String> union(Collection<String> some, Collection<String> others) {
+    return Stream.of(some, others).flatMap(Collection::stream).toList();
+  }
+
+  /**
+   * Table metadata is plaintext as long as the table lives: old manifests, which anybody may have
+   * changed, have no say in whether that goes.
+   */
+  private static Column isMetadata(TableMetadata current) {
+    Set<String> places =
+        Stream.concat(
+                Stream.of(current.metadataFileLocation()),
+                current.previousFiles().stream().map(TableMetadata.MetadataLogEntry::file))
+            .map(Storage::comparable)
+            .collect(Collectors.toSet());
+    UDF1<String, Boolean> isMetadata =
+        path ->
+            places.contains(Storage.comparable(path))
+                || METADATA.matcher(Storage.comparable(path)).find();
+    return functions.udf(isMetadata, DataTypes.BooleanType).apply(col("path"));
   }
 
   /** The paths that the table reaches, all of which are encrypted. */
@@ -258,31 +324,29 @@ public final class PlaintextPurge {
 
   // ---- deleting
 
-  private void delete(OldFiles files, Broadcast<Storage> shared, String kept, PurgeRecord record) {
-    for (Phase phase : Phase.values()) {
-      long count = files.doomedCount(phase);
-      if (count == 0) {
-        continue;
-      }
+  private void delete(
+      OldFiles files, Phase phase, Broadcast<Storage> shared, String kept, PurgeRecord record) {
+    long count = files.doomedCount(phase);
+    if (count == 0) {
+      return;
+    }
 
-      CancelledException.check();
-      if (phase != Phase.DATA && phase != Phase.METADATA_FILES) {
-        record.begin(phase);
-      }
+    CancelledException.check();
+    if (phase != Phase.DATA && phase != Phase.METADATA_FILES) {
+      record.begin(phase);
+    }
 
-      // the copy leads to all others, and goes last
-      Dataset<Row> some = files.doomed(phase).where(col("path").notEqual(functions.lit(kept)));
+    // the copy leads to all others, and goes last
+    Dataset<Row> some = files.doomed(phase).where(col("path").notEqual(functions.lit(kept)));
 
-      begin("deleting " + phase.label());
-      progress.begin("deleting " + phase.label(), count, 0);
-      try (Deletion deletion = new Deletion(spark, shared, some, count, progress)) {
-        if (deletion.left() > 0) {
-          throw notFinished(
-              String.format(
-                  "%d of %d files (%s) could not be deleted",
-                  deletion.left(), count, phase.label()),
-              deletion.first(NAMED));
-        }
+    begin("deleting " + phase.label());
+    progress.begin("deleting " + phase.label(), count, 0);
+    try (Deletion deletion = new Deletion(spark, shared, some, count, progress)) {
+      if (deletion.left() > 0) {
+        throw notFinished(
+            String.format(
+                "%d of %d files (%s) could not be deleted", deletion.left(), count, phase.label()),
+            deletion.first(NAMED));
       }
     }
   }
@@ -302,26 +366,6 @@ public final class PlaintextPurge {
                 + " delete them, or wait until the storage is well again, and call purge_plaintext"
                 + " again, which goes on.")
         .inTable(table.name());
-  }
-
-  private void prove() {
-    VerifyOptions strays = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, true, null);
-    table.refresh();
-    try (VerifyResult result = TableVerifier.verify(spark, table, strays, progress)) {
-      if (!result.ok()) {
-        List<String> paths = result.problems().stream().limit(NAMED).map(Problem::path).toList();
-        throw new IcebergCryptoException(
-                String.format(
-                    "not finished: its old files were deleted, and its folders hold others: %s,"
-                        + " such as %s",
-                    result.summary(), String.join(", ", paths)),
-                "verify_encryption with strays => true lists them. They belong to snapshots that"
-                    + " expired, to failed writes, or to others: look at them, delete those that"
-                    + " are this table's, and call purge_plaintext again, which ends when none is"
-                    + " left.")
-            .inTable(table.name());
-      }
-    }
   }
 
   // ---- storage

@@ -35,11 +35,16 @@ final class PurgeRecord {
     return Phase.ofLabel(properties.get(EncryptionProperties.PLAINTEXT_PURGE));
   }
 
-  /** Records that a step begins: the files of those before are gone. */
+  /**
+   * Records that a step begins: the files of those before are gone. Another call may be further.
+   */
   void begin(Phase phase) {
     commit(
         (before, builder) ->
-            builder.setProperties(Map.of(EncryptionProperties.PLAINTEXT_PURGE, phase.label())));
+            phase.isReached(begun(before))
+                ? builder
+                : builder.setProperties(
+                    Map.of(EncryptionProperties.PLAINTEXT_PURGE, phase.label())));
   }
 
   /**

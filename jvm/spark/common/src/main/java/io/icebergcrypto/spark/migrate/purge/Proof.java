@@ -1,0 +1,152 @@
+package io.icebergcrypto.spark.migrate.purge;
+
+import static org.apache.spark.sql.functions.col;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.spark.verify.Depth;
+import io.icebergcrypto.spark.verify.TableVerifier;
+import io.icebergcrypto.spark.verify.VerifyOptions;
+import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Problem;
+import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Storage;
+import java.util.List;
+import java.util.function.Predicate;
+import org.apache.iceberg.BaseTable;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+
+/** That the folders of a table hold no plaintext. */
+final class Proof {
+  private static final int NAMED = 10;
+
+  private static final String MEND =
+      "Nothing is forgotten. The check failed, which says nothing about these files: mend the"
+          + " storage or the KMS, and call purge_plaintext again, which goes on.";
+
+  private static final String LOOK =
+      "verify_encryption with strays => true lists them. They belong to snapshots that expired, to"
+          + " failed writes, or to others: look at them, delete those that are this table's, and"
+          + " call purge_plaintext again, which ends when none is left.";
+
+  private static final String VERSIONS =
+      " Until then write.metadata.previous-versions-max may be 1, so that the table keeps one older"
+          + " metadata file: the purge gives it back its value at its end.";
+
+  private final SparkSession spark;
+  private final BaseTable table;
+  private final String kept;
+  private final PurgeOptions options;
+  private final Progress progress;
+
+  /**
+   * Of one purge.
+   *
+   * @param kept where the table's old metadata is, by its properties
+   */
+  Proof(SparkSession spark, BaseTable table, String kept, PurgeOptions options, Progress progress) {
+    this.spark = spark;
+    this.table = table;
+    this.kept = kept;
+    this.options = options;
+    this.progress = progress;
+  }
+
+  /**
+   * Proves that beside what the purge is to delete there is none, while manifests still say which
+   * plaintext is elsewhere.
+   *
+   * @throws IcebergCryptoException when there is, or when that is not known
+   */
+  void ofOthers(OldFiles files, Dataset<Row> inForce, Broadcast<Storage> storage) {
+    Dataset<Row> known = files.doomed().select("path").union(inForce);
+    Dataset<Row> others = FormerFolders.plaintext(spark, storage, files.own(), known, progress);
+    List<String> unknown = words(others.where(col("state").equalTo(OldTree.UNKNOWN)));
+    if (!unknown.isEmpty()) {
+      throw notFinished("some files in its folders could not be checked", unknown, MEND);
+    }
+
+    List<String> plaintext = words(others);
+    if (!plaintext.isEmpty()) {
+      String what =
+          String.format(
+              "its old data files were deleted, and its folders hold others: %d", others.count());
+      throw notFinished(what, plaintext, LOOK);
+    }
+  }
+
+  private static List<String> words(Dataset<Row> files) {
+    return files.orderBy("path").select("path", "problem").takeAsList(NAMED).stream()
+        .map(file -> file.getString(0) + ": " + file.getString(1))
+        .toList();
+  }
+
+  /**
+   * Proves that there is none.
+   *
+   * @throws IcebergCryptoException when there is, or when that is not known
+   */
+  void ofAll() {
+    VerifyOptions strays = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, true, null);
+    table.refresh();
+    try (VerifyResult result = TableVerifier.verify(spark, table, strays, progress)) {
+      List<Problem> problems = result.problems().stream().filter(this::isLeft).toList();
+      if (!problems.isEmpty()) {
+        throw notProved(problems, result.summary());
+      }
+    }
+  }
+
+  /** A damaged copy of the old metadata is deleted next, if the user accepts what it named. */
+  private boolean isLeft(Problem problem) {
+    return problem.unchecked() || !options.acceptMissing() || !problem.path().equals(kept);
+  }
+
+  /** The table's own files first: what is wrong with them is no reason to delete anything. */
+  private IcebergCryptoException notProved(List<Problem> problems, String summary) {
+    Predicate<Problem> isOther =
+        one -> one.isPlaintextFile() && one.kind().equals(FileKind.STRAY.label());
+    List<Problem> own =
+        problems.stream().filter(one -> !one.unchecked() && !isOther.test(one)).toList();
+    if (!own.isEmpty()) {
+      String what = "its old files were deleted, and it does not verify: " + summary;
+      return notFinished(what, words(own), "Nothing is forgotten. " + hint(own.get(0)) + VERSIONS);
+    }
+
+    List<Problem> unchecked = problems.stream().filter(Problem::unchecked).toList();
+    return unchecked.isEmpty()
+        ? notFinished(
+            "its old files were deleted, and its folders hold others: " + summary,
+            words(problems),
+            LOOK + VERSIONS)
+        : notFinished(
+            "its old files were deleted, and some files could not be checked: " + summary,
+            words(unchecked),
+            MEND + VERSIONS);
+  }
+
+  /** Not that of the plaintext from before, which another purge would delete. */
+  private static String hint(Problem problem) {
+    return problem.isPlaintextFile()
+        ? FileProblem.hint(ProblemCode.PLAINTEXT, FileKind.ofLabel(problem.kind()))
+        : problem.hint();
+  }
+
+  private static List<String> words(List<Problem> problems) {
+    return problems.stream()
+        .limit(NAMED)
+        .map(one -> String.format("%s %s: %s", one.kind(), one.path(), one.problem()))
+        .toList();
+  }
+
+  private IcebergCryptoException notFinished(String what, List<String> files, String hint) {
+    return new IcebergCryptoException(
+            String.format("not finished: %s, such as %s", what, String.join(", ", files)), hint)
+        .inTable(table.name());
+  }
+}
