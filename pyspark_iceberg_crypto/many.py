@@ -98,7 +98,7 @@ def verify_catalog(
 def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:
     """Tell whether a table that was listed cannot be loaded because it was dropped since."""
     is_none = isinstance(error, NotSupportedError) and "There is no Iceberg table" in error.message
-    return is_none and not spark.catalog.tableExists(table)
+    return is_none and not _jvm.call(spark, "isListed", table)
 
 
 def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> TablesReport:

@@ -38,9 +38,11 @@ def problems(report: VerifyReport) -> dict[str, str]:
     return {Path(problem.path).name: problem.code for problem in report.problems}
 
 
-def java_table(lake: Lake) -> Any:
+def java_table(lake: Lake, refresh: bool = True) -> Any:
+    """As the catalog has it; not refreshed, it is the one in the session's cache, as SQL uses it."""
     assert lake.spark._jvm is not None
-    lake.sql(f"REFRESH TABLE {lake.table()}")
+    if refresh:
+        lake.sql(f"REFRESH TABLE {lake.table()}")
     return lake.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
         lake.spark._jsparkSession, lake.table()
     )
@@ -224,9 +226,9 @@ def lists(lake: Lake) -> list[Path]:
     return sorted((lake.folder / "t" / "metadata").glob("snap-*.avro"), key=modified)
 
 
-def expire(lake: Lake, files: list[Path]) -> None:
+def expire(lake: Lake, files: list[Path], refresh: bool = True) -> None:
     """All snapshots but the current one, and files of theirs; reads none of them."""
-    table = java_table(lake).expireSnapshots().expireOlderThan(2**62).retainLast(1)
+    table = java_table(lake, refresh).expireSnapshots().expireOlderThan(2**62).retainLast(1)
     table.cleanExpiredFiles(False).commit()
     for path in files:
         path.unlink()
@@ -235,8 +237,11 @@ def expire(lake: Lake, files: list[Path]) -> None:
 BY_JOBS = ("spark.iceberg-crypto.verify.files-on-driver", "0")
 
 
-@pytest.mark.parametrize("opened_first", ["list", "manifest", "data"])
-def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str) -> None:
+@pytest.mark.parametrize(
+    ("opened_first", "refresh"),
+    [("list", True), ("manifest", True), ("data", True), ("data", False)],
+)
+def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str, refresh: bool) -> None:
     table, data = overwritten(lake)
     first_list = lists(lake)[0]
     manifests = sorted((lake.folder / "t" / "metadata").glob("*-m*.avro"), key=modified)
@@ -245,7 +250,7 @@ def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str) -> None:
         lake,
         lambda: verify_table(lake.spark, table, all_snapshots=True, depth="structure"),
         opened,
-        lambda: expire(lake, [first_list, manifests[0], data]),
+        lambda: expire(lake, [first_list, manifests[0], data], refresh),
     )
     assert report.ok and report.exit_code == 0, report
     with report:
@@ -366,6 +371,26 @@ def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
         else:
             assert report.ok, report
             assert [one.table for one in report.reports] == [other]  # type: ignore[attr-defined]
+
+
+def test_a_listed_table_that_no_load_finds(lake: Lake) -> None:
+    """It was not dropped: it is not checked, and the catalog is not all right."""
+    lake.insert(lake.create(), [1])
+    listed = lake.folder / "ghost" / "metadata" / "copied.metadata.json"
+    listed.parent.mkdir(parents=True)
+    listed.write_text("{}")
+    try:
+        report = verify_catalog(lake.spark, f"{lake.catalog}.{lake.namespace}")
+        rows = lake.sql(
+            f"CALL {lake.catalog}.system.verify_encryption(namespace => '{lake.namespace}')"
+        )
+    finally:
+        listed.unlink()
+    assert report.exit_code == 2 and [one.ok for one in report.reports] == [True]
+    assert [one["table"] for one in report.not_checked] == [lake.table("ghost")]
+    assert [(row.table, row.code) for row in rows if row.unchecked] == [
+        (lake.table("ghost"), "unreadable")
+    ]
 
 
 @pytest.mark.parametrize(

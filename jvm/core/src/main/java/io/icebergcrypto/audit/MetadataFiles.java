@@ -10,10 +10,10 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -54,9 +54,8 @@ public final class MetadataFiles {
   private MetadataFiles() {}
 
   /** What the current snapshot, branches and tags have. No metadata file is read. */
-  public static MetadataFiles ofRefs(BaseTable table) {
+  public static MetadataFiles ofRefs(TableMetadata metadata) {
     MetadataFiles files = new MetadataFiles();
-    TableMetadata metadata = table.operations().current();
     files.add(metadata, snapshotsOfRefs(metadata), false);
     return files;
   }
@@ -73,8 +72,12 @@ public final class MetadataFiles {
 
   /** What any snapshot of the metadata in force has. No metadata file is read. */
   public static MetadataFiles ofSnapshots(BaseTable table) {
+    return ofSnapshots(table.operations().current());
+  }
+
+  /** The same of metadata that is at hand. */
+  public static MetadataFiles ofSnapshots(TableMetadata metadata) {
     MetadataFiles files = new MetadataFiles();
-    TableMetadata metadata = table.operations().current();
     files.add(metadata, metadata.snapshots().stream().sorted(NEWEST_FIRST).toList(), false);
     return files;
   }
@@ -83,32 +86,33 @@ public final class MetadataFiles {
    * What any snapshot has that the metadata in force, or a metadata file of its log, has: those of
    * branches, of tags, staged ones and, as long as their files are there, expired ones. So does the
    * metadata that a table had before it was encrypted in place, until its plaintext is purged.
+   *
+   * @param io the table's, which reads the log
    */
-  public static MetadataFiles ofLog(BaseTable table) {
-    MetadataFiles files = ofSnapshots(table);
-    TableMetadata metadata = table.operations().current();
+  public static MetadataFiles ofLog(FileIO io, TableMetadata metadata) {
+    MetadataFiles files = ofSnapshots(metadata);
     String current = metadata.metadataFileLocation();
     String plaintext = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
-    List<String> paths =
-        Stream.of(
+    Set<String> logged =
+        Stream.concat(
                 Stream.ofNullable(current),
-                metadata.previousFiles().stream().map(TableMetadata.MetadataLogEntry::file),
-                Stream.ofNullable(plaintext))
-            .flatMap(Function.identity())
-            .distinct()
-            .toList();
+                metadata.previousFiles().stream().map(TableMetadata.MetadataLogEntry::file))
+            .collect(Collectors.toCollection(LinkedHashSet::new));
+    List<String> paths =
+        Stream.concat(logged.stream(), Stream.ofNullable(plaintext)).distinct().toList();
     for (int start = 0; start < paths.size(); start += AT_ONCE) {
       List<String> some = paths.subList(start, Math.min(start + AT_ONCE, paths.size()));
-      for (Read read : readAll(table.io(), some)) {
+      for (Read read : readAll(io, some)) {
+        String path = read.version().path();
+        Read found = path.equals(plaintext) ? read.ofTable(metadata) : read;
         boolean isPurged =
-            read.version().path().equals(plaintext)
-                && read.version().problem() == FileProblem.MISSING;
+            !logged.contains(path) && found.version().problem() == FileProblem.MISSING;
         if (!isPurged) {
-          files.versions.add(read.version());
+          files.versions.add(found.version());
         }
 
-        if (read.metadata() != null && !read.version().path().equals(current)) {
-          files.addOlder(read.metadata());
+        if (found.metadata() != null && !path.equals(current)) {
+          files.addOlder(found.metadata());
         }
       }
     }
@@ -156,6 +160,21 @@ public final class MetadataFiles {
         FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
         return new Read(new Version(path, file.length(), problem, null), null);
       }
+    }
+
+    /** The same, or a problem: a property can name another table's metadata, which leads astray. */
+    Read ofTable(TableMetadata table) {
+      if (metadata == null || metadata.uuid() != null && metadata.uuid().equals(table.uuid())) {
+        return this;
+      }
+
+      String words =
+          String.format(
+              "it is metadata of another table, and nothing it names was checked: somebody changed"
+                  + " the property %s, or that file",
+              EncryptionProperties.PLAINTEXT_METADATA);
+      FileProblem problem = new FileProblem(ProblemCode.UNREADABLE, words);
+      return new Read(new Version(version.path(), version.length(), problem, null), null);
     }
   }
 

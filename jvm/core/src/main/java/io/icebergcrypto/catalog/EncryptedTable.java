@@ -9,6 +9,7 @@ import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.SerializableTable;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableScan;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -45,10 +46,11 @@ public final class EncryptedTable extends DecoratedTable {
     return table instanceof EncryptedTable encrypted && encrypted.ops.acceptsFilesWithoutLength();
   }
 
-  /** Whether a table's metadata is authenticated, and by what, or why not. */
-  public static MetadataAuthentication metadataAuthentication(BaseTable table) {
+  /** Whether a table's metadata, of some time, is authenticated, and by what, or why not. */
+  public static MetadataAuthentication metadataAuthentication(
+      BaseTable table, TableMetadata metadata) {
     return table instanceof EncryptedTable encrypted
-        ? encrypted.ops.metadataAuthentication()
+        ? encrypted.ops.metadataAuthentication(metadata)
         : new MetadataAuthentication(false, "its catalog is not one of iceberg-crypto");
   }
 

@@ -253,9 +253,9 @@ final class EncryptedTableOperations implements TableOperations {
     committer.accept(current, prepared(current, approved));
   }
 
-  /** Whether the metadata in force is authenticated. */
-  MetadataAuthentication metadataAuthentication() {
-    return authenticator.status(required());
+  /** Whether metadata of this table is authenticated. */
+  MetadataAuthentication metadataAuthentication(TableMetadata metadata) {
+    return authenticator.status(metadata);
   }
 
   /** Where the table was in use and cannot be loaded now, what is left to do is to clean up. */

@@ -2,6 +2,8 @@ package io.icebergcrypto.audit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.util.ArrayList;
@@ -10,7 +12,6 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -18,7 +19,6 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.io.OutputFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -42,15 +42,57 @@ class MetadataFilesTest extends LakeFixture {
     String gone = paths.get(5);
     SlowIO slow = new SlowIO(ops.io(), gone);
 
-    MetadataFiles read = MetadataFiles.ofLog(new BaseTable(new Storage(ops, slow), "t"));
+    MetadataFiles read = MetadataFiles.ofLog(slow, ops.current());
 
     assertThat(read.versions()).extracting(MetadataFiles.Version::path).isEqualTo(paths);
     assertThat(read.versions())
         .filteredOn(version -> version.problem() != null)
         .containsExactly(new MetadataFiles.Version(gone, -1, FileProblem.MISSING, null));
     assertThat(read.named())
-        .containsExactlyElementsOf(MetadataFiles.ofSnapshots((BaseTable) table).named());
+        .containsExactlyElementsOf(MetadataFiles.ofSnapshots(ops.current()).named());
     assertThat(slow.most.get()).isBetween(2, 8);
+  }
+
+  @Test
+  void thePropertyLeadsToNoOtherTableAndHidesNoFileOfTheLog() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    table.newAppend().appendFile(TestLake.write(table, 1)).commit();
+    Table other = TestLake.createTable(catalog, "other", Map.of());
+    other.newAppend().appendFile(TestLake.write(other, 1)).commit();
+    FileIO io = table.io();
+    TableMetadata metadata = metadata(table);
+    String anothers = metadata(other).metadataFileLocation();
+
+    MetadataFiles read = MetadataFiles.ofLog(io, keeping(metadata, anothers));
+
+    MetadataFiles.Version version = read.versions().get(read.versions().size() - 1);
+    assertThat(version.path()).isEqualTo(anothers);
+    assertThat(version.problem().code()).isEqualTo(ProblemCode.UNREADABLE);
+    assertThat(version.problem().words()).contains(EncryptionProperties.PLAINTEXT_METADATA);
+    assertThat(read.named()).containsExactlyElementsOf(MetadataFiles.ofSnapshots(metadata).named());
+    assertThat(read.olderKeys()).doesNotContainAnyElementsOf(metadata(other).encryptionKeys());
+
+    String logged = metadata.previousFiles().get(0).file();
+    io.deleteFile(logged);
+    assertThat(MetadataFiles.ofLog(io, keeping(metadata, logged)).versions())
+        .contains(new MetadataFiles.Version(logged, -1, FileProblem.MISSING, null));
+    String purged = metadata.location() + "/metadata/plaintext.metadata.json";
+    assertThat(MetadataFiles.ofLog(io, keeping(metadata, purged)).versions())
+        .extracting(MetadataFiles.Version::path)
+        .doesNotContain(purged);
+  }
+
+  private static TableMetadata metadata(Table table) {
+    return ((HasTableOperations) table).operations().current();
+  }
+
+  /** The table's metadata as somebody could set it; it is not committed. */
+  private static TableMetadata keeping(TableMetadata metadata, String path) {
+    return TableMetadata.buildFrom(metadata)
+        .setProperties(Map.of(EncryptionProperties.PLAINTEXT_METADATA, path))
+        .discardChanges()
+        .withMetadataLocation(metadata.metadataFileLocation())
+        .build();
   }
 
   /** Storage of which the first read goes on when another one has begun. */
@@ -94,33 +136,6 @@ class MetadataFilesTest extends LakeFixture {
     @Override
     public void deleteFile(String path) {
       throw new UnsupportedOperationException();
-    }
-  }
-
-  private record Storage(TableOperations ops, FileIO io) implements TableOperations {
-    @Override
-    public TableMetadata current() {
-      return ops.current();
-    }
-
-    @Override
-    public TableMetadata refresh() {
-      return ops.refresh();
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public String metadataFileLocation(String fileName) {
-      return ops.metadataFileLocation(fileName);
-    }
-
-    @Override
-    public LocationProvider locationProvider() {
-      return ops.locationProvider();
     }
   }
 }

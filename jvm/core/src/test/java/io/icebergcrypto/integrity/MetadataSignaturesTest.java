@@ -597,7 +597,8 @@ class MetadataSignaturesTest extends LakeFixture {
   }
 
   private static MetadataAuthentication status(Table table) {
-    return EncryptedTable.metadataAuthentication((BaseTable) table);
+    return EncryptedTable.metadataAuthentication(
+        (BaseTable) table, ((BaseTable) table).operations().current());
   }
 
   @Test

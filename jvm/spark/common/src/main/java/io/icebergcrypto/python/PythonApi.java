@@ -219,6 +219,17 @@ public final class PythonApi {
         });
   }
 
+  /** See {@link CatalogTables#lists}, of a name that {@link #listTables} gave. */
+  public static boolean isListed(SparkSession spark, String table) {
+    return in(
+        spark,
+        () -> {
+          TableCatalog catalog =
+              CatalogTables.catalog(spark, TableNames.parts(spark, table).get(0));
+          return CatalogTables.lists(spark, catalog, SparkCatalogs.encryptedOrNull(catalog), table);
+        });
+  }
+
   /**
    * See {@link FolderVerifier#verify}.
    *

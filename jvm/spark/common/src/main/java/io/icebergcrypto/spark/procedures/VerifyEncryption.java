@@ -155,16 +155,16 @@ final class VerifyEncryption extends TableProcedure {
   }
 
   /** A table that cannot be checked does not stop the rest. */
-  private static List<Object[]> verifiedOrUnchecked(
-      String table, VerifyOptions options, boolean report) {
+  private List<Object[]> verifiedOrUnchecked(String table, VerifyOptions options, boolean report) {
     try {
       return verified(table, options, report);
     } catch (CancelledException e) {
       throw e;
     } catch (IcebergCryptoException e) {
-      return TableLoader.isDropped(SparkSession.active(), table, e)
-          ? List.of()
-          : List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
+      boolean isDropped =
+          TableLoader.isAbsent(e)
+              && !CatalogTables.lists(SparkSession.active(), catalog, encrypted, table);
+      return isDropped ? List.of() : List.<Object[]>of(unchecked(table, e.problem(), e.hint()));
     } catch (RuntimeException e) { // of the catalog behind, or of Spark
       CancelledException.rethrow(e);
       return List.<Object[]>of(unchecked(table, e.toString(), null));

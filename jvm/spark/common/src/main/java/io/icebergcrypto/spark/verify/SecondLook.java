@@ -15,6 +15,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.io.FileIO;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
@@ -84,20 +85,21 @@ final class SecondLook {
   Result of(FileSet found, Progress progress) {
     boolean isSuspect = !found.isEmpty();
     for (int round = 0; round < ROUNDS && isSuspect; round++) {
-      BaseTable now = TableLoader.load(spark, name);
+      BaseTable table = TableLoader.load(spark, name);
+      TableMetadata now = table.operations().current();
       requireSameTable(now);
-      if (LoadedMetadata.isSame(then, now.operations().current())) {
+      if (LoadedMetadata.isSame(then, now)) {
         return null;
       }
 
       FileSet strays = found.where(STRAY, row -> FileRow.kind(row) == FileKind.STRAY);
-      FileSet suspects = throughWhatIsGone(found, now);
+      FileSet suspects = throughWhatIsGone(found, table.io(), now);
       FileSet all = FileSet.all(List.of(suspects, strays));
       if (all.isEmpty()) {
         return null;
       }
 
-      FileSet outcomes = outcomes(all, now, progress);
+      FileSet outcomes = outcomes(all, table, now, progress);
       FileSet wrong = outcomes.where(functions.col("problem").isNotNull(), FileRow::isWrong);
       if (isWhole(wrong.among(all, false))) {
         FileSet committed = strays.among(outcomes, true);
@@ -109,7 +111,7 @@ final class SecondLook {
       // a list or a manifest is lost, so that what is below it cannot be told: was it lost before,
       // or did it go just now?
       boolean isLost = !isWhole(wrong.among(all, false).among(found, true));
-      if (isLost || LoadedMetadata.isSame(now.operations().current(), reloaded())) {
+      if (isLost || LoadedMetadata.isSame(now, reloaded())) {
         return null;
       }
 
@@ -123,8 +125,8 @@ final class SecondLook {
     return null;
   }
 
-  private void requireSameTable(BaseTable now) {
-    if (!then.uuid().equals(now.operations().current().uuid())) {
+  private void requireSameTable(TableMetadata now) {
+    if (!then.uuid().equals(now.uuid())) {
       throw new IcebergCryptoException(
               "it was dropped while it was verified, and another one made under its name",
               "Verify it again.")
@@ -155,9 +157,9 @@ final class SecondLook {
   }
 
   /** What is found about some files, and about all that leads to files, as the table is now. */
-  private FileSet outcomes(FileSet some, BaseTable now, Progress progress) {
+  private FileSet outcomes(FileSet some, BaseTable table, TableMetadata now, Progress progress) {
     TableVerifier second =
-        new TableVerifier(spark, name, now, again, again.allSnapshots(), progress);
+        new TableVerifier(spark, name, table, now, again, again.allSnapshots(), progress);
     try {
       return second.outcomesOf(some).computed();
     } finally {
@@ -166,9 +168,9 @@ final class SecondLook {
   }
 
   /** Those that were found through a list that no snapshot has now, or are named by nothing. */
-  private FileSet throughWhatIsGone(FileSet files, BaseTable now) {
+  private FileSet throughWhatIsGone(FileSet files, FileIO io, TableMetadata now) {
     MetadataFiles inForce =
-        again.allSnapshots() ? MetadataFiles.ofLog(now) : MetadataFiles.ofSnapshots(now);
+        again.allSnapshots() ? MetadataFiles.ofLog(io, now) : MetadataFiles.ofSnapshots(now);
     Set<String> names =
         Stream.concat(
                 inForce.named().stream().filter(file -> !file.older()).map(ReachableFile::path),

@@ -27,10 +27,14 @@ final class Subject {
 
   private Subject() {}
 
-  /** How a table was verified, as JSON has it. */
-  static Map<String, Object> of(String name, BaseTable table, VerifyOptions options) {
-    TableMetadata metadata = table.operations().current();
-    MetadataAuthentication authentication = EncryptedTable.metadataAuthentication(table);
+  /**
+   * How a table was verified, as JSON has it.
+   *
+   * @param metadata that of the table by which it was verified
+   */
+  static Map<String, Object> of(
+      String name, BaseTable table, TableMetadata metadata, VerifyOptions options) {
+    MetadataAuthentication authentication = EncryptedTable.metadataAuthentication(table, metadata);
     List<Snapshot> snapshots = new ArrayList<>(metadata.snapshots());
     snapshots.sort(Comparator.comparingLong(Snapshot::sequenceNumber).reversed());
     Snapshot current = metadata.currentSnapshot();

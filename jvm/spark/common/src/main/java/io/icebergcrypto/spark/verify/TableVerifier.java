@@ -27,9 +27,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.io.FileIO;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -63,6 +63,10 @@ public final class TableVerifier {
   private final SparkSession spark;
   private final String name;
   private final BaseTable table;
+
+  /** As it was at the start: commits of this session move the operations that it came from. */
+  private final TableMetadata metadata;
+
   private final VerifyOptions options;
   private final Progress progress;
   private final FileJobs jobs;
@@ -75,10 +79,16 @@ public final class TableVerifier {
   private final Map<String, Object> notes = new LinkedHashMap<>();
   private Tally tally = new Tally();
 
+  /**
+   * Reads the table's metadata, and checks nothing yet.
+   *
+   * @param metadata the loaded table's, at one time; its operations may have newer
+   */
   TableVerifier(
       SparkSession spark,
       String name,
       BaseTable loaded,
+      TableMetadata metadata,
       VerifyOptions options,
       boolean committed,
       Progress progress) {
@@ -87,14 +97,15 @@ public final class TableVerifier {
     this.options = options;
     this.progress = progress;
     this.jobs = new FileJobs(spark);
+    this.metadata = metadata;
     BaseTable audited = EncryptedTable.forAudit(loaded, List.of());
-    this.metadataFiles = metadataFiles(audited, options, committed);
+    this.metadataFiles = metadataFiles(audited.io(), metadata, options, committed);
     this.table = EncryptedTable.forAudit(loaded, metadataFiles.olderKeys());
     this.recorded =
         options.resume() == null
             ? null
             : RecordedFiles.open(
-                spark, options.resume(), name, table, options.depth().label(), FileRow.CHECKED);
+                spark, options.resume(), name, metadata, options.depth().label(), FileRow.CHECKED);
     this.lists =
         metadataFiles.named().stream().filter(f -> f.kind() == FileKind.MANIFEST_LIST).toList();
     this.tree = new TableTree.Shared(spark, new TableTree(table, lists));
@@ -146,8 +157,10 @@ public final class TableVerifier {
     try {
       BaseTable table = loaded;
       for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        verifier = new TableVerifier(spark, tableName, table, options, committed, progress);
-        Map<String, Object> subject = Subject.of(tableName, verifier.table, options);
+        TableMetadata metadata = table.operations().current();
+        verifier =
+            new TableVerifier(spark, tableName, table, metadata, options, committed, progress);
+        Map<String, Object> subject = Subject.of(tableName, verifier.table, metadata, options);
         verifier.checkAll();
         if (!committed || verifier.dropWhatIsGone()) {
           return verifier.result(subject, start);
@@ -170,12 +183,14 @@ public final class TableVerifier {
   }
 
   private static MetadataFiles metadataFiles(
-      BaseTable table, VerifyOptions options, boolean committed) {
+      FileIO io, TableMetadata metadata, VerifyOptions options, boolean committed) {
     if (!committed) {
-      return MetadataFiles.ofSnapshots(table);
+      return MetadataFiles.ofSnapshots(metadata);
     }
 
-    return options.allSnapshots() ? MetadataFiles.ofLog(table) : MetadataFiles.ofRefs(table);
+    return options.allSnapshots()
+        ? MetadataFiles.ofLog(io, metadata)
+        : MetadataFiles.ofRefs(metadata);
   }
 
   private void checkAll() {
@@ -203,8 +218,8 @@ public final class TableVerifier {
   private boolean dropWhatIsGone() {
     FileSet found =
         FileSet.all(checked).where(functions.col("problem").isNotNull(), FileRow::isWrong);
-    TableMetadata then = table.operations().current();
-    SecondLook.Result look = new SecondLook(spark, name, then, lists, options).of(found, progress);
+    SecondLook second = new SecondLook(spark, name, metadata, lists, options);
+    SecondLook.Result look = second.of(found, progress);
     if (look == null || !look.isWhole()) {
       return look == null;
     }
@@ -230,13 +245,13 @@ public final class TableVerifier {
     }
 
     subject.putAll(notes);
-    Finding left = Finding.ofPlaintextLeft(table.name(), table.operations().current());
+    Finding left = Finding.ofPlaintextLeft(table.name(), metadata);
     return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
   }
 
   private boolean isEncrypted() {
-    return table.properties().containsKey(TableProperties.ENCRYPTION_TABLE_KEY)
-        || !table.operations().current().encryptionKeys().isEmpty();
+    return metadata.properties().containsKey(TableProperties.ENCRYPTION_TABLE_KEY)
+        || !metadata.encryptionKeys().isEmpty();
   }
 
   /** Metadata files were read on the driver, to find what they name. */
@@ -320,7 +335,7 @@ public final class TableVerifier {
     StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, Depth.MAGIC, progress.counter());
     Dataset<Row> known = FileSet.union(checked).select(PATH).union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
-      Dataset<Row> strays = Folders.without(folders.files(foldersOf(table)), known);
+      Dataset<Row> strays = Folders.without(folders.files(foldersOf(metadata)), known);
       Size size = FileSet.of(strays).size();
       begin("files that no metadata reaches", size);
       MapPartitionsFunction<Row, Row> check = tasks::check;
@@ -330,18 +345,9 @@ public final class TableVerifier {
   }
 
   /** Where the files of a table are: its location, and what its properties name beside that. */
-  public static List<String> foldersOf(Table table) {
-    return foldersOf(table.location(), table.properties());
-  }
-
-  /** The same by its metadata, as it was at some time. */
   public static List<String> foldersOf(TableMetadata metadata) {
-    return foldersOf(metadata.location(), metadata.properties());
-  }
-
-  private static List<String> foldersOf(String location, Map<String, String> properties) {
-    List<String> all = new ArrayList<>(List.of(location));
-    FOLDERS.stream().map(properties::get).filter(Objects::nonNull).forEach(all::add);
+    List<String> all = new ArrayList<>(List.of(metadata.location()));
+    FOLDERS.stream().map(metadata.properties()::get).filter(Objects::nonNull).forEach(all::add);
     return Folders.outermost(all);
   }
 

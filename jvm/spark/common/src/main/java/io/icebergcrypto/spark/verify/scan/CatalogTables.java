@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
@@ -91,6 +92,30 @@ public final class CatalogTables {
 
     tables.add(namespace);
     return tables.found;
+  }
+
+  /**
+   * Whether a table that was listed is listed still. Whether it can be loaded does not tell:
+   * catalogs say that there is no table of what is no Iceberg table, or what this user may not
+   * load, too.
+   *
+   * @param iceberg as of {@link #of}
+   * @param table its name as in {@link Listed}
+   * @return also true when it cannot be listed
+   */
+  public static boolean lists(
+      SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg, String table) {
+    Identifier identifier = TableNames.find(spark, table, catalog).identifier();
+    try {
+      return new CatalogTables(spark, catalog, iceberg)
+          .tables(identifier.namespace())
+          .contains(identifier);
+    } catch (NoSuchNamespaceException | org.apache.iceberg.exceptions.NoSuchNamespaceException e) {
+      return false;
+    } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
+      return true;
+    }
   }
 
   private boolean exists(String[] namespace) {

@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableMetadata;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -60,16 +60,17 @@ public final class RecordedFiles {
       SparkSession spark,
       String folder,
       String name,
-      BaseTable table,
+      TableMetadata metadata,
       String depth,
       StructType rows) {
-    if ((Storage.comparable(folder) + "/").startsWith(Storage.comparable(table.location()) + "/")) {
+    if ((Storage.comparable(folder) + "/")
+        .startsWith(Storage.comparable(metadata.location()) + "/")) {
       throw refused(folder, "it is in the table's own location", "Give a folder elsewhere.");
     }
 
     Map<String, String> marker = new LinkedHashMap<>();
     marker.put("table", name);
-    marker.put("table_uuid", table.operations().current().uuid());
+    marker.put("table_uuid", metadata.uuid());
     marker.put("depth", depth);
     try {
       Path path = new Path(folder);

@@ -94,11 +94,9 @@ public final class TableLoader {
     return notFound(name, e);
   }
 
-  /** Whether a table that was listed cannot be loaded because it was dropped since. */
-  public static boolean isDropped(SparkSession spark, String name, IcebergCryptoException e) {
-    return e instanceof NotSupportedException
-        && e.problem().startsWith(NONE)
-        && !spark.catalog().tableExists(name);
+  /** Whether a table could not be loaded because there is none of its name, by what was said. */
+  public static boolean isAbsent(IcebergCryptoException e) {
+    return e instanceof NotSupportedException && e.problem().startsWith(NONE);
   }
 
   private static IcebergCryptoException notFound(String name, Exception e) {
