@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import re
 import stat
 from collections.abc import Mapping
@@ -187,11 +189,22 @@ def _followed(text: str, where: str) -> str:
 
 def _refuse_what_others_may_write(path: Path) -> None:
     """Refuse a file in which others may name another KMS or server, which then gets this user's tokens."""
-    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    found = path.stat()
+    is_others = found.st_uid not in (0, os.getuid())
+    writable = stat.S_IWOTH if _is_own_group(found.st_gid) else stat.S_IWGRP | stat.S_IWOTH
+    if is_others or found.st_mode & writable:
         raise ConfigurationError(
             f"others may write the profile {path}",
-            f"look at what it says, then chmod go-w {path}",
+            f"look at what it says, then own it and chmod go-w {path}",
         )
+
+
+def _is_own_group(number: int) -> bool:
+    """Tell whether a group is the user's alone, by its name, as Debian and Red Hat make them."""
+    try:
+        return grp.getgrgid(number).gr_name == pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user without a name
+        return False
 
 
 def _refuse_what_others_may_read(path: Path, sections: dict[str, dict[str, str]]) -> None:

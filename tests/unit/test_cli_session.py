@@ -182,7 +182,13 @@ def test_what_is_a_secret(name: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_profile_that_others_may_write_is_refused(profile: Path, mode: int) -> None:
+def test_a_profile_that_others_may_write_is_refused(
+    profile: Path, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile.chmod(0o664)
+    monkeypatch.setattr(_profile, "_is_own_group", lambda _: True)
+    assert _profile.load().texts
+    monkeypatch.setattr(_profile, "_is_own_group", lambda _: False)
     profile.chmod(mode)
     with pytest.raises(ConfigurationError, match="others may write") as caught:
         _profile.load()

@@ -43,8 +43,8 @@ public final class CancelledException extends IcebergCryptoException {
     Thread.interrupted();
   }
 
-  private static boolean isCancelled() {
-    return Thread.currentThread().isInterrupted() || CANCELLED.contains(Thread.currentThread());
+  private static boolean isCancelled(Thread thread) {
+    return thread.isInterrupted() || CANCELLED.contains(thread);
   }
 
   /**
@@ -53,7 +53,12 @@ public final class CancelledException extends IcebergCryptoException {
    * @throws CancelledException when this thread was interrupted
    */
   public static void check() {
-    if (isCancelled()) {
+    check(Thread.currentThread());
+  }
+
+  /** The same of a call for which another thread works. */
+  public static void check(Thread caller) {
+    if (isCancelled(caller)) {
       throw new CancelledException("its thread was interrupted", null);
     }
   }
@@ -74,7 +79,7 @@ public final class CancelledException extends IcebergCryptoException {
       throw known;
     } else if (cancel != null) {
       throw new CancelledException(firstLine(cancel), failure);
-    } else if (isCancelled()) {
+    } else if (isCancelled(Thread.currentThread())) {
       throw new CancelledException("its thread was interrupted", failure);
     }
   }

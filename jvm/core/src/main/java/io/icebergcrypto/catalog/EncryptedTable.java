@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
+import io.icebergcrypto.commit.OwnProperties;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import java.util.Collection;
 import org.apache.iceberg.BaseTable;
@@ -12,6 +13,7 @@ import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableScan;
 import org.apache.iceberg.Transaction;
+import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
@@ -81,6 +83,11 @@ public final class EncryptedTable extends DecoratedTable {
   public boolean allowDistributedPlanning() {
     ops.unwrapAhead();
     return delegate.allowDistributedPlanning();
+  }
+
+  @Override
+  public UpdateProperties updateProperties() {
+    return new OwnProperties(name(), properties(), super.updateProperties());
   }
 
   @Override

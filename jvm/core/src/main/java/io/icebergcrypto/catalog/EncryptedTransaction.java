@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
+import io.icebergcrypto.commit.OwnProperties;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.AppendFiles;
@@ -83,7 +84,7 @@ final class EncryptedTransaction implements Transaction {
 
   @Override
   public UpdateProperties updateProperties() {
-    return delegate.updateProperties();
+    return new OwnProperties(table().name(), table().properties(), delegate.updateProperties());
   }
 
   @Override

@@ -51,7 +51,7 @@ public final class NamespaceKeys {
         return new Default(at, keyId);
       }
 
-      PropertyNames.checkNamespace(fullName(at), properties);
+      PropertyNames.checkStoredNamespace(fullName(at), properties);
     }
 
     return null;

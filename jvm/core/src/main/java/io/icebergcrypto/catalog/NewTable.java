@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.commit.KeyIdRule;
+import io.icebergcrypto.commit.OwnProperties;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
@@ -78,6 +79,7 @@ final class NewTable {
   private String preparedNewTable() {
     Map<String, String> all = catalog.propertiesOfNewTable(properties);
     PropertyNames.checkTable(tableName, Map.of(), all);
+    OwnProperties.check(tableName, Map.of(), all);
     String keyId = EncryptionProperties.keyId(all);
     if (keyId == null) {
       refuseIfRequired(
@@ -204,6 +206,7 @@ final class NewTable {
     Map<String, String> after = new HashMap<>(before);
     after.putAll(catalog.propertiesOfNewTable(properties));
     PropertyNames.checkTable(tableName, before, after);
+    OwnProperties.check(tableName, before, after);
     try {
       KeyIdRule.check(tableName, true, before, after);
     } catch (IcebergCryptoException e) {

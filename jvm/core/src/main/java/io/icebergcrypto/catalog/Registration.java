@@ -165,7 +165,7 @@ final class Registration {
   private void checkProperties(TableMetadata metadata) {
     String name = catalog.fullName(identifier);
     Map<String, String> properties = metadata.properties();
-    PropertyNames.checkTable(name, Map.of(), properties);
+    PropertyNames.checkRegistered(name, properties);
     if (EncryptionProperties.keyId(properties) != null) {
       EncryptionProperties.refuseLaterFormat(name, metadata.formatVersion());
       try {

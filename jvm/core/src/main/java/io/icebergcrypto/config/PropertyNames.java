@@ -94,9 +94,9 @@ public final class PropertyNames {
               .findFirst()
               .orElse(null);
       if (prefix == null) {
-        check(Owner.CATALOG, name, lower);
+        check(Owner.CATALOG, name, lower, true);
       } else {
-        check(Owner.TABLE, name, name.substring(prefix.length()));
+        check(Owner.TABLE, name, name.substring(prefix.length()), true);
       }
     }
   }
@@ -108,11 +108,26 @@ public final class PropertyNames {
    */
   public static void checkTable(
       String tableName, Map<String, String> before, Map<String, String> after) {
+    checkTable(tableName, before, after, true);
+  }
+
+  /**
+   * Checks the names of the properties of a table that is registered. Other programs may have set
+   * names that are like those that are known.
+   *
+   * @throws InvalidConfigurationException when one below {@code encryption.} means nothing
+   */
+  public static void checkRegistered(String tableName, Map<String, String> properties) {
+    checkTable(tableName, Map.of(), properties, false);
+  }
+
+  private static void checkTable(
+      String tableName, Map<String, String> before, Map<String, String> after, boolean given) {
     try {
       after.forEach(
           (name, value) -> {
             if (!Objects.equals(value, before.get(name))) {
-              check(Owner.TABLE, name, name);
+              check(Owner.TABLE, name, name, given);
             }
           });
     } catch (InvalidConfigurationException e) {
@@ -126,15 +141,29 @@ public final class PropertyNames {
    * @throws InvalidConfigurationException when one means nothing
    */
   public static void checkNamespace(String namespace, Map<String, String> properties) {
+    checkNamespace(namespace, properties, true);
+  }
+
+  /** The same of properties that it has: other programs may have set names like the known ones. */
+  public static void checkStoredNamespace(String namespace, Map<String, String> properties) {
+    checkNamespace(namespace, properties, false);
+  }
+
+  private static void checkNamespace(
+      String namespace, Map<String, String> properties, boolean given) {
     try {
-      properties.keySet().forEach(name -> check(Owner.NAMESPACE, name, name));
+      properties.keySet().forEach(name -> check(Owner.NAMESPACE, name, name, given));
     } catch (InvalidConfigurationException e) {
       throw e.inNamespace(namespace);
     }
   }
 
-  /** Checks one name; an error has it as the user wrote it. */
-  private static void check(Owner owner, String written, String name) {
+  /**
+   * Checks one name; an error has it as the user wrote it.
+   *
+   * @param given whether somebody sets it now, who may have meant another
+   */
+  private static void check(Owner owner, String written, String name, boolean given) {
     if (owner.owns(name)) {
       return;
     }
@@ -147,7 +176,7 @@ public final class PropertyNames {
       }
     }
 
-    if (concernsEncryption(name, owner.names)) {
+    if (concernsEncryption(name, owner.names, given)) {
       throw new InvalidConfigurationException(
           String.format("There is no %s property %s", owner.word(), written),
           String.format(
@@ -175,10 +204,12 @@ public final class PropertyNames {
   /**
    * Below the prefix in any case, or a known name with a slip or two, or less than a known name.
    */
-  private static boolean concernsEncryption(String name, List<String> known) {
+  private static boolean concernsEncryption(String name, List<String> known, boolean given) {
+    int slips = given ? SLIPS : 0;
     return name.toLowerCase(Locale.ROOT).startsWith(PREFIX)
-        || known.stream().anyMatch(other -> Spelling.distance(name, other) <= SLIPS)
-        || known.contains(EncryptionProperties.KEY_ID)
+        || known.stream().anyMatch(other -> Spelling.distance(name, other) <= slips)
+        || given
+            && known.contains(EncryptionProperties.KEY_ID)
             && SHORT_KEY_IDS.stream().anyMatch(other -> Spelling.distance(name, other) == 0);
   }
 }

@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -23,7 +24,7 @@ import org.slf4j.LoggerFactory;
  * KEK with the master key that wrapped it: metadata of before a rotation, and what was committed
  * during one, have KEKs of another master key than the table's.
  */
-final class TableKmsClient implements KeyManagementClient {
+final class TableKmsClient implements KeyManagementClient, UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
   private static final Logger LOG = LoggerFactory.getLogger(TableKmsClient.class);
@@ -70,6 +71,11 @@ final class TableKmsClient implements KeyManagementClient {
         .filter(key -> key.encryptedById() != null && !ids.contains(key.encryptedById()))
         .findFirst()
         .orElseGet(() -> new BaseEncryptedKey("(unknown)", wrappedKey, wrappingKeyId, Map.of()));
+  }
+
+  @Override
+  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+    return named(() -> UnwrapsAgain.by(kms, wrappedKey, wrappingKeyId));
   }
 
   /**

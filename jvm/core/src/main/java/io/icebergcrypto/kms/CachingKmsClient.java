@@ -1,6 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.blob.WrappedKey;
@@ -81,16 +80,9 @@ public final class CachingKmsClient
     // the client below was initialized before it was given to this one
   }
 
-  /**
-   * Wraps a key, and has the KMS unwrap it again: what was encrypted with a key that does not come
-   * back is lost, and the cache would hide that for an hour.
-   *
-   * @throws BadWrappedKeyException when other bytes come back
-   */
   @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
     ByteBuffer wrapped = callWrap(key, wrappingKeyId);
-    requireUnwraps(wrapped, key, wrappingKeyId);
     local().cache().put(wrappingKeyId, wrapped, key);
     return wrapped;
   }
@@ -141,7 +133,6 @@ public final class CachingKmsClient
             "make a key under",
             wrappingKeyId,
             local().metrics()::wrapped);
-    requireUnwraps(result.wrappedKey(), result.key(), wrappingKeyId);
     local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
     return result;
   }
@@ -200,16 +191,8 @@ public final class CachingKmsClient
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
-    requireUnwraps(wrapped, ByteBuffer.wrap(probe), wrappingKeyId);
-  }
-
-  private void requireUnwraps(ByteBuffer wrapped, ByteBuffer key, String wrappingKeyId) {
-    if (!key.equals(callUnwrap(wrapped, wrappingKeyId))) {
-      throw new BadWrappedKeyException(
-          String.format(
-              "%s unwraps other bytes than it wrapped under key '%s'", client, wrappingKeyId),
-          "The key was not used. If that happens again, do not use this KMS: data written with it"
-              + " could not be read.");
+    if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
+      throw UnwrapsAgain.otherBytes(client, wrappingKeyId);
     }
   }
 

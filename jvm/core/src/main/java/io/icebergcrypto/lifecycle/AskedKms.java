@@ -8,6 +8,7 @@ import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -51,10 +52,8 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
     return calls;
   }
 
-  /** Two calls: the KMS unwraps it again. */
   @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-    calls++;
     return ask(() -> kms.wrapKey(key, wrappingKeyId));
   }
 
@@ -78,7 +77,7 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
     }
   }
 
-  /** Has the KMS unwrap what it wrapped itself. */
+  /** The KMS unwraps what it wrapped itself. */
   private ByteBuffer unwrapNew(ByteBuffer wrappedKey, String wrappingKeyId) {
     return ask(() -> kms.unwrapPastCache(wrappedKey, wrappingKeyId));
   }
@@ -120,7 +119,12 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   private ByteBuffer wrapped(ByteBuffer key, String wrappingKeyId) {
     byte[] bytes = KeyCache.copyOf(key);
     try {
-      return wrapKey(ByteBuffer.wrap(bytes), wrappingKeyId);
+      ByteBuffer wrapped = wrapKey(ByteBuffer.wrap(bytes), wrappingKeyId);
+      if (!ByteBuffer.wrap(bytes).equals(unwrapNew(wrapped, wrappingKeyId))) {
+        throw UnwrapsAgain.otherBytes(kms, wrappingKeyId).inTable(tableName);
+      }
+
+      return wrapped;
     } finally {
       Arrays.fill(bytes, (byte) 0);
     }

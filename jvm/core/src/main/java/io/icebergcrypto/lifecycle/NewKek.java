@@ -104,15 +104,13 @@ final class NewKek {
   }
 
   /**
-   * Encrypts the keys of manifest lists and statistics files with this KEK, if that is wanted. In
-   * any case the KMS has to give it.
+   * Encrypts the keys of manifest lists and statistics files with this KEK, if that is wanted.
    *
    * @return the ids of the KEKs that other entries still need
    */
   private Set<String> encryptAnew(
       TableMetadata metadata, String keyId, Set<String> unneeded, TableMetadata.Builder builder) {
     if (!rewraps) {
-      table.kms().unwrapKey(kek.encryptedKeyMetadata(), keyId);
       return Set.of();
     }
 

@@ -2,8 +2,8 @@ package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
@@ -128,7 +128,7 @@ public final class Kek {
   /**
    * Makes a KEK, newer than those of the table, so that it is the one in use from its commit on.
    *
-   * @param kms unwraps it again before it answers: see {@link CachingKmsClient#wrapKey}
+   * @param kms wraps it, and has to unwrap it again before it is used
    * @throws IcebergCryptoException when the KMS does not wrap it
    */
   public static EncryptedKey make(
@@ -157,7 +157,7 @@ public final class Kek {
     try {
       return new BaseEncryptedKey(
           Base64.getEncoder().encodeToString(id),
-          kms.wrapKey(ByteBuffer.wrap(key), keyId),
+          UnwrapsAgain.wrapped(kms, ByteBuffer.wrap(key), keyId),
           keyId,
           Map.of(
               TIMESTAMP,

@@ -30,14 +30,15 @@ public final class UnwrappedKek {
 
   private enum Fit {
     YES,
-    /** It decrypts not what it should: it is wrong, or that was changed. */
+    /** Nothing tells; or it does not decrypt what it should: it is wrong, or that was changed. */
     UNCLEAR,
     NO
   }
 
   /**
    * Unwraps a KEK. What does not fit its {@linkplain Kek#CHECK_VALUE check value}, or for want of
-   * one does not decrypt a key that it encrypts, is asked for once more, past every cache.
+   * one does not decrypt a key that it encrypts, is asked for once more, past every cache; so is
+   * what nothing tells of.
    *
    * @param kek its entry, with the id of its master key
    * @param entries keys of its table, of which it may encrypt some
@@ -94,7 +95,7 @@ public final class UnwrappedKek {
     return Kek.hasCheckValue(kek) || decryptsOne(kek, entries, bytes) ? Fit.YES : Fit.UNCLEAR;
   }
 
-  /** Whether it decrypts a key that it encrypts, or there is none to try. */
+  /** Whether it decrypts a key that it encrypts. */
   private static boolean decryptsOne(
       EncryptedKey kek, Collection<EncryptedKey> entries, ByteBuffer bytes) {
     EncryptedKey encrypted =
@@ -104,7 +105,7 @@ public final class UnwrappedKek {
             .findFirst()
             .orElse(null);
     if (encrypted == null) {
-      return true;
+      return false;
     }
 
     StandardEncryptionManager manager =

@@ -14,6 +14,7 @@ import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.ArrayList;
@@ -342,7 +343,7 @@ public final class ValueKeyTable {
       return KmsCaller.forTable(
           table,
           keeper.uuid().toString(),
-          () -> catalog.kms().wrapKey(ByteBuffer.wrap(key), masterKeyId));
+          () -> UnwrapsAgain.wrapped(catalog.kms(), ByteBuffer.wrap(key), masterKeyId));
     } catch (IcebergCryptoException e) {
       throw e.inTable(table);
     } finally {

@@ -15,6 +15,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Misspelt properties: Iceberg keeps them and encrypts nothing. */
 class PropertyNamesTest {
+  private static final String KEPT = "encryption.plaintext-metadata";
   private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
 
   @ParameterizedTest
@@ -99,6 +101,23 @@ class PropertyNamesTest {
         "t", Map.of(), Map.of("encryption.key-id", "k1", "owner", "x", "encryptions", "y"));
   }
 
+  private static void assertOnlyOurs(ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.", KEPT, "not for users", "purge_plaintext");
+  }
+
+  /** Names that other programs have set are no reason to refuse a table or a namespace. */
+  @Test
+  void whatIsStoredMayBeLikeAKnownName() {
+    Map<String, String> properties = Map.of("key_id", "x", "encription.key-id", "x");
+    PropertyNames.checkRegistered("lake.db.t", properties);
+    PropertyNames.checkStoredNamespace("db", properties);
+    assertThatThrownBy(
+            () -> PropertyNames.checkRegistered("lake.db.t", Map.of("encryption.keyid", "x")))
+        .isInstanceOf(InvalidConfigurationException.class);
+  }
+
   @Test
   void everyWayToSetOneIsGuarded(@TempDir Path folder) throws IOException {
     TestLake lake =
@@ -121,6 +140,21 @@ class PropertyNamesTest {
     assertThatThrownBy(() -> plain.updateProperties().set("encryption.keyid", "k1").commit())
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("lake.db.t");
+    Table encrypted =
+        catalog
+            .buildTable(TableIdentifier.of(TestLake.DB, "kept"), TestLake.SCHEMA)
+            .withProperty("encryption.key-id", "k1")
+            .create();
+    assertOnlyOurs(() -> encrypted.updateProperties().set(KEPT, "x"));
+    assertOnlyOurs(() -> encrypted.updateProperties().set(KEPT, "x").remove(KEPT));
+    assertOnlyOurs(() -> encrypted.newTransaction().updateProperties().set(KEPT, "x"));
+    assertOnlyOurs(
+        () ->
+            catalog
+                .buildTable(TableIdentifier.of(TestLake.DB, "new"), TestLake.SCHEMA)
+                .withProperty(KEPT, "x")
+                .create());
+    encrypted.updateProperties().set("owner", "me").remove("other").remove(KEPT).commit();
     assertThatThrownBy(() -> lake.open(Map.of("encryption.requird", "true")))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("Catalog lake")

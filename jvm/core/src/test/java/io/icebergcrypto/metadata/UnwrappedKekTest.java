@@ -99,8 +99,9 @@ class UnwrappedKekTest {
 
     // then that key may be what was changed: who needs it is told
     assertThat(UnwrappedKek.of(stocks, entries, new LyingKms(WRONG, WRONG))).isEqualTo(WRONG);
-    // and nothing tells where the KEK encrypts nothing
-    assertThat(UnwrappedKek.of(stocks, List.of(stocks), new LyingKms(WRONG))).isEqualTo(WRONG);
+    // where the KEK encrypts nothing, the KMS has to say the same twice
+    assertThat(UnwrappedKek.of(stocks, List.of(stocks), new LyingKms())).isEqualTo(right);
+    assertRefused(stocks, List.of(stocks), "two different keys", WRONG);
   }
 
   @Test

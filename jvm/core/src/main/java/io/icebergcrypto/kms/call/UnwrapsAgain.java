@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.call;
 
+import io.icebergcrypto.BadWrappedKeyException;
 import java.nio.ByteBuffer;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
@@ -17,5 +18,29 @@ public interface UnwrapsAgain {
     return kms instanceof UnwrapsAgain again
         ? again.unwrapAgain(wrappedKey, wrappingKeyId)
         : kms.unwrapKey(wrappedKey, wrappingKeyId);
+  }
+
+  /**
+   * Wraps a key, and has the KMS unwrap it again: what was encrypted with a key that does not come
+   * back is lost, and a cache would hide that for an hour.
+   *
+   * @throws BadWrappedKeyException when other bytes come back
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
+   */
+  static ByteBuffer wrapped(KeyManagementClient kms, ByteBuffer key, String wrappingKeyId) {
+    ByteBuffer wrapped = kms.wrapKey(key.duplicate(), wrappingKeyId);
+    if (!key.equals(by(kms, wrapped, wrappingKeyId))) {
+      throw otherBytes(kms, wrappingKeyId);
+    }
+
+    return wrapped;
+  }
+
+  /** The error of a KMS that does not give back what it wrapped. */
+  static BadWrappedKeyException otherBytes(KeyManagementClient kms, String wrappingKeyId) {
+    return new BadWrappedKeyException(
+        String.format("%s unwraps other bytes than it wrapped under key '%s'", kms, wrappingKeyId),
+        "The key was not used. If that happens again, do not use this KMS: data written with it"
+            + " could not be read.");
   }
 }

@@ -27,7 +27,7 @@ public final class KmsPropertyNames {
   /** By the KMS's type. One that ends with a dot stands before names of the user's. */
   private static final Map<String, List<String>> OF_TYPES =
       Map.of(
-          "aws", List.of("encryption-context.", "endpoint", "region"),
+          "aws", List.of(""), // its client checks its own, and refuses the SDK's secrets
           "azure",
               List.of(
                   "algorithm", "store-key-version", "token-scope", "vault-url", "versions-to-try"),

@@ -15,7 +15,6 @@ class KmsPropertyNamesTest {
     "keystore, encryption.kms.retry.max-attemps, encryption.kms.retry.max-attempts",
     "vault, encryption.kms.vault.adress, encryption.kms.vault.address",
     "vault, encryption.kms.call-timeout, encryption.kms.call-timeout-ms",
-    "aws, encryption.kms.aws.encryption-context., encryption.kms.aws.encryption-context.",
   })
   void aMisspeltOneIsRefused(String type, String name, String nearest) {
     assertThatThrownBy(() -> KmsPropertyNames.check(type, Map.of(name, "x")))

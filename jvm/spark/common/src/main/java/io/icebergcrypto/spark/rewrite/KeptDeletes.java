@@ -22,10 +22,13 @@ import org.apache.iceberg.io.LocationProvider;
  * as it looks at the data that it keeps, and not at what it adds, which is older (pull request
  * 10962 of Iceberg).
  */
-record KeptDeletes(TableOperations below) implements TableOperations {
+record KeptDeletes(TableOperations below, Thread caller) implements TableOperations {
   /** A table whose commits are checked. */
   static BaseTable in(BaseTable table) {
-    return new BaseTable(new KeptDeletes(table.operations()), table.name(), table.reporter());
+    return new BaseTable(
+        new KeptDeletes(table.operations(), Thread.currentThread()),
+        table.name(),
+        table.reporter());
   }
 
   /**
@@ -42,7 +45,7 @@ record KeptDeletes(TableOperations below) implements TableOperations {
       }
     }
 
-    CancelledException.check();
+    CancelledException.check(caller); // Iceberg commits parts in a thread of its own
     below.commit(base, metadata);
   }
 

@@ -157,6 +157,7 @@ public record TableReencryption(
       throw e;
     }
 
+    CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
     table.refresh();
     LiveFiles files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
     if (files.deletes() > 0) { // Iceberg has removed those of single data files
