@@ -193,8 +193,8 @@ class EncryptionKeysTest extends LakeFixture {
     long calls = calls(trusting);
     EncryptionKeys keys = EncryptionKeys.of(trusting, T);
     assertThat(calls(trusting) - calls)
-        .as("KEKs but the dead one, same bytes once, and k9")
-        .isEqualTo(4);
+        .as("KEKs but the dead one, same bytes once or, where nothing tells, twice, and k9")
+        .isEqualTo(5);
     assertThat(keys.kmsCalls()).isEqualTo(4);
     assertThat(of(keys, Kind.DEAD).stream().map(KeyEntry::keyId))
         .containsExactlyInAnyOrder("dead list", "retired");
