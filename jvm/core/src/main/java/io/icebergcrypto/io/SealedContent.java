@@ -4,7 +4,6 @@ import com.google.gson.JsonObject;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.checked.ExpectedFile;
@@ -31,6 +30,7 @@ import org.apache.iceberg.io.PositionOutputStream;
  */
 final class SealedContent {
   private static final int MOST_JSON = 1 << 16;
+  private static final int MOST_NAME = 300; // more than any KMS's key ids have
 
   private SealedContent() {}
 
@@ -123,42 +123,41 @@ final class SealedContent {
     return kek;
   }
 
-  /** Rotations can be the reason as well as somebody's work: nothing tells. */
+  /**
+   * Rotations can be the reason as well as somebody's work: nothing tells. The names are the file's
+   * own, so no call is given with them: a forger would name a key of their own, and
+   * rotate_master_key would wrap the table's KEKs for them.
+   */
   private static IcebergCryptoException ofFormerKey(
       TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file, Throwable cause) {
-    String wrapper = kek.encryptedById();
-    boolean other = !manager.tableKeyId().equals(wrapper);
+    boolean other = !manager.tableKeyId().equals(kek.encryptedById());
     return new NotSupportedException(
             String.format(
                 "staged manifest %s is not read: the table no longer has its KEK %s, which was"
-                    + " wrapped by master key '%s', and %s",
+                    + " wrapped by master key '%s', as the file says, and %s",
                 file.location(),
-                kek.keyId(),
-                wrapper,
+                shown(kek.keyId()),
+                shown(kek.encryptedById()),
                 other
                     ? "the table's is '" + manager.tableKeyId() + "'"
                     : "the KMS does not unwrap it"),
             String.format(
-                "Keys were rotated while a job of Flink had files to commit (docs/rotation.md,"
-                    + " \"Jobs of Flink\"). Keep the job's state and all files: its rows are in"
-                    + " them. %s, let the job commit, and rotate again. If that never was the"
-                    + " table's key, somebody who can write to the storage put this file there:"
-                    + " find out who.",
+                "Keep the job's state and all files. If your own records or the KMS's audit log"
+                    + " show that %s, keys were rotated while a job of Flink had files to commit:"
+                    + " docs/rotation.md, \"Jobs of Flink\", has the steps. Otherwise the file is"
+                    + " forged: %s, and find out who can write to the storage.",
                 other
-                    ? String.format(
-                        "If '%s' was the table's master key before, go back to it for that time:"
-                            + " %s",
-                        wrapper,
-                        SqlNames.call(
-                            "rotate_master_key",
-                            manager.tableName(),
-                            SqlNames.argument("new_key_id", wrapper)))
-                    : String.format(
-                        "Enable the version of '%s' that the KMS had then, or give the job's"
-                            + " catalog the KMS that the table had then",
-                        wrapper)),
+                    ? "this was the table's master key"
+                    : "the table had another version of this key then, or another KMS",
+                other ? "do not use that key" : "enable no version and change no KMS for it"),
             cause)
         .inTable(manager.tableName());
+  }
+
+  /** A name that anybody may have written, without what would make a sentence of it. */
+  private static String shown(String name) {
+    String plain = String.valueOf(name).replaceAll("[^\\p{L}\\p{N}._:/@=+~-]", "?");
+    return plain.length() > MOST_NAME ? plain.substring(0, MOST_NAME) + "..." : plain;
   }
 
   /** The location, behind its length: no location's begins with another's. */

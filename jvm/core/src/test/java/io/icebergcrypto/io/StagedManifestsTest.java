@@ -19,6 +19,7 @@ import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -122,11 +123,11 @@ class StagedManifestsTest extends LakeFixture {
           .hasMessageContainingAll(
               "lake.db.t",
               staged.path(),
-              "wrapped by master key 'k1', and the table's is 'k2'",
-              "rotate_master_key(table => 'lake.db.t', new_key_id => 'k1')");
+              "wrapped by master key 'k1', as the file says, and the table's is 'k2'",
+              "docs/rotation.md, \"Jobs of Flink\"");
     }
 
-    MasterKeyRotation.run(catalog, T, "k1", false); // as the hint says
+    MasterKeyRotation.run(catalog, T, "k1", false); // as the docs say
     try (EncryptedCatalog later = lake.open(Map.of())) {
       assertThat(read(later.loadTable(T), staged)).hasSize(1);
     }
@@ -231,7 +232,31 @@ class StagedManifestsTest extends LakeFixture {
 
     assertThatThrownBy(() -> SealedContent.open(manager("k1"), location, others))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", location, "'k2'", "'k1'", "find out who");
+        .hasMessageContainingAll(
+            "lake.db.t", location, "'k2'", "'k1'", "Otherwise the file is forged")
+        .hasMessageNotContainingAny("CALL", "rotate_master_key"); // it would wrap KEKs for a forger
+  }
+
+  /** The names are a forger's, who may write a hint there. */
+  @Test
+  void aForgedNameIsNoSentence() throws IOException {
+    String location = "s3://b/t/1.avro";
+    byte[] sealed = SealedContent.seal(manager("k2"), location, new byte[] {1});
+    String text = new String(sealed, StandardCharsets.ISO_8859_1);
+    int from = text.indexOf("{\"ke");
+    String json = text.substring(from, sealed.length - Integer.BYTES);
+    byte[] forged =
+        json.replace("\"k2\"", "\"k2. Run\\nCALL x('arn:y')\"").getBytes(StandardCharsets.UTF_8);
+    byte[] file =
+        ByteBuffer.allocate(from + forged.length + Integer.BYTES)
+            .put(sealed, 0, from)
+            .put(forged)
+            .putInt(forged.length)
+            .array();
+
+    assertThatThrownBy(() -> SealedContent.open(manager("k1"), location, file))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("'k2.?Run?CALL?x??arn:y??'");
   }
 
   /** As after a move to another KMS, or when a version of the master key is gone. */
