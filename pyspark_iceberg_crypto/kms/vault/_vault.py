@@ -159,6 +159,10 @@ class Vault(Kms):
         "header, the default, or bare: keys wrapped as Vault's ciphertext alone, for other clients.",
         implied="header",
     )
+    read_bare: bool = setting(
+        "Read keys that are wrapped so; for a transit key that nothing else uses. Implied by wrapped_format=bare.",
+        False,
+    )
     namespace: str | None = setting("A namespace of Vault Enterprise.")
     ca_file: AnyPath | None = setting(
         "A PEM file of the authorities to trust; without it Java's own (Python: its own).",

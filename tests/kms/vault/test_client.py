@@ -30,6 +30,7 @@ from pyspark_iceberg_crypto.errors import (
 DEK = b"0123456789abcdef"
 HEADER = b"ICWK\x01\x05vault"
 PREFIX = "encryption.kms.vault."
+READ_BARE = {PREFIX + "read-bare": "true"}
 Login = Callable[..., dict[str, str]]
 
 
@@ -229,10 +230,24 @@ def bare(vault: VaultServer, key: str, **parameters: str) -> bytes:
     return ciphertext.encode()
 
 
+@pytest.fixture
+def reads_bare(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> Client:
+    return jvm.client(login(vault.driver_policy(key)) | READ_BARE, raw=True)
+
+
+def test_bare_ciphertexts_of_another_application(
+    vault: VaultServer, client: Client, key: str
+) -> None:
+    """It encrypts what its users choose: such a KEK would be known to them, and sign metadata."""
+    with pytest.raises(NotSupportedError) as raised:
+        client.unwrap(bare(vault, key), key)
+    problem(raised, vault, key, f"{PREFIX}read-bare=true", "docs/kms/vault.md")
+
+
 def test_bare_ciphertexts_are_unwrapped(
     jvm: Jvm, vault: VaultServer, login: Login, proxy: FaultProxy, key: str
 ) -> None:
-    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
+    client = jvm.client(login(vault.driver_policy(key), address=proxy.url) | READ_BARE, raw=True)
     first = bare(vault, key)
     assert client.unwrap(first, key) == DEK
     proxy.forget()
@@ -245,7 +260,7 @@ def test_bare_ciphertexts_are_unwrapped(
 
 
 def test_bare_ciphertexts_if_wanted(
-    jvm: Jvm, vault: VaultServer, login: Login, client: Client, key: str
+    jvm: Jvm, vault: VaultServer, login: Login, reads_bare: Client, key: str
 ) -> None:
     options = login(vault.driver_policy(key)) | {PREFIX + "wrapped-format": "bare"}
     plain = jvm.client(options, raw=True)
@@ -253,43 +268,43 @@ def test_bare_ciphertexts_if_wanted(
     assert blob.startswith(b"vault:v1:")
     answer = vault.call("POST", f"transit/decrypt/{key}", {"ciphertext": blob.decode()})
     assert base64.b64decode(answer["data"]["plaintext"]) == DEK
-    assert plain.unwrap(blob, key) == client.unwrap(blob, key) == DEK
+    assert plain.unwrap(blob, key) == reads_bare.unwrap(blob, key) == DEK
     # rotate_master_key unwraps and wraps: with the default it gives headers
-    headed = client.wrap(client.unwrap(blob, key), key)
+    headed = reads_bare.wrap(reads_bare.unwrap(blob, key), key)
     assert headed.startswith(HEADER) and plain.unwrap(headed, key) == DEK
     with pytest.raises(ConfigurationError, match="wrapped-format"):
         jvm.client(options | {PREFIX + "wrapped-format": "none"}, raw=True)
 
 
-def test_a_header_is_not_taken_off(vault: VaultServer, client: Client, key: str) -> None:
-    """What was bound to its key id stays bound, and what was not does not look so."""
-    blob = client.wrap(DEK, key)
+def test_a_header_is_not_taken_off(vault: VaultServer, reads_bare: Client, key: str) -> None:
+    """What was bound to its key id stays bound, and what was not does not look so, if bare ones are read."""
+    blob = reads_bare.wrap(DEK, key)
     with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(blob[len(HEADER) + 4 :], key)
+        reads_bare.unwrap(blob[len(HEADER) + 4 :], key)
     problem(raised, vault, key)
     with pytest.raises(BadWrappedKeyError):
-        client.unwrap(HEADER + (1).to_bytes(4, "big") + bare(vault, key), key)
+        reads_bare.unwrap(HEADER + (1).to_bytes(4, "big") + bare(vault, key), key)
     with pytest.raises(BadWrappedKeyError):
-        client.unwrap(bare(vault, vault.make_key()), key)
+        reads_bare.unwrap(bare(vault, vault.make_key()), key)
 
 
 @pytest.mark.parametrize("bit", [0x01, 0x80])
 def test_a_flipped_bit_in_a_bare_ciphertext(
-    vault: VaultServer, client: Client, key: str, bit: int
+    vault: VaultServer, reads_bare: Client, key: str, bit: int
 ) -> None:
     blob = bare(vault, key)
     for position in range(len(blob)):
         altered = bytearray(blob)
         altered[position] ^= bit
         with pytest.raises(BadWrappedKeyError) as raised:
-            client.unwrap(bytes(altered), key)
+            reads_bare.unwrap(bytes(altered), key)
         assert f"'{key}'" in str(raised.value)
 
 
 def test_bare_ciphertexts_of_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
     """Anybody with the public key can make one: metadata that is authenticated would prove nothing."""
     rsa = vault.make_key(type="rsa-2048")
-    options = login(vault.driver_policy(rsa))
+    options = login(vault.driver_policy(rsa)) | READ_BARE
     client = jvm.client(options, raw=True)
     blob = bare(vault, rsa)
     damaged = blob[:-8] + b"AAAAAA=="

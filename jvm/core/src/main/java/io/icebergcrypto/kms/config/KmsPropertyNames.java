@@ -55,6 +55,7 @@ public final class KmsPropertyNames {
                   "kubernetes-role",
                   "kubernetes-token-file",
                   "namespace",
+                  "read-bare",
                   "role-id",
                   "secret-id",
                   "secret-id-env",

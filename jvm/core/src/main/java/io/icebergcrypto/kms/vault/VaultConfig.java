@@ -22,6 +22,7 @@ import java.util.regex.Pattern;
  * @param namespace an Enterprise namespace, or null
  * @param mount the path of the transit engine, without slashes around it
  * @param bare whether keys are wrapped as Vault's ciphertext alone
+ * @param readBare whether such keys are unwrapped
  * @param caFile PEM certificates that are trusted instead of Java's own, or null
  * @param timeLimit of one call
  * @param token where the token is; null when a login makes tokens
@@ -33,6 +34,7 @@ public record VaultConfig(
     String namespace,
     String mount,
     boolean bare,
+    boolean readBare,
     String caFile,
     TimeLimit timeLimit,
     SecretSource token,
@@ -45,6 +47,7 @@ public record VaultConfig(
   static final String NAMESPACE = "encryption.kms.vault.namespace";
   static final String TRANSIT_MOUNT = "encryption.kms.vault.transit-mount";
   static final String WRAPPED_FORMAT = "encryption.kms.vault.wrapped-format";
+  static final String READ_BARE = "encryption.kms.vault.read-bare";
   static final String CA_FILE = "encryption.kms.vault.ca-file";
   static final String TOKEN_ENV = "encryption.kms.vault.token-env";
   static final String TOKEN_FILE = "encryption.kms.vault.token-file";
@@ -84,12 +87,14 @@ public record VaultConfig(
               VaultAuth.CERT_KEY_FILE));
     }
 
+    boolean bare = isBare(reader.optional(WRAPPED_FORMAT, "header"));
     return new VaultConfig(
         address(reader),
         reader.flag(ALLOW_HTTP, false),
         path(reader, NAMESPACE, null),
         path(reader, TRANSIT_MOUNT, "transit"),
-        isBare(reader.optional(WRAPPED_FORMAT, "header")),
+        bare,
+        reader.flag(READ_BARE, false) || bare,
         reader.optional(CA_FILE),
         TimeLimit.of(reader),
         token.orElse(null),

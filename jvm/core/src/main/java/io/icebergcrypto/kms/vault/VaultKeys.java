@@ -25,10 +25,10 @@ import java.util.regex.Pattern;
  * WrappedKey} header, which names the key's version, and Vault's ciphertext ({@code vault:v1:...}),
  * which is bound to the key id as associated data.
  *
- * <p>Other clients wrap without both. Such bare ciphertexts are unwrapped too, and made if that is
- * asked for, with a key whose ciphertexts are authenticated. For a key of another type, as with RSA
- * whose public half wraps, associated data would be refused: so Vault is asked to decrypt with it,
- * once for each key.
+ * <p>Other clients wrap without both. Such bare ciphertexts are unwrapped and made only if that is
+ * asked for, as another application's use of the key gives them too, and only with a key whose
+ * ciphertexts are authenticated. For a key of another type, as with RSA whose public half wraps,
+ * associated data would be refused: so Vault is asked to decrypt with it, once for each key.
  */
 final class VaultKeys implements MasterKeys {
   static final String ENCRYPT = "encrypt";
@@ -301,6 +301,19 @@ final class VaultKeys implements MasterKeys {
   }
 
   private String bareCiphertext(ByteBuffer blob, String keyId) {
+    if (!config.readBare()) {
+      throw new NotSupportedException(
+          String.format(
+              "A key wrapped under '%s' by %s is Vault's bare ciphertext, without this project's"
+                  + " header: whoever has this transit key encrypt data of theirs can make one",
+              keyId, config),
+          String.format(
+              "If another client writes the table, and nothing but Iceberg tables uses this transit"
+                  + " key, set %s=true (docs/kms/vault.md, \"Bare ciphertexts\"). Otherwise find"
+                  + " out who wrote the table's metadata.",
+              VaultConfig.READ_BARE));
+    }
+
     String ciphertext = StandardCharsets.ISO_8859_1.decode(blob.duplicate()).toString();
     Matcher parsed = CIPHERTEXT.matcher(ciphertext);
     if (!parsed.matches() || !isCanonical(parsed.group(2))) {

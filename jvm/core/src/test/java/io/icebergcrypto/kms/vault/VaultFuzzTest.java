@@ -103,7 +103,13 @@ class VaultFuzzTest {
             round.set(next);
             try (VaultKmsClient client = new VaultKmsClient()) {
               client.initialize(
-                  Map.of(VaultConfig.ADDRESS, address, VaultConfig.TOKEN_FILE, token.toString()));
+                  Map.of(
+                      VaultConfig.ADDRESS,
+                      address,
+                      VaultConfig.TOKEN_FILE,
+                      token.toString(),
+                      VaultConfig.READ_BARE,
+                      "true"));
               byte[] blob = next.oneOf(headed, bare, next.mutated(bare));
               return client.unwrapKey(ByteBuffer.wrap(blob), "k1").hasRemaining();
             }
