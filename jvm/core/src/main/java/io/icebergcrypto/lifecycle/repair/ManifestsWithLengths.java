@@ -36,6 +36,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.CloseableIterable;
 
@@ -123,9 +124,16 @@ final class ManifestsWithLengths {
 
   private void rewrite(List<ManifestFile> lacking) {
     try {
+      Map<String, FileScanTask> entries = entries();
       RewriteManifests commit = table.rewriteManifests();
       for (ManifestFile manifest : lacking) {
-        Map<String, Long> addedBy = addedBy(manifest);
+        FileScanTask read = entries.get(manifest.path());
+        if (read == null) {
+          throw new CommitFailedException(
+              "Another commit has replaced manifest %s of %s", manifest.path(), table.name());
+        }
+
+        Map<String, Long> addedBy = addedBy(read);
         if (!addedBy.isEmpty()) {
           commit.addManifest(written(manifest, addedBy));
         }
@@ -142,18 +150,14 @@ final class ManifestsWithLengths {
     }
   }
 
-  /** The snapshots that added the live files of a manifest, by path: its reader does not tell. */
-  private Map<String, Long> addedBy(ManifestFile manifest) {
+  /** The reads of the manifests' entries by the manifests' paths, planned once for all. */
+  private Map<String, FileScanTask> entries() {
     Table entries =
         MetadataTableUtils.createMetadataTableInstance(table, MetadataTableType.ENTRIES);
-    Map<String, Long> found = new HashMap<>();
+    Map<String, FileScanTask> found = new HashMap<>();
     try (CloseableIterable<FileScanTask> tasks =
         entries.newScan().select("snapshot_id", "data_file.file_path").planFiles()) {
-      for (FileScanTask task : tasks) {
-        if (task.file().location().equals(manifest.path())) {
-          add(task.asDataTask().rows(), found);
-        }
-      }
+      tasks.forEach(task -> found.put(task.file().location(), task));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -161,14 +165,19 @@ final class ManifestsWithLengths {
     return found;
   }
 
-  private static void add(CloseableIterable<StructLike> rows, Map<String, Long> found)
-      throws IOException {
-    try (rows) {
+  /** The snapshots that added the live files of a manifest, by path: its reader does not tell. */
+  private static Map<String, Long> addedBy(FileScanTask manifest) {
+    Map<String, Long> found = new HashMap<>();
+    try (CloseableIterable<StructLike> rows = manifest.asDataTask().rows()) {
       for (StructLike row : rows) {
         String path = row.get(1, StructLike.class).get(0, CharSequence.class).toString();
         found.put(path, row.get(0, Long.class));
       }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
+
+    return found;
   }
 
   private ManifestFile written(ManifestFile manifest, Map<String, Long> addedBy) {

@@ -19,12 +19,15 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.events.Listeners;
+import org.apache.iceberg.events.ScanEvent;
 import org.apache.iceberg.io.CloseableIterable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -91,7 +94,18 @@ class MissingLengthsTest extends LakeFixture {
 
     TableRepair found = TableRepair.run(catalog, T, false);
     assertThat(found.defects()).singleElement().satisfies(this::isNoLength);
+    Thread here = Thread.currentThread();
+    AtomicInteger plans = new AtomicInteger();
+    Listeners.register(
+        scan -> {
+          boolean entries = scan.projection().findField("snapshot_id") != null;
+          if (Thread.currentThread() == here && entries) {
+            plans.incrementAndGet();
+          }
+        },
+        ScanEvent.class);
     TableRepair done = TableRepair.run(catalog, T, true);
+    assertThat(plans).as("for all manifests").hasValue(1);
     assertThat(done.defects()).singleElement().matches(Defect::mended);
     assertThat(TableRepair.run(catalog, T, false).defects()).isEmpty();
 
