@@ -31,7 +31,9 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 final class CopyFolder {
   private static final String BEGUN = "begun";
   private static final String MANIFEST = ".avro";
-  private static final Pattern HEADER = Pattern.compile("group-(\\d{6,})\\.json");
+  private static final Pattern HEADER = Pattern.compile("group-(\\d{6,9})\\.json");
+  private static final Pattern BODY =
+      Pattern.compile("copy-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\.bin");
 
   /** Where the storage cannot list: so many numbers without a header are the end. */
   private static final int GAP = 20;
@@ -62,6 +64,12 @@ final class CopyFolder {
   /** The location of the body that belongs to a manifest. */
   static String body(String manifest) {
     return manifest.substring(0, manifest.length() - MANIFEST.length()) + ".bin";
+  }
+
+  /** Whether it is where a body of this folder can be: anyone may have written a header. */
+  boolean isBody(String location) {
+    return location.startsWith(in(""))
+        && BODY.matcher(location.substring(in("").length())).matches();
   }
 
   private static String manifest(String body) {

@@ -176,7 +176,10 @@ public final class CopyLog {
     CopyLog log = new CopyLog(table, EncryptionProperties.keyId(table.properties()));
     for (String text : log.folder.headers().values()) {
       try {
-        log.bodies.add(Json.object(text).get("body").getAsString());
+        String body = Json.object(text).get("body").getAsString();
+        if (log.folder.isBody(body)) {
+          log.bodies.add(body);
+        }
       } catch (RuntimeException e) {
         // cut off, or of someone else: its body has another name
       }
@@ -209,7 +212,10 @@ public final class CopyLog {
         .headers()
         .forEach(
             (number, text) -> {
-              this.next = number + 1;
+              if (number == next) {
+                this.next = number + 1; // the first that is free, whatever others are there
+              }
+
               Header header = text == null ? null : parsed(folder.header(number), text);
               if (header != null) {
                 headers.add(header);
@@ -236,22 +242,26 @@ public final class CopyLog {
         return lost(path, null);
       }
 
+      String body = json.get("body").getAsString();
+      if (!folder.isBody(body)) { // which would be deleted with the log
+        return lost(path, null);
+      }
+
       if (!keyThen.equals(keyId)) {
         throw new InvalidConfigurationException(
                 String.format(
-                    "its encryption with key '%s' has begun, and now it is to be '%s'",
-                    keyThen, keyId),
+                    "%s says that its encryption with key '%s' has begun, and now it is to be '%s'",
+                    path, keyThen, keyId),
                 String.format(
-                    "Call encrypt_table with '%s', which goes on; rotate_master_key changes the key"
-                        + " afterwards. Or delete the folder %s, which begins anew.",
-                    keyThen, folder.path()))
+                    "Nothing was changed. Whoever may write there can have written that: use no key"
+                        + " because it is named there. If you know that you have begun with another"
+                        + " key, call encrypt_table with that one; rotate_master_key changes it"
+                        + " afterwards. If not, delete the folder %s, which begins anew.",
+                    folder.path()))
             .inTable(tableName);
       }
 
-      return new Header(
-          json.get("body").getAsString(),
-          key(json.getAsJsonObject("kek")),
-          key(json.getAsJsonObject("key")));
+      return new Header(body, key(json.getAsJsonObject("kek")), key(json.getAsJsonObject("key")));
     } catch (IllegalStateException | UnsupportedOperationException | NullPointerException e) {
       return lost(path, e);
     } catch (IllegalArgumentException | JsonParseException e) {

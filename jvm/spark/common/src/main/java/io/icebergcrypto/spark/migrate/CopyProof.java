@@ -26,6 +26,8 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
@@ -80,6 +82,8 @@ record CopyProof(SparkSession spark, String name) {
       Map<String, RowSums> before = RowSums.byFile(spark, source, files);
       Map<String, RowSums> after = RowSums.byFile(spark, target, tasks(target, snapshot));
       List<DataFile> copied = CopyManifests.files(target, group);
+      requireNamed(before, files.stream().map(FileScanTask::file));
+      requireNamed(after, copied.stream());
       Map<String, RowSums> copies = new HashMap<>(); // a file may be listed twice
       for (int i = 0; i < files.size(); i++) {
         UnitCopy copy = group.copies().get(i);
@@ -88,13 +92,23 @@ record CopyProof(SparkSession spark, String name) {
           rows = rows.plus(after.getOrDefault(file.location(), RowSums.NONE));
         }
 
+        requireRows("of " + files.get(i).file().location(), copy.rows(), rows.rows());
         copies.merge(files.get(i).file().location(), rows, RowSums::plus);
       }
 
       copies.forEach(
           (file, rows) -> requireSame("of " + file, before.getOrDefault(file, RowSums.NONE), rows));
     } finally {
+      deleteList(target, snapshot);
+    }
+  }
+
+  /** What is left is encrypted, and remove_orphan_files finds it. */
+  private void deleteList(BaseTable target, Snapshot snapshot) {
+    try {
       target.operations().io().deleteFile(snapshot.manifestListLocation());
+    } catch (RuntimeException e) {
+      LOG.warn("Table {}: could not delete {}", name, snapshot.manifestListLocation(), e);
     }
   }
 
@@ -276,6 +290,26 @@ record CopyProof(SparkSession spark, String name) {
 
   // ---- rows
 
+  /** Rows that Spark does not know the file of would count for none. */
+  private void requireNamed(Map<String, RowSums> sums, Stream<DataFile> files) {
+    Set<String> locations = files.map(DataFile::location).collect(Collectors.toSet());
+    sums.keySet().stream()
+        .filter(file -> !locations.contains(file))
+        .findFirst()
+        .ifPresent(
+            file -> {
+              throw new IcebergCryptoException(
+                      String.format(
+                          "its rows cannot be compared: Spark says that some are of '%s', which is"
+                              + " none of the files that it has read",
+                          file),
+                      "The table is as it was. If a library of this session replaces Spark's own"
+                          + " operators (input_file_name() has to name the files), call"
+                          + " encrypt_table in a session without it. If not, please report it.")
+                  .inTable(name);
+            });
+  }
+
   /** Requires that a copy has the rows of what it is a copy of. */
   void requireSame(String what, RowSums before, RowSums after) {
     if (!before.isSame(after)) {
@@ -296,7 +330,7 @@ record CopyProof(SparkSession spark, String name) {
     }
   }
 
-  /** Requires that a version has as many rows as its copies were proved to have. */
+  /** Requires that a file or a version has as many rows as its copies have, as was counted. */
   void requireRows(String ref, long proved, long made) {
     if (proved != made) {
       throw new IcebergCryptoException(

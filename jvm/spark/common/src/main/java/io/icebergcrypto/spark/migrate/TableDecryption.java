@@ -8,6 +8,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
@@ -36,6 +37,7 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -120,6 +122,15 @@ public final class TableDecryption {
       throw decryption.discarded(e.withHint(TASKS_LEFT));
     } catch (IcebergCryptoException e) {
       throw decryption.discarded(e);
+    } catch (CommitStateUnknownException e) {
+      throw e;
+    } catch (Exception e) { // Spark's is none that Java knows of
+      IcebergCryptoException told = decryption.discarded(decryption.failed(e));
+      if (!decryption.left.isEmpty()) {
+        throw told;
+      }
+
+      throw e;
     } finally {
       context.setJobDescription(before);
       context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
@@ -224,9 +235,10 @@ public final class TableDecryption {
   }
 
   private void deleteLists(BaseTable next) {
-    next.operations().current().snapshots().stream()
-        .map(Snapshot::manifestListLocation)
-        .forEach(path -> behind.operations().io().deleteFile(path));
+    delete(
+        next.operations().current().snapshots().stream()
+            .map(Snapshot::manifestListLocation)
+            .toList());
   }
 
   private CopiedGroup copy(
@@ -288,22 +300,37 @@ public final class TableDecryption {
     return values;
   }
 
-  /** Deletes what no table has. */
+  /** Deletes what no table has, the rows first. */
   private void deleteUnused() {
-    FileIO io = behind.operations().io();
-    manifests.unused(kept).forEach(io::deleteFile);
     if (!inUse) {
       copied.forEach(group -> delete(group, List.of()));
       copied.clear();
     }
+
+    delete(manifests.unused(kept).stream().filter(path -> !left.containsKey(path)).toList());
   }
 
+  /** Never fails: what is left is told. */
   private boolean delete(List<String> paths) {
-    FileIO io = FailFastFileIO.below(behind.operations().io());
-    Map<String, String> failed = new ProvenDeletion(io).delete(paths.iterator());
+    Map<String, String> failed = new TreeMap<>();
+    try {
+      FileIO io = FailFastFileIO.below(behind.operations().io());
+      failed.putAll(new ProvenDeletion(io).delete(paths.iterator()));
+    } catch (RuntimeException e) {
+      paths.forEach(path -> failed.put(path, Causes.innermostMessage(e)));
+    }
+
     failed.forEach((path, why) -> LOG.warn("Could not delete the plaintext {}: {}", path, why));
     left.putAll(failed);
     return failed.isEmpty();
+  }
+
+  private IcebergCryptoException failed(Exception e) {
+    return new IcebergCryptoException(
+            "it cannot be decrypted: " + Causes.innermostMessage(e),
+            inUse ? "Check with verify_encryption whether it is." : "The table is as it was.",
+            e)
+        .inTable(table.name());
   }
 
   private IcebergCryptoException discarded(IcebergCryptoException e) {

@@ -67,7 +67,7 @@ public final class TableEncryption {
   private EncryptedKey kek;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
-  private final Set<String> proven = new HashSet<>(); // groups, and the schema they were read with
+  private final Set<String> proven = new HashSet<>(); // groups, and the version they were read in
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
@@ -366,7 +366,7 @@ public final class TableEncryption {
     List<String> unproven =
         groups.stream()
             .filter(group -> group.schemaId() != schemaId || schemaId != base.currentSchemaId())
-            .map(group -> schemaId + " " + group.manifests().get(0).path())
+            .map(group -> version + " " + group.manifests().get(0).path())
             .filter(group -> !proven.contains(group))
             .toList();
     if (!unproven.isEmpty()) {
