@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 public final class BrokenAnswers implements AutoCloseable {
   /** How long the client waits, in milliseconds, for {@link Fault#LATE}. */
-  public static final int CLIENT_WAITS_MS = 400;
+  public static final int CLIENT_WAITS_MS = 1200;
 
   private static final List<String> PASSED_ON =
       List.of("content-type", "authorization", "x-iceberg-access-delegation");

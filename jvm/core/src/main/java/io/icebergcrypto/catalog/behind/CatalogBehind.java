@@ -5,6 +5,8 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.kms.call.Causes;
+import java.io.IOException;
 import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
@@ -47,7 +49,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    *
    * @param properties Iceberg's, with its type or its class
    * @throws InvalidConfigurationException when there is no such type
-   * @throws IcebergCryptoException when the REST server does not answer as one; it is named
+   * @throws IcebergCryptoException when the REST server cannot be reached; it is named
    */
   public static Catalog open(String name, Map<String, String> properties, Object conf) {
     try {
@@ -61,11 +63,15 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
               + " any other catalog.",
           e);
     } catch (RESTException e) {
+      if (!Causes.any(e, IOException.class::isInstance)) {
+        throw e; // an answer of the server
+      }
+
       throw new IcebergCryptoException(
           String.format(
-              "its REST server, %s, cannot be used: %s",
+              "its REST server, %s, cannot be reached: %s",
               withoutLogin(properties.get(CatalogProperties.URI)), e.getMessage()),
-          "Check the uri, that the server runs and can be reached from this host, and the login.",
+          "Check the uri, and that the server runs and can be reached from this host.",
           e);
     }
   }

@@ -100,8 +100,7 @@ class VaultSetUpTest {
       slow.wrapKey(ByteBuffer.allocate(16), "k1");
     }
 
-    assertThat(requests)
-        .containsExactly("lookup-self", "transit", "encrypt", "binding", "encrypt");
+    assertThat(requests).containsExactly("lookup-self", "transit", "encrypt", "binding", "encrypt");
   }
 
   /** Another application's use of the key gives them, too. */

@@ -425,7 +425,7 @@ class RepairTest extends LakeFixture {
   @Test
   void anEncryptionThatHasBegun() throws IOException {
     Table plain = lake.openStock().createTable(T, TestLake.SCHEMA);
-    String log = plain.location() + "/metadata/encryption-" + TestLake.metadata(plain).uuid();
+    String log = plain.location() + "/metadata/_encryption-" + TestLake.metadata(plain).uuid();
     Path first = TestLake.path(log + "/group-000001.json");
     Files.createDirectories(first.getParent());
     Files.writeString(first, "{}");

@@ -75,7 +75,7 @@ class DeepStreamTest {
       assertThat(cut.check(depth, length, file.metadata().buffer()).words())
           .endsWith("it was cut off");
       CheckedFile unknown = cut.check(depth, -1, file.metadata().buffer());
-      assertThat(unknown.words()).endsWith("bytes could be missing there");
+      assertThat(unknown.words()).endsWith("bytes could be missing at its end");
       assertThat(unknown.unchecked()).isTrue();
       CheckedFile flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
       assertThat(flipped.unchecked()).isEqualTo(depth == Depth.STRUCTURE);
