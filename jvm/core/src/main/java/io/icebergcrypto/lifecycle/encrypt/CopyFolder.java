@@ -1,6 +1,7 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.Listing;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -42,7 +43,7 @@ final class CopyFolder {
   private final String path;
 
   CopyFolder(TableMetadata metadata, FileIO storage) {
-    this.storage = storage;
+    this.storage = FailFastFileIO.below(storage); // which lists
     this.path = metadata.location() + "/metadata/_encryption-" + metadata.uuid();
   }
 
