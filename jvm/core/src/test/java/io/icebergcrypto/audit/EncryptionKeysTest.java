@@ -194,8 +194,8 @@ class EncryptionKeysTest extends LakeFixture {
     EncryptionKeys keys = EncryptionKeys.of(trusting, T);
     assertThat(calls(trusting) - calls)
         .as("KEKs but the dead one, same bytes once or, where nothing tells, twice, and k9")
-        .isEqualTo(5);
-    assertThat(keys.kmsCalls()).isEqualTo(5);
+        .isBetween(4L, 5L) // which of the same bytes is asked for is chance
+        .isEqualTo(keys.kmsCalls());
     assertThat(of(keys, Kind.DEAD).stream().map(KeyEntry::keyId))
         .containsExactlyInAnyOrder("dead list", "retired");
     assertThat(of(keys, Kind.DEAD)).allMatch(key -> key.kmsAnswers() == null);
