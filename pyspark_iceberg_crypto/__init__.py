@@ -19,15 +19,18 @@ import lazy_loader
 from pyspark_iceberg_crypto.artifacts import VERSION
 
 
-def _names() -> dict[str, list[str]]:
-    """Return the names of ``__init__.pyi`` by their modules; the package may be in a zip file (``--py-files``)."""
+def _by_module() -> dict[str, list[str]]:
+    """Return the names of ``__init__.pyi`` by their modules; the package may be in a zip file (``--py-files``).
+
+    Its name is that of no module here, which `from pyspark_iceberg_crypto import _names` would not find then.
+    """
     stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     return {str(node.module): [alias.name for alias in node.names] for node in imports}
 
 
 # Each name is imported with its first use: keys are managed without Spark.
-__getattr__, __dir__, _exported = lazy_loader.attach(__name__, submod_attrs=_names())
+__getattr__, __dir__, _exported = lazy_loader.attach(__name__, submod_attrs=_by_module())
 __all__ = sorted([*_exported, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 __version__ = VERSION
