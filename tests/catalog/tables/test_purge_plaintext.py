@@ -35,6 +35,12 @@ def old_table(lake: Lake, **properties: str) -> tuple[str, Path]:
     return table, path_of(encrypt_table(lake.spark, table, "k1").plaintext_metadata or "")
 
 
+def stock(lake: Lake, statement: str) -> None:
+    """What a user of ours may not change; {t} stands for the table."""
+    lake.sql(statement.format(t=lake.table(catalog=f"stock_{lake.kind}")))
+    lake.sql(f"REFRESH TABLE {lake.table()}")
+
+
 def plaintext_below(folder: Path) -> list[Path]:
     return [path for path in files_below(folder) if magic(path) not in ENCRYPTED_MAGIC]
 
@@ -232,10 +238,10 @@ def test_former_folders_and_files_of_others(lake: Lake, tmp_path: Path) -> None:
     later = "'encryption.plaintext-purge'"
     unnamed = taken.with_name("unnamed.parquet")
     unnamed.write_bytes(taken.read_bytes())
-    lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({later}='manifest lists')")
+    stock(lake, f"ALTER TABLE {{t}} SET TBLPROPERTIES ({later}='manifest lists')")
     dry = purge_plaintext(lake.spark, table, keep=[str(others)], dry_run=True)
     assert {path_of(path) for path in dry.left_paths} == {stray, taken, unnamed}
-    lake.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({later})")
+    stock(lake, f"ALTER TABLE {{t}} UNSET TBLPROPERTIES ({later})")
     head, *_ = lake.sql(
         f"CALL {lake.catalog}.system.purge_plaintext(table => '{lake.namespace}.t', "
         f"folders => array('{former}'), keep => array('{others}'))"
