@@ -4,7 +4,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.UpdateProperties;
 
@@ -14,13 +13,6 @@ import org.apache.iceberg.UpdateProperties;
  */
 public record OwnProperties(String tableName, Map<String, String> before, UpdateProperties below)
     implements UpdateProperties {
-  private static final Set<String> NAMES =
-      Set.of(
-          EncryptionProperties.PLAINTEXT_METADATA,
-          EncryptionProperties.PLAINTEXT_GC,
-          EncryptionProperties.PLAINTEXT_VERSIONS,
-          EncryptionProperties.PLAINTEXT_PURGE);
-
   /**
    * Checks the properties that a statement would give a table.
    *
@@ -28,12 +20,14 @@ public record OwnProperties(String tableName, Map<String, String> before, Update
    */
   public static void check(
       String tableName, Map<String, String> before, Map<String, String> after) {
-    NAMES.forEach(name -> check(tableName, before, name, after.get(name)));
+    EncryptionProperties.OF_PLAINTEXT.forEach(
+        name -> check(tableName, before, name, after.get(name)));
   }
 
   private static void check(
       String tableName, Map<String, String> before, String name, String value) {
-    if (NAMES.contains(name) && !Objects.equals(before.get(name), value)) {
+    if (EncryptionProperties.OF_PLAINTEXT.contains(name)
+        && !Objects.equals(before.get(name), value)) {
       throw new InvalidConfigurationException(
               String.format("property %s is not for users to change", name),
               "Leave it as it is. encrypt_table sets it: it leads to the plaintext that is still"

@@ -90,16 +90,15 @@ public final class EncryptionProperties {
    */
   public static final String PLAINTEXT_PURGE = "encryption.plaintext-purge";
 
+  /** The table properties of this catalog's own making that lead to plaintext that is left. */
+  public static final Set<String> OF_PLAINTEXT =
+      Set.of(PLAINTEXT_METADATA, PLAINTEXT_GC, PLAINTEXT_VERSIONS, PLAINTEXT_PURGE);
+
   /** The table properties that make no sense for a plaintext table. */
-  public static Set<String> ofEncryptedTables() {
-    return Set.of(
-        KEY_ID,
-        TableProperties.ENCRYPTION_DEK_LENGTH,
-        METADATA_MAC,
-        PLAINTEXT_METADATA,
-        PLAINTEXT_GC,
-        PLAINTEXT_VERSIONS,
-        PLAINTEXT_PURGE);
+  public static Stream<String> ofEncryptedTables() {
+    return Stream.concat(
+        Stream.of(KEY_ID, TableProperties.ENCRYPTION_DEK_LENGTH, METADATA_MAC),
+        OF_PLAINTEXT.stream());
   }
 
   /** The table properties that choose the version of Parquet's pages. */

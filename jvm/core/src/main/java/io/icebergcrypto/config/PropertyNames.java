@@ -39,15 +39,6 @@ public final class PropertyNames {
           EncryptionProperties.KEK_MAX_AGE_DAYS,
           ValueKeyProperties.TABLE);
 
-  /** The table properties that this catalog sets by itself. */
-  private static final List<String> OWN =
-      List.of(
-          EncryptionProperties.METADATA_MAC,
-          EncryptionProperties.PLAINTEXT_METADATA,
-          EncryptionProperties.PLAINTEXT_GC,
-          EncryptionProperties.PLAINTEXT_VERSIONS,
-          EncryptionProperties.PLAINTEXT_PURGE);
-
   /** How far from a known name a misspelt one is. */
   private static final int SLIPS = 3;
 
@@ -72,12 +63,18 @@ public final class PropertyNames {
     private boolean owns(String name) {
       return names.contains(name)
           || this == CATALOG && name.startsWith(KMS_PREFIX)
-          || this == TABLE && (OWN.contains(name) || name.startsWith(ValueKeyProperties.PREFIX));
+          || this == TABLE && (isOwn(name) || name.startsWith(ValueKeyProperties.PREFIX));
     }
 
     private String word() {
       return name().toLowerCase(Locale.ROOT);
     }
+  }
+
+  /** Whether this is a table property that this catalog sets by itself. */
+  private static boolean isOwn(String name) {
+    return name.equals(EncryptionProperties.METADATA_MAC)
+        || EncryptionProperties.OF_PLAINTEXT.contains(name);
   }
 
   /**
@@ -188,7 +185,7 @@ public final class PropertyNames {
   private static String whatInstead(Owner owner, String name) {
     return switch (owner) {
       case CATALOG ->
-          OWN.contains(name)
+          isOwn(name)
               ? "Leave it out: commits set it."
               : String.format(
                   "To have every new table get it, set %s%s.",

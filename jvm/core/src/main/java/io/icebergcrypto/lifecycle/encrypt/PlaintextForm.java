@@ -2,9 +2,9 @@ package io.icebergcrypto.lifecycle.encrypt;
 
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
@@ -28,7 +28,7 @@ public final class PlaintextForm {
     base.partitionStatisticsFiles()
         .forEach(file -> builder.removePartitionStatistics(file.snapshotId()));
     base.encryptionKeys().stream().map(EncryptedKey::keyId).forEach(builder::removeEncryptionKey);
-    Set<String> gone = new HashSet<>(EncryptionProperties.ofEncryptedTables());
+    Set<String> gone = EncryptionProperties.ofEncryptedTables().collect(Collectors.toSet());
     String path = AuthenticatedFolder.pathWithout(base);
     if (path == null) {
       gone.add(TableProperties.WRITE_METADATA_LOCATION);
