@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto import (
     inspect_file,
     rotate_parquet_keys,
     typed_errors,
+    verify_folder,
 )
 
 STOCK = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
@@ -125,6 +126,39 @@ def test_we_read_pyarrows(
         "ssn": ("column key", "pii"),
     }
     assert seen.footer_key == "footer"
+
+
+def test_pyarrows_pages_of_version_2(own: SparkSession, vault: VaultServer, tmp_path: Path) -> None:
+    """Which Parquet's Java reader calls tampered with: they are checked, and AES-CTR's accuse nobody."""
+    table = pa.table(
+        {"ssn": ["a", None, "c"], "none": pa.array([None] * 3, "int32"), "id": [1, 2, 3]}
+    )
+    for name, more in {
+        "closed": {},
+        "open": {"plaintext_footer": True},
+        "ctr": {"encryption_algorithm": "AES_GCM_CTR_V1"},
+    }.items():
+        settings = pe.EncryptionConfiguration(
+            footer_key="footer", column_keys={"pii": ["ssn", "none"]}, **more
+        )
+        made = arrow(vault)[1].file_encryption_properties(pe.KmsConnectionConfig(), settings)
+        file = tmp_path / name / "arrow.parquet"
+        file.parent.mkdir()
+        with pq.ParquetWriter(
+            str(file), table.schema, encryption_properties=made, data_page_version="2.0"
+        ) as writer:
+            writer.write_table(table)
+        assert inspect_file(own, str(file), pages=True).pages_checked
+        assert codes(own, file) == {"plaintext"}, "the id, and the footer"
+        if name != "ctr":
+            data = bytearray(file.read_bytes())
+            data[60] ^= 1  # of ssn
+            file.write_bytes(data)
+            assert codes(own, file) == {"tampered"}
+
+
+def codes(spark: SparkSession, file: Path) -> set[str]:
+    return {problem.code for problem in verify_folder(spark, str(file.parent), deep=True).problems}
 
 
 @pytest.mark.nightly

@@ -6,10 +6,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -79,21 +83,51 @@ class PageCheckTest {
     return written;
   }
 
+  /** As inspect_file and verify_folder do. */
+  private Map<String, String> checkAll() {
+    FileIO io = new HadoopFileIO(hadoop);
+    org.apache.iceberg.io.InputFile stored = io.newInputFile(file.toString());
+    FileMagic magic = FileInspector.magic(stored);
+    return Protections.readAll(magic, Protections.of(magic, stored, io, hadoop), stored, hadoop);
+  }
+
   private Map<String, String> check() {
     return PageCheck.check(file.toString(), hadoop);
   }
 
   @Test
   void aChangedPageIsOfTheFile() throws IOException {
-    assertThat(check()).isEmpty();
-    java.nio.file.Path path = folder.resolve("people.parquet");
+    for (String footer : List.of("false", "true")) {
+      hadoop.set(PropertiesDrivenCryptoFactory.PLAINTEXT_FOOTER_PROPERTY_NAME, footer);
+      file = write(footer + ".parquet");
+      assertThat(checkAll()).isEmpty();
+      java.nio.file.Path path = folder.resolve(file.getName());
+      Files.deleteIfExists(folder.resolve("." + file.getName() + ".crc"));
+      byte[] good = Files.readAllBytes(path);
+      int footerEnd = good.length - 8;
+      for (int changed : List.of(60, footerEnd - 1)) { // the first page; the footer's tag
+        byte[] bytes = good.clone();
+        bytes[changed] ^= 1;
+        Files.write(path, bytes);
+        assertThatThrownBy(this::checkAll).isExactlyInstanceOf(TamperedException.class);
+      }
+    }
+  }
+
+  /** Of a file without a tag on each page, only that is proved which has one. */
+  @Test
+  void aChangedFooterOfPagesWithoutTagsIsOfTheFile() throws IOException {
+    hadoop.set(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME, "AES_GCM_CTR_V1");
+    file = write("ctr.parquet");
+    assertThat(checkAll()).isEmpty();
+    java.nio.file.Path path = folder.resolve("ctr.parquet");
     byte[] bytes = Files.readAllBytes(path);
-    bytes[60] ^= 1;
+    bytes[bytes.length - 9] ^= 1;
     Files.write(path, bytes);
-    Files.deleteIfExists(folder.resolve(".people.parquet.crc"));
+    Files.deleteIfExists(folder.resolve(".ctr.parquet.crc"));
     assertThatThrownBy(this::check)
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("people.parquet is not what was written");
+        .hasMessageContaining("ctr.parquet is not what was written");
   }
 
   /** Parquet's errors about bytes are IOExceptions, too: those of the storage are kept apart. */
@@ -174,6 +208,7 @@ class PageCheckTest {
   void anErrorNamesTheColumnsOfTheKey() throws IOException {
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");
     assertThat(check()).containsOnlyKeys("salary", "bonus");
+    assertThat(checkAll()).containsOnlyKeys("salary", "bonus").isEqualTo(check());
     assertThatThrownBy(this::readAll)
         .rootCause()
         .hasMessageContaining("Columns 'salary', 'bonus' of ")

@@ -25,8 +25,10 @@ import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.Type;
 
 /**
- * Reads all pages of a Parquet file with keys, as a reader of all its columns would: Parquet checks
- * the tag of each module that has one, and the signature of a plaintext footer.
+ * Reads all pages of a Parquet file with keys whose pages have no tags, as a reader of all its
+ * columns would: Parquet checks the tags of the footer and of pages' headers, and the signature of
+ * a plaintext footer. That a page cannot be read proves nothing: other writers encrypt pages of
+ * version 2 in another way than Parquet's Java reader expects.
  */
 public final class PageCheck {
   private PageCheck() {}
@@ -83,9 +85,18 @@ public final class PageCheck {
       PageReadStore pages = reader.readRowGroup(group);
       PageReader found = pages.getPageReader(column);
       long values = 0;
-      found.readDictionaryPage();
-      for (var page = found.readPage(); page != null; page = found.readPage()) {
-        values += page.getValueCount();
+      try {
+        found.readDictionaryPage();
+        for (var page = found.readPage(); page != null; page = found.readPage()) {
+          values += page.getValueCount();
+        }
+      } catch (RuntimeException e) {
+        throw notUnderstood(
+            location,
+            String.format(
+                "pages of column %s cannot be read: %s",
+                String.join(".", column.getPath()), Causes.innermostMessage(e)),
+            null); // what Parquet says of it would pass for a wrong tag
       }
 
       if (values != found.getTotalValueCount()) {

@@ -1,12 +1,16 @@
 package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.orc.OrcProtection;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.PageCheck;
 import io.icebergcrypto.parquet.ProtectionReader;
+import io.icebergcrypto.spark.verify.deep.FileKey;
+import io.icebergcrypto.spark.verify.deep.ParquetModules;
+import io.icebergcrypto.spark.verify.deep.StoredFile;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.FileIO;
@@ -40,18 +44,27 @@ public final class Protections {
   }
 
   /**
-   * Reads all data of such a file, with the session's KMS. What is authenticated is checked.
+   * Reads all data of such a file, with the session's KMS. What is authenticated is checked: every
+   * tag of a Parquet file, whichever writer made it.
    *
-   * @param magic of the file
+   * @param file of which {@link #of} said how it is protected
    * @param hadoop has the KMS's settings
    * @return the columns whose keys may not be used, with the reason: they were not read
    * @throws TamperedException when the file is not what was written
+   * @throws PlaintextException when a part of an encrypted column is plaintext
    * @throws IcebergCryptoException when the footer's key cannot be had, or the storage failed
    */
   public static Map<String, String> readAll(
-      FileMagic magic, String location, Configuration hadoop) {
-    return magic == FileMagic.ORC
-        ? OrcProtection.readAll(location, hadoop)
-        : PageCheck.check(location, hadoop);
+      FileMagic magic, FileProtection protection, InputFile file, Configuration hadoop) {
+    if (magic == FileMagic.ORC) {
+      return OrcProtection.readAll(file.location(), hadoop);
+    } else if (!protection.authenticated()) {
+      return PageCheck.check(file.location(), hadoop); // most of it has no tag
+    }
+
+    try (StoredFile stored = new StoredFile(file, true)) {
+      FileKey key = FileKey.inParquet(stored, hadoop);
+      return ParquetModules.checkColumns(stored, key, protection.footerEncrypted());
+    }
   }
 }

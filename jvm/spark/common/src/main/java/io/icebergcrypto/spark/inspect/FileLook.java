@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.spark.columns.Protections;
 import java.util.LinkedHashMap;
@@ -38,12 +39,21 @@ public final class FileLook {
       found.putAll(protection.toMap());
       found.put("encrypted", protection.encrypted());
       if (pages) {
-        Map<String, String> left = Protections.readAll(inspection.magic(), location, hadoop);
+        Map<String, String> left = left(inspection.magic(), protection, file, hadoop);
         found.put("pages_checked", left.isEmpty());
         found.put("columns_left", left);
       }
     }
 
     return found;
+  }
+
+  private static Map<String, String> left(
+      FileMagic magic, FileProtection protection, InputFile file, Configuration hadoop) {
+    try {
+      return Protections.readAll(magic, protection, file, hadoop);
+    } catch (IcebergCryptoException e) {
+      throw e.problem().contains(file.location()) ? e : e.inFile(file.location());
+    }
   }
 }

@@ -11,9 +11,6 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.spark.columns.Protections;
-import io.icebergcrypto.spark.verify.deep.FileKey;
-import io.icebergcrypto.spark.verify.deep.ParquetModules;
-import io.icebergcrypto.spark.verify.deep.StoredFile;
 import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Grouped;
 import io.icebergcrypto.spark.verify.scan.Progress;
@@ -174,10 +171,7 @@ public record StrayTasks(
     }
 
     try {
-      Set<String> left =
-          columns.problem() == null
-              ? modules(stored)
-              : Protections.readAll(magic, stored.location(), hadoop()).keySet();
+      Set<String> left = Protections.readAll(magic, columns, stored, hadoop()).keySet();
       return left.isEmpty()
           ? null
           : new FileProblem(
@@ -185,14 +179,6 @@ public record StrayTasks(
               "columns whose keys may not be used were not checked: " + String.join(", ", left));
     } catch (RuntimeException e) {
       return FailedCheck.problem("", e);
-    }
-  }
-
-  /** Reads a file that is encrypted and authenticated as a whole, as files of tables are. */
-  private Set<String> modules(InputFile stored) {
-    try (StoredFile file = new StoredFile(stored, true)) {
-      int footer = FileInspector.inspect(file).pare().footerLength();
-      return ParquetModules.check(file, FileKey.inParquet(file, hadoop()), footer);
     }
   }
 

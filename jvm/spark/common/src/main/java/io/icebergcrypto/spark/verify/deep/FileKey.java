@@ -17,7 +17,6 @@ import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.ByteBuffers;
 import org.apache.parquet.crypto.DecryptionKeyRetriever;
-import org.apache.parquet.crypto.KeyAccessDeniedException;
 
 /** What key metadata says of one file. Secret: it has the file's key. */
 public final class FileKey {
@@ -25,25 +24,12 @@ public final class FileKey {
   private static final StandardEncryptionManager READER =
       new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
 
-  /** Finds the keys of a Parquet file whose columns have keys of their own. */
-  interface PartKeys {
-    /** The key of the footer. */
-    byte[] ofFooter(byte[] keyMetadata);
-
-    /**
-     * The key of a column.
-     *
-     * @return null: it may not be used
-     */
-    byte[] ofColumn(byte[] keyMetadata);
-  }
-
   private final byte[] key;
   private final byte[] aadPrefix;
   private final Long length;
-  private final PartKeys parts;
+  private final DecryptionKeyRetriever parts;
 
-  private FileKey(byte[] key, byte[] aadPrefix, Long length, PartKeys parts) {
+  private FileKey(byte[] key, byte[] aadPrefix, Long length, DecryptionKeyRetriever parts) {
     this.key = key;
     this.aadPrefix = aadPrefix;
     this.length = length;
@@ -57,27 +43,8 @@ public final class FileKey {
    * @param hadoop has the KMS's settings
    */
   public static FileKey inParquet(InputFile file, Configuration hadoop) {
-    DecryptionKeyRetriever keys =
-        new ParquetCryptoFactory().keysOf(hadoop, new Path(file.location()));
     return new FileKey(
-        null,
-        null,
-        null,
-        new PartKeys() {
-          @Override
-          public byte[] ofFooter(byte[] keyMetadata) {
-            return keys.getKey(keyMetadata);
-          }
-
-          @Override
-          public byte[] ofColumn(byte[] keyMetadata) {
-            try {
-              return keys.getKey(keyMetadata);
-            } catch (KeyAccessDeniedException e) {
-              return null;
-            }
-          }
-        });
+        null, null, null, new ParquetCryptoFactory().keysOf(hadoop, new Path(file.location())));
   }
 
   /**
@@ -126,7 +93,7 @@ public final class FileKey {
    * @param keyMetadata that of the file; null: it has none
    */
   byte[] ofFooter(byte[] keyMetadata) {
-    return parts == null ? key : parts.ofFooter(keyMetadata);
+    return parts == null ? key : parts.getKey(keyMetadata);
   }
 
   /** Null: there is none. */
@@ -134,8 +101,8 @@ public final class FileKey {
     return aadPrefix;
   }
 
-  /** Null: the file has one key. */
-  PartKeys parts() {
+  /** Finds the keys of the footer and of columns. Null: the file has one key. */
+  DecryptionKeyRetriever parts() {
     return parts;
   }
 

@@ -6,6 +6,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import javax.crypto.Cipher;
+import javax.crypto.spec.GCMParameterSpec;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.encryption.Ciphers;
 
 /**
@@ -21,8 +27,12 @@ final class ModuleDecryptor {
   /** The bytes of a module of no content. */
   static final int OVERHEAD = LENGTH + Ciphers.NONCE_LENGTH + Ciphers.GCM_TAG_LENGTH;
 
+  /** The bytes of a plaintext footer's signature: a nonce and a tag. */
+  static final int SIGNATURE = Ciphers.NONCE_LENGTH + Ciphers.GCM_TAG_LENGTH;
+
   private static final int SMALLEST_BUFFER = 64 << 10;
 
+  private final byte[] key;
   private final Ciphers.AesGcmDecryptor decryptor;
   private final Plain plain;
 
@@ -31,6 +41,7 @@ final class ModuleDecryptor {
   }
 
   private ModuleDecryptor(byte[] key, Plain plain) {
+    this.key = key;
     this.decryptor = new Ciphers.AesGcmDecryptor(key);
     this.plain = plain;
   }
@@ -81,6 +92,41 @@ final class ModuleDecryptor {
       return decryptor.decrypt(bytes, at + LENGTH, length - LENGTH, plain.bytes, 0, aad);
     } catch (RuntimeException e) {
       throw NotAsWritten.wrongTag(name, e);
+    }
+  }
+
+  /**
+   * Checks the signature of a plaintext footer: it is encrypted once more, with the same nonce, and
+   * the tag compared (Parquet modular encryption, section 5.3).
+   *
+   * @param length of the footer; the signature follows
+   * @throws TamperedException when it is not what was signed
+   */
+  void checkSignature(String name, byte[] bytes, int length, byte[] aad) {
+    if (length < 0) {
+      throw NotAsWritten.because(name + " has no signature");
+    }
+
+    byte[] again;
+    byte[] nonce = Arrays.copyOfRange(bytes, length, length + Ciphers.NONCE_LENGTH);
+    byte[] footer = Arrays.copyOf(bytes, length);
+    try {
+      Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+      cipher.init(
+          Cipher.ENCRYPT_MODE,
+          new SecretKeySpec(key, "AES"),
+          new GCMParameterSpec(Byte.SIZE * Ciphers.GCM_TAG_LENGTH, nonce));
+      cipher.updateAAD(aad);
+      again = cipher.doFinal(footer);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException(e); // every Java has it
+    }
+
+    if (!MessageDigest.isEqual(
+        Arrays.copyOfRange(again, length, again.length),
+        Arrays.copyOfRange(bytes, length + Ciphers.NONCE_LENGTH, bytes.length))) {
+      throw NotAsWritten.because(
+          name + " does not have the signature of its key: it was changed, or is from elsewhere");
     }
   }
 

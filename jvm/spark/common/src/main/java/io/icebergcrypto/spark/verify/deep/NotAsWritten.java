@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.verify.deep;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Evidence;
@@ -39,8 +40,11 @@ final class NotAsWritten {
   }
 
   /** The error for a part that is not encrypted. */
-  static TamperedException plaintext(String problem) {
-    return new TamperedException(ProblemCode.PLAINTEXT, problem, HINT, null);
+  static PlaintextException plaintext(String problem) {
+    return new PlaintextException(
+        problem,
+        "Find out which program wrote the file, and have it written again, with all of it"
+            + " encrypted; for Parquet, in pages of version 1.");
   }
 
   /**

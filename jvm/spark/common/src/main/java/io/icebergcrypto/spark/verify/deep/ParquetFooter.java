@@ -1,7 +1,9 @@
 package io.icebergcrypto.spark.verify.deep;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.kms.call.Causes;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -9,23 +11,24 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.AesCipher;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.ModuleCipherFactory.ModuleType;
 import org.apache.iceberg.shaded.org.apache.parquet.format.AesGcmV1;
 import org.apache.iceberg.shaded.org.apache.parquet.format.ColumnChunk;
 import org.apache.iceberg.shaded.org.apache.parquet.format.ColumnMetaData;
+import org.apache.iceberg.shaded.org.apache.parquet.format.EncryptionAlgorithm;
 import org.apache.iceberg.shaded.org.apache.parquet.format.FileCryptoMetaData;
 import org.apache.iceberg.shaded.org.apache.parquet.format.FileMetaData;
 import org.apache.iceberg.shaded.org.apache.parquet.format.RowGroup;
 import org.apache.iceberg.shaded.org.apache.parquet.format.Util;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
 
 /**
- * The footer of an encrypted Parquet file, decrypted: where the file's other parts are (Parquet
- * modular encryption, section 5.2, "Encrypted footer mode").
+ * The footer of an encrypted Parquet file, decrypted, or a plaintext one whose signature is right:
+ * where the file's other parts are (Parquet modular encryption, sections 5.2 and 5.3).
  */
 final class ParquetFooter {
   /** What a part of a file is; its label is what people read. */
@@ -81,7 +84,8 @@ final class ParquetFooter {
   private final ModuleDecryptor modules;
   private final List<Part> parts = new ArrayList<>();
   private final Map<String, ModuleDecryptor> ofColumns = new HashMap<>();
-  private final Set<String> left = new TreeSet<>();
+  private final Map<String, String> left = new LinkedHashMap<>();
+  private boolean hasPlaintext;
 
   private ParquetFooter(byte[] fileAad, FileKey key, ModuleDecryptor modules) {
     this.fileAad = fileAad;
@@ -99,9 +103,14 @@ final class ParquetFooter {
     return parts;
   }
 
-  /** The columns whose keys may not be used. */
-  Set<String> left() {
+  /** The columns whose keys may not be used, with the reason. */
+  Map<String, String> left() {
     return left;
+  }
+
+  /** Whether columns have no key, which files with keys of columns may have. */
+  boolean hasPlaintext() {
+    return hasPlaintext;
   }
 
   /**
@@ -109,28 +118,58 @@ final class ParquetFooter {
    *
    * @param bytes the whole footer
    * @param key the file's
-   * @throws TamperedException when it is not what was written, or a column is not encrypted with a
-   *     key of the file's
+   * @throws TamperedException when it is not what was written
+   * @throws PlaintextException when a column of a file with one key is not encrypted
    */
   static ParquetFooter read(byte[] bytes, FileKey key) {
     ByteArrayInputStream in = new ByteArrayInputStream(bytes);
     FileCryptoMetaData crypto = crypto(in, bytes);
-    byte[] fileAad = fileAad(crypto, key);
+    byte[] fileAad = fileAad(crypto.getEncryption_algorithm(), key);
     ModuleDecryptor modules = new ModuleDecryptor(key.ofFooter(crypto.getKey_metadata()));
     int at = bytes.length - in.available();
     byte[] aad = AesCipher.createFooterAAD(fileAad);
     int length = modules.check("the footer", bytes, at, bytes.length - at, aad);
     FileMetaData metadata =
         modules.parse("the footer", length, plain -> Util.readFileMetaData(plain));
-    ParquetFooter footer = new ParquetFooter(fileAad, key, modules);
+    return new ParquetFooter(fileAad, key, modules).withParts(metadata);
+  }
+
+  /**
+   * Checks a plaintext footer, which is followed by a nonce and a tag.
+   *
+   * @param bytes the whole footer with its signature
+   * @param key finds the keys of a file with keys of columns
+   * @throws TamperedException when it is not what was written
+   */
+  static ParquetFooter signed(byte[] bytes, FileKey key) {
+    int length = bytes.length - ModuleDecryptor.SIGNATURE;
+    FileMetaData metadata;
+    try {
+      metadata = Util.readFileMetaData(new ByteArrayInputStream(bytes, 0, Math.max(length, 0)));
+    } catch (IOException | RuntimeException e) {
+      throw NotAsWritten.unknown("its footer does not parse", e);
+    }
+
+    if (!metadata.isSetEncryption_algorithm()) {
+      throw NotAsWritten.unknown("its footer says nothing of encryption");
+    }
+
+    byte[] fileAad = fileAad(metadata.getEncryption_algorithm(), key);
+    ModuleDecryptor modules =
+        new ModuleDecryptor(key.ofFooter(metadata.getFooter_signing_key_metadata()));
+    modules.checkSignature("the footer", bytes, length, AesCipher.createFooterAAD(fileAad));
+    return new ParquetFooter(fileAad, key, modules).withParts(metadata);
+  }
+
+  private ParquetFooter withParts(FileMetaData metadata) {
     List<RowGroup> rowGroups = metadata.getRow_groups();
     for (int i = 0; i < rowGroups.size(); i++) {
       RowGroup rowGroup = rowGroups.get(i);
-      footer.addParts(rowGroup, rowGroup.isSetOrdinal() ? rowGroup.getOrdinal() : i);
+      addParts(rowGroup, rowGroup.isSetOrdinal() ? rowGroup.getOrdinal() : i);
     }
 
-    footer.parts.sort(Comparator.comparingLong(Part::start));
-    return footer;
+    parts.sort(Comparator.comparingLong(Part::start));
+    return this;
   }
 
   /** Reads the plaintext in front of the footer's module, up to where the module starts. */
@@ -152,14 +191,14 @@ final class ParquetFooter {
     return crypto;
   }
 
-  private static byte[] fileAad(FileCryptoMetaData crypto, FileKey key) {
-    if (!crypto.getEncryption_algorithm().isSetAES_GCM_V1()) {
+  private static byte[] fileAad(EncryptionAlgorithm encryption, FileKey key) {
+    if (!encryption.isSetAES_GCM_V1()) {
       throw NotAsWritten.unauthenticated(
           "its pages are encrypted with AES_GCM_CTR_V1, which does not authenticate them: whether"
               + " they were changed cannot be told");
     }
 
-    AesGcmV1 algorithm = crypto.getEncryption_algorithm().getAES_GCM_V1();
+    AesGcmV1 algorithm = encryption.getAES_GCM_V1();
     byte[] stored = algorithm.isSetAad_prefix() ? algorithm.getAad_prefix() : null;
     // a file with keys of columns tells its prefix itself, if it has one
     byte[] known = key.parts() == null ? key.aadPrefix() : stored;
@@ -184,7 +223,9 @@ final class ParquetFooter {
     for (int i = 0; i < columns.size(); i++) {
       ColumnChunk chunk = columns.get(i);
       Column column = column(chunk, ordinal, i);
-      if (hasOwnKey(chunk) && key.parts() != null) {
+      if (key.parts() != null && !chunk.isSetCrypto_metadata()) {
+        this.hasPlaintext = true;
+      } else if (key.parts() != null && (hasOwnKey(chunk) || isSealed(chunk))) {
         addPartsWithKey(chunk, column);
       } else {
         checkEncrypted(chunk, column);
@@ -196,6 +237,11 @@ final class ParquetFooter {
   private static boolean hasOwnKey(ColumnChunk chunk) {
     return chunk.isSetCrypto_metadata()
         && chunk.getCrypto_metadata().isSetENCRYPTION_WITH_COLUMN_KEY();
+  }
+
+  /** Where the footer is plaintext, the metadata of columns with its key is encrypted, too. */
+  private static boolean isSealed(ColumnChunk chunk) {
+    return chunk.isSetEncrypted_column_metadata();
   }
 
   private static Column column(ColumnChunk chunk, int rowGroup, int ordinal) {
@@ -224,12 +270,15 @@ final class ParquetFooter {
     return NotAsWritten.unknown("the footer does not say where in the file " + column + " is");
   }
 
-  /** Where a column with a key of its own is, is encrypted with that key. */
+  /** Where a column with a key of its own is, is encrypted with its key. */
   private void addPartsWithKey(ColumnChunk chunk, Column column) {
-    ModuleDecryptor own = left.contains(column.name()) ? null : decryptor(chunk, column.name());
+    ModuleDecryptor own = modules;
+    if (hasOwnKey(chunk)) {
+      own = left.containsKey(column.name()) ? null : decryptor(chunk, column.name());
+    }
+
     if (own == null) {
-      left.add(column.name());
-      return;
+      return; // and it is among those left
     } else if (!chunk.isSetEncrypted_column_metadata() || chunk.isSetFile_path()) {
       throw nowhere(column);
     }
@@ -255,8 +304,12 @@ final class ParquetFooter {
         column,
         name -> {
           var crypto = chunk.getCrypto_metadata().getENCRYPTION_WITH_COLUMN_KEY();
-          byte[] found = key.parts().ofColumn(crypto.getKey_metadata());
-          return found == null ? null : modules.withKey(found);
+          try {
+            return modules.withKey(key.parts().getKey(crypto.getKey_metadata()));
+          } catch (KeyAccessDeniedException e) {
+            left.put(name, Causes.innermostMessage(e));
+            return null;
+          }
         });
   }
 

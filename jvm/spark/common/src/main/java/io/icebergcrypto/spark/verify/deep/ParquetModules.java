@@ -5,8 +5,10 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Column;
 import io.icebergcrypto.spark.verify.deep.ParquetFooter.Part;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import org.apache.iceberg.io.IOUtil;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.AesCipher;
@@ -47,21 +49,50 @@ public final class ParquetModules {
    *
    * @param file the file as stored; it starts and ends with PARE
    * @param footerLength the length in bytes of its footer, as its tail gives it
-   * @return the columns whose keys may not be used, which were not checked, and with which the
-   *     file's bytes are not all accounted for
+   * @return the columns whose keys may not be used, with the reason; they were not checked, and
+   *     with them the file's bytes are not all accounted for
    * @throws TamperedException when it is not what was written; names the module. Row groups,
    *     columns and pages count from 0
    */
-  public static Set<String> check(StoredFile file, FileKey key, int footerLength) {
-    if (footerLength > StoredFile.MAX_END - TAIL) {
-      throw NotAsWritten.unknown(
-          String.format(
-              "its last bytes give a footer of %d bytes, more than Parquet reads", footerLength));
+  public static Map<String, String> check(StoredFile file, FileKey key, int footerLength) {
+    long footerStart = file.getLength() - TAIL - footerLength;
+    ParquetFooter footer = ParquetFooter.read(footer(file, footerLength), key);
+    return check(file, footer, footerStart);
+  }
+
+  /**
+   * The same of a file whose columns have keys, or some of them, and whose footer may be plaintext.
+   * Columns without a key are not looked at.
+   *
+   * @param file whose footer was read before
+   * @param encrypted whether the footer is
+   */
+  public static Map<String, String> checkColumns(StoredFile file, FileKey key, boolean encrypted) {
+    byte[] tail = bytes(file, file.getLength() - TAIL, MAGIC);
+    int length = ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt();
+    if (length <= 0 || length > file.getLength() - TAIL - MAGIC) {
+      throw NotAsWritten.unknown("its last bytes give a footer of " + length + " bytes");
     }
 
-    long footerStart = file.getLength() - TAIL - footerLength;
-    ParquetFooter footer = ParquetFooter.read(bytes(file, footerStart, footerLength), key);
-    boolean gaps = !footer.left().isEmpty();
+    byte[] bytes = footer(file, length);
+    ParquetFooter footer =
+        encrypted ? ParquetFooter.read(bytes, key) : ParquetFooter.signed(bytes, key);
+    return check(file, footer, file.getLength() - TAIL - length);
+  }
+
+  private static byte[] footer(StoredFile file, int length) {
+    if (length > StoredFile.MAX_END - TAIL) {
+      throw NotAsWritten.unknown(
+          String.format(
+              "its last bytes give a footer of %d bytes, more than Parquet reads", length));
+    }
+
+    return bytes(file, file.getLength() - TAIL - length, length);
+  }
+
+  private static Map<String, String> check(
+      StoredFile file, ParquetFooter footer, long footerStart) {
+    boolean gaps = !footer.left().isEmpty() || footer.hasPlaintext();
     new ParquetModules(file, footer.fileAad(), gaps, footerStart).check(footer.parts());
     return footer.left();
   }
