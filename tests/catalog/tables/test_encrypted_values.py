@@ -142,6 +142,19 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
         (1, None),
         (2, "x"),
     ]
+    no_name = "nullif(concat('', ssn), ssn)"  # known to be NULL when a row is there
+    for call in ("encrypt_value", "encrypt_value_deterministic", "decrypt_value", "hash_value"):
+        for name in ("NULL", no_name):
+            with pytest.raises(KeyNotFoundError, match=f"NULL.*{call}") as no_key, typed_errors():
+                hadoop.sql(f"UPDATE {table} SET ssn = {f}.{call}(ssn, {name})")
+            assert "coalesce" in no_key.value.hint
+    assert (
+        hadoop.value(f"SELECT {f}.try_decrypt_value(ssn, NULL) FROM {table} WHERE id = 1") is None
+    )
+    nothing = (
+        f"SELECT {f}.encrypt_value(ssn, {no_name}) FROM VALUES (CAST(NULL AS STRING)) AS t (ssn)"
+    )
+    assert hadoop.value(nothing) is None, "NULL stays NULL"
     for call in (f"decrypt_value(id, '{key}')", "encrypt_value(ssn)", "mask(id)", "hash_value(1)"):
         with pytest.raises(AnalysisException, match="it is "):
             hadoop.sql(f"SELECT {f}.{call} FROM {table}")

@@ -92,10 +92,15 @@ final class ValueFunction implements UnboundFunction {
     /**
      * Checks a key's name while a statement is analyzed.
      *
-     * @throws KeyNotFoundException when the catalog has no such value key
+     * @param key null: it is NULL
+     * @throws KeyNotFoundException when the catalog has no such value key, or it is NULL
      */
     void require(String key) {
-      values.require(key);
+      if (key == null) {
+        operation.refuseNullName();
+      } else {
+        values.require(key);
+      }
     }
 
     /** A string without a context. */

@@ -5,6 +5,7 @@ import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.List;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -71,8 +72,15 @@ public final class ValueKeyNames implements SparkSessionExtensionsProvider {
      * @throws KeyNotFoundException when its catalog has no such value key
      */
     private static void checkName(ValueFunction.Bound function, List<Expression> arguments) {
-      if (arguments.get(KEY) instanceof Literal key && key.value() instanceof UTF8String name) {
-        function.require(name.toString());
+      Expression name = arguments.get(KEY);
+      while (name instanceof Cast cast) { // of a NULL without a type
+        name = cast.child();
+      }
+
+      if (name instanceof Literal literal && literal.value() == null) {
+        function.require(null);
+      } else if (name instanceof Literal literal && literal.value() instanceof UTF8String text) {
+        function.require(text.toString());
       }
     }
   }

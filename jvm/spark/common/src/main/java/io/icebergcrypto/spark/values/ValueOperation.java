@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.values;
 
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.values.ValueEncryption;
 import java.util.Base64;
 import java.util.HexFormat;
@@ -47,9 +48,29 @@ enum ValueOperation {
     return this == DECRYPT_VALUE || this == TRY_DECRYPT_VALUE;
   }
 
-  /** NULL stays NULL; so it is with a NULL key. */
+  /**
+   * Refuses a key's name that is NULL where the result, NULL, would take the place of a value.
+   *
+   * @throws KeyNotFoundException of all functions but {@code try_decrypt_value}
+   */
+  void refuseNullName() {
+    if (this != TRY_DECRYPT_VALUE) {
+      throw new KeyNotFoundException(
+          String.format(
+              "The name of the value key is NULL, and %s would give NULL in place of the value",
+              sqlName()),
+          "Give each value a key: where the name is a column, fill it, or use coalesce(<column>,"
+              + " '<key>').");
+    }
+  }
+
+  /**
+   * NULL stays NULL.
+   *
+   * @throws KeyNotFoundException when there is a value, and its key's name is NULL
+   */
   byte[] apply(ValueEncryption values, byte[] value, UTF8String key, UTF8String context) {
-    if (value == null || key == null) {
+    if (isNull(value, key)) {
       return null;
     }
 
@@ -64,8 +85,18 @@ enum ValueOperation {
     };
   }
 
+  /** Whether the result is NULL. */
+  private boolean isNull(Object value, UTF8String key) {
+    if (value != null && key == null) {
+      refuseNullName();
+    }
+
+    return value == null || key == null;
+  }
+
+  /** The same. */
   UTF8String apply(ValueEncryption values, UTF8String value, UTF8String key, UTF8String context) {
-    if (value == null || key == null) {
+    if (isNull(value, key)) {
       return null;
     }
 
