@@ -2,21 +2,22 @@ package io.icebergcrypto.commit;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.ValueKeyProperties;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.UpdateProperties;
 
 /**
- * A change of a table's properties that leaves alone where its plaintext still is. Without them
- * nobody would know, and with others somebody else's files would pass for it.
+ * A change of a table's properties that leaves alone where its plaintext still is, and value keys.
+ * Without the former nobody would know, and with others somebody else's files would pass for it.
  */
 public record OwnProperties(String tableName, Map<String, String> before, UpdateProperties below)
     implements UpdateProperties {
   /**
    * Checks the properties that a statement would give a table.
    *
-   * @throws InvalidConfigurationException when it changes one of them
+   * @throws InvalidConfigurationException when it changes one of them, or a value key
    */
   public static void check(
       String tableName, Map<String, String> before, Map<String, String> after) {
@@ -26,6 +27,7 @@ public record OwnProperties(String tableName, Map<String, String> before, Update
 
   private static void check(
       String tableName, Map<String, String> before, String name, String value) {
+    ValueKeyProperties.checkUnchanged(tableName, before, name, value);
     if (EncryptionProperties.OF_PLAINTEXT.contains(name)
         && !Objects.equals(before.get(name), value)) {
       throw new InvalidConfigurationException(

@@ -120,6 +120,31 @@ public final class ValueKeyProperties {
   }
 
   /**
+   * Refuses to write something else in place of a value key, other than by the procedures of value
+   * keys: values would be encrypted with a key of somebody's, and older ones be lost. What is no
+   * key, or was dropped, may become one again.
+   *
+   * @param before properties of the table
+   * @param after what it is to be; null: removed, which {@link #checkKept} refuses
+   * @throws InvalidConfigurationException when a version of a key would change
+   */
+  public static void checkUnchanged(
+      String tableName, Map<String, String> before, String property, String after) {
+    String own = property.startsWith(PREFIX) ? before.get(property) : null;
+    if (own != null
+        && after != null
+        && !own.equals(after)
+        && !DroppedValueKey.isOne(own)
+        && WrappedValueKey.unreadable(Map.of(property, own)).isEmpty()) {
+      throw new InvalidConfigurationException(
+              "property " + property + " is a value key, which is not for users to change",
+              "rotate_value_key has it wrapped anew, or adds a version; drop_value_key drops one."
+                  + " Nothing was changed.")
+          .inTable(tableName);
+    }
+  }
+
+  /**
    * Refuses to drop a table that has value keys.
    *
    * @throws NotSupportedException when it has

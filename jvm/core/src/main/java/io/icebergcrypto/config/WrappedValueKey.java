@@ -19,9 +19,11 @@ import java.util.Map;
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64
  * @param createdAtMs when it was made, in milliseconds since the epoch
+ * @param checkValue by which its bytes are recognized, without telling anything else of them; null:
+ *     it has none, as in tables of before
  */
 public record WrappedValueKey(
-    String name, int id, String masterKeyId, String wrapped, long createdAtMs)
+    String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
     implements Serializable {
   private static final long serialVersionUID = 1L;
 
@@ -32,6 +34,7 @@ public record WrappedValueKey(
   private static final String MASTER_KEY_ID = "master-key-id";
   private static final String WRAPPED_KEY = "wrapped-key";
   private static final String CREATED_AT_MS = "created-at-ms";
+  private static final String CHECK_VALUE = "check-value";
 
   /**
    * The value keys that a table keeps: all versions that were not dropped.
@@ -70,11 +73,11 @@ public record WrappedValueKey(
 
   /** Makes one of what the KMS gave. */
   public static WrappedValueKey of(
-      String name, int id, String masterKeyId, ByteBuffer wrapped, long ms) {
+      String name, int id, String masterKeyId, ByteBuffer wrapped, long ms, String checkValue) {
     byte[] bytes = new byte[wrapped.remaining()];
     wrapped.duplicate().get(bytes);
     return new WrappedValueKey(
-        name, id, masterKeyId, Base64.getEncoder().encodeToString(bytes), ms);
+        name, id, masterKeyId, Base64.getEncoder().encodeToString(bytes), ms, checkValue);
   }
 
   /**
@@ -91,7 +94,8 @@ public record WrappedValueKey(
               ValueKeyProperties.id(property),
               json.get(MASTER_KEY_ID).getAsString(),
               json.get(WRAPPED_KEY).getAsString(),
-              json.get(CREATED_AT_MS).getAsLong());
+              json.get(CREATED_AT_MS).getAsLong(),
+              json.has(CHECK_VALUE) ? json.get(CHECK_VALUE).getAsString() : null);
       ValueKeyProperties.checkName(key.name);
       key.bytes();
       boolean hasTime = key.createdAtMs >= 0 && key.createdAtMs <= YEAR_9999;
@@ -124,7 +128,7 @@ public record WrappedValueKey(
 
   /** The same key, wrapped by another master key or another version of the same. */
   public WrappedValueKey anew(String newMasterKeyId, ByteBuffer wrappedAnew) {
-    return of(name, id, newMasterKeyId, wrappedAnew, createdAtMs);
+    return of(name, id, newMasterKeyId, wrappedAnew, createdAtMs, checkValue);
   }
 
   /** What the KMS gave. */
@@ -138,6 +142,10 @@ public record WrappedValueKey(
     json.put(MASTER_KEY_ID, masterKeyId);
     json.put(WRAPPED_KEY, wrapped);
     json.put(CREATED_AT_MS, createdAtMs);
+    if (checkValue != null) {
+      json.put(CHECK_VALUE, checkValue);
+    }
+
     return Json.of(json);
   }
 }

@@ -84,7 +84,7 @@ public final class Kek {
   /** Whether bytes are those of a KEK, as far as its entry tells. */
   static boolean fits(EncryptedKey kek, ByteBuffer bytes) {
     String told = checkValue(kek);
-    return told == null || told.equals(checkValue(bytes));
+    return told == null || told.equals(checkValue(bytes, ""));
   }
 
   /** The check value; null when there is none, or one of a later version. */
@@ -93,8 +93,14 @@ public final class Kek {
     return told != null && told.startsWith(CHECK_VALUE_V1) ? told : null;
   }
 
-  private static String checkValue(ByteBuffer kek) {
-    return CHECK_VALUE_V1 + HexFormat.of().formatHex(derived(kek, LABEL, "", Long.SIZE));
+  /**
+   * By what the bytes of a KEK, or of a value key, are recognized: see {@link #CHECK_VALUE}.
+   *
+   * @param key its bytes; the caller overwrites them
+   * @param context the name of a value key; of a KEK empty
+   */
+  public static String checkValue(ByteBuffer key, String context) {
+    return CHECK_VALUE_V1 + HexFormat.of().formatHex(derived(key, LABEL, context, Long.SIZE));
   }
 
   /**
@@ -163,7 +169,7 @@ public final class Kek {
               TIMESTAMP,
               String.valueOf(after(newest)),
               CHECK_VALUE,
-              checkValue(ByteBuffer.wrap(key))));
+              checkValue(ByteBuffer.wrap(key), "")));
     } finally {
       Arrays.fill(key, (byte) 0);
     }

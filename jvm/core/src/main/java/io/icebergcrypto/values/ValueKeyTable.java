@@ -15,6 +15,7 @@ import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
+import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.ArrayList;
@@ -22,13 +23,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.UpdateProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -168,26 +168,30 @@ public final class ValueKeyTable {
 
   /** Iceberg's own update of properties would set all of them again on newer metadata. */
   private List<WrappedValueKey> commitThoseLeft(Table keeper, List<WrappedValueKey> wrapped) {
-    TableOperations ops = ((HasTableOperations) keeper).operations();
     List<WrappedValueKey> left = new ArrayList<>();
-    CommitRetry.commit(
-        table,
-        ops,
-        keeper.properties(),
-        base -> {
+    commit(
+        keeper,
+        () -> {
           Set<String> there =
               of(keeper).versions().stream()
                   .map(WrappedValueKey::property)
                   .collect(Collectors.toSet());
           left.clear();
           wrapped.stream().filter(key -> there.contains(key.property())).forEach(left::add);
-          Map<String, String> properties =
-              left.stream()
-                  .collect(Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
-          return TableMetadata.buildFrom(base).setProperties(properties).build();
+          return left.stream()
+              .collect(Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
         });
-    keeper.refresh();
     return left;
+  }
+
+  /** A change of value keys, which no update of properties takes ({@code OwnProperties}). */
+  private void commit(Table keeper, Supplier<Map<String, String>> properties) {
+    CommitRetry.commit(
+        table,
+        ((HasTableOperations) keeper).operations(),
+        keeper.properties(),
+        base -> TableMetadata.buildFrom(base).setProperties(properties.get()).build());
+    keeper.refresh();
   }
 
   /**
@@ -259,8 +263,8 @@ public final class ValueKeyTable {
     }
 
     DroppedValueKey left = new DroppedValueKey(name, dropped.id(), dropped.createdAtMs());
-    UpdateProperties update = keeper.updateProperties();
-    commit(keeper, update.set(dropped.property(), left.toJson(System.currentTimeMillis())));
+    String json = left.toJson(System.currentTimeMillis());
+    commit(keeper, () -> Map.of(dropped.property(), json));
     return entries(versions.stream().filter(key -> key != dropped).toList());
   }
 
@@ -331,9 +335,10 @@ public final class ValueKeyTable {
 
     long newest = keys.versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);
     long now = Math.max(System.currentTimeMillis(), newest + 1);
-    WrappedValueKey made =
-        WrappedValueKey.of(name, id, masterKeyId, wrapped(keeper, masterKeyId, key), now);
-    commit(keeper, keeper.updateProperties().set(made.property(), made.toJson()));
+    String checkValue = Kek.checkValue(ByteBuffer.wrap(key), name);
+    ByteBuffer wrapped = wrapped(keeper, masterKeyId, key);
+    WrappedValueKey made = WrappedValueKey.of(name, id, masterKeyId, wrapped, now, checkValue);
+    commit(keeper, () -> Map.of(made.property(), made.toJson()));
     return ValueKeyEntry.of(made);
   }
 
@@ -349,10 +354,5 @@ public final class ValueKeyTable {
     } finally {
       Arrays.fill(key, (byte) 0);
     }
-  }
-
-  private void commit(Table keeper, UpdateProperties update) {
-    update.commit();
-    keeper.refresh();
   }
 }

@@ -1,14 +1,16 @@
 package io.icebergcrypto.values;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
+import io.icebergcrypto.metadata.Kek;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -114,22 +116,23 @@ public final class ValueKeys implements Serializable {
   }
 
   /**
-   * Unwraps one version.
+   * Unwraps one version. What is no such key is asked for once more, past the cache.
    *
    * @return 32 bytes; the caller overwrites them
+   * @throws BadWrappedKeyException when the KMS gives something else both times
    * @throws IcebergCryptoException the KMS's own typed error
    */
   byte[] unwrap(WrappedValueKey key) {
     checkAllowed(key);
+    ByteBuffer unwrapped;
     try {
-      ByteBuffer unwrapped =
-          KmsCaller.forTable(table, tableUuid, () -> kms.unwrapKey(key.bytes(), key.masterKeyId()));
-      byte[] bytes = KeyCache.copyOf(unwrapped);
-      if (bytes.length == WrappedValueKey.LENGTH) {
-        return bytes;
-      }
-
-      Arrays.fill(bytes, (byte) 0);
+      unwrapped =
+          KmsCaller.forTable(
+              table,
+              tableUuid,
+              () ->
+                  UnwrapsAgain.fitting(
+                      kms, key.bytes(), key.masterKeyId(), bytes -> problem(key, bytes) == null));
     } catch (IcebergCryptoException e) {
       throw e.inTable(table)
           .withHint(
@@ -138,12 +141,33 @@ public final class ValueKeys implements Serializable {
                   key.name(), key.masterKeyId()));
     }
 
-    throw new TamperedException(
-            String.format("value key '%s' is not a key of 32 bytes", key.name()),
-            "Somebody replaced it. Restore property "
-                + key.property()
-                + " from an older metadata file of the table.")
+    if (problem(key, unwrapped) == null) {
+      return KeyCache.copyOf(unwrapped);
+    }
+
+    throw new BadWrappedKeyException(
+            String.format(
+                "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s, twice",
+                key.name(), key.masterKeyId(), kms, problem(key, unwrapped)),
+            String.format(
+                "Nothing was encrypted or decrypted with it. Check that the catalog's KMS is the"
+                    + " one that wrapped it, and the KMS itself. If the KMS is right, another"
+                    + " client than this project's changed property %s: have that one set it back,"
+                    + " from an older metadata file of the table.",
+                key.property()))
         .inTable(table);
+  }
+
+  /** What tells that bytes are not those of a version; null when nothing does. */
+  private static String problem(WrappedValueKey key, ByteBuffer bytes) {
+    if (bytes.remaining() != WrappedValueKey.LENGTH) {
+      return bytes.remaining() + " bytes, which is no value key";
+    }
+
+    String told = key.checkValue();
+    return told == null || told.equals(Kek.checkValue(bytes, key.name()))
+        ? null
+        : "a key that does not fit its check value";
   }
 
   /**

@@ -208,7 +208,7 @@ class PageCheckTest {
   void anErrorNamesTheColumnsOfTheKey() throws IOException {
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");
     assertThat(check()).containsOnlyKeys("salary", "bonus");
-    assertThat(checkAll()).containsOnlyKeys("salary", "bonus").isEqualTo(check());
+    assertThat(checkAll()).containsOnlyKeys("salary", "bonus");
     assertThatThrownBy(this::readAll)
         .rootCause()
         .hasMessageContaining("Columns 'salary', 'bonus' of ")

@@ -70,7 +70,7 @@ class ValueCipherTest {
 
   @Test
   void propertiesThatSomebodyChanged() {
-    WrappedValueKey key = new WrappedValueKey("customers", 0x1eaf00d4, "k1", "AAEC", 5);
+    WrappedValueKey key = new WrappedValueKey("customers", 0x1eaf00d4, "k1", "AAEC", 5, "v1.0123");
     assertThat(WrappedValueKey.parse(key.property(), key.toJson())).isEqualTo(key);
     Fuzz.run(
         2,

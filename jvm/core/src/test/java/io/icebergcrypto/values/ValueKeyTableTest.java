@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
@@ -37,8 +38,10 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.Test;
@@ -168,16 +171,60 @@ class ValueKeyTableTest extends LakeFixture {
     String a = property("a");
     String before = table.properties().get(a);
 
-    table.updateProperties().set(a, table.properties().get(property("b"))).commit();
-    assertThatThrownBy(() -> values().decrypt("a", value, NONE))
-        .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("value key 'a'");
-    table.updateProperties().set(a, before.replace("\"k1\"", "\"k2\"")).commit();
+    String b = table.properties().get(property("b"));
+    assertThatThrownBy(() -> table.updateProperties().set(a, b).commit())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("Table lake.db.keys: property " + a + " is a value key")
+        .hasMessageContaining("rotate_value_key");
+    set(a, b); // another client
+    assertThatThrownBy(() -> values().encrypt("a", VALUE, NONE))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("value key 'a'")
+        .hasMessageContaining("does not fit its check value, twice");
+    set(a, before.replace("\"k1\"", "\"k2\""));
     assertThatThrownBy(() -> values().decrypt("a", value, NONE))
         .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("value key 'a', which master key 'k2' wrapped");
-    table.updateProperties().set(a, before).commit();
+    set(a, before);
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+    table.refresh();
+    table.updateProperties().set(a, before).commit();
+    String version = keys().addVersion("a", null).version();
+    table.refresh();
+    assertThatThrownBy(
+            () -> table.newTransaction().updateProperties().set(a + version, b).set(a, b).commit())
+        .isInstanceOf(InvalidConfigurationException.class);
+    keys().drop("a", a.substring(a.lastIndexOf('.') + 1), true);
+    assertThat(keys().entries()).hasSize(2);
+    table.refresh();
+    table.updateProperties().set(a, before).commit(); // a dropped one comes back
+    assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  private void set(String property, String value) {
+    TableOperations ops = ((HasTableOperations) catalog.loadTable(KEYS)).operations();
+    TableMetadata base = ops.current();
+    ops.commit(base, TableMetadata.buildFrom(base).setProperties(Map.of(property, value)).build());
+  }
+
+  /** A key that is wrong in the cache, or once: no value is encrypted with it, nor refused. */
+  @Test
+  void aKeyThatTheKmsGivesWrongOnceIsAskedForAgain() throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    for (int length : List.of(16, 32)) {
+      try (EncryptedCatalog wrong = openSlow()) {
+        ValueEncryption values = new ValueEncryption(new ValueKeyTable(wrong).load());
+        Slow.WRONG.set(new byte[length]);
+        byte[] own = values.encrypt("a", VALUE, NONE);
+        assertThat(Slow.WRONG.get()).isNull();
+        assertThat(values.decrypt("a", value, NONE)).isEqualTo(VALUE);
+        assertThat(values().decrypt("a", own, NONE)).isEqualTo(VALUE);
+        assertThat(new ValueEncryption(new ValueKeyTable(wrong).load()).decrypt("a", own, NONE))
+            .as("with the key that is in the cache now")
+            .isEqualTo(VALUE);
+      }
+    }
   }
 
   @Test
@@ -186,8 +233,7 @@ class ValueKeyTableTest extends LakeFixture {
     String a = property("a");
     String junk = ValueKeyProperties.PREFIX + "junk";
     for (String name : List.of(a, junk)) {
-      UpdateProperties update = catalog.loadTable(KEYS).updateProperties().set(name, "{}");
-      assertThatThrownBy(update::commit)
+      assertThatThrownBy(() -> catalog.loadTable(KEYS).updateProperties().set(name, "{}").commit())
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("Table lake.db.keys: property " + name)
           .hasMessageContaining("drop_value_key");
@@ -337,10 +383,11 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class);
   }
 
-  /** A keystore during whose next call something else happens. */
+  /** A keystore during whose next call something else happens, or that answers wrong once. */
   public static final class Slow extends FailingKms {
     private static final long serialVersionUID = 1L;
     private static final AtomicReference<Runnable> MEANWHILE = new AtomicReference<>();
+    private static final AtomicReference<byte[]> WRONG = new AtomicReference<>();
     private final KeystoreKmsClient keystore = new KeystoreKmsClient();
 
     @Override
@@ -360,13 +407,22 @@ class ValueKeyTableTest extends LakeFixture {
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      return keystore.unwrapKey(wrappedKey, wrappingKeyId);
+      byte[] wrong = WRONG.getAndSet(null);
+      return wrong == null ? keystore.unwrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
     }
 
     @Override
     protected RuntimeException failure() {
       return new IllegalStateException();
     }
+  }
+
+  private EncryptedCatalog openSlow() throws IOException {
+    Map<String, String> own = new HashMap<>(properties());
+    own.putAll(TestKeystore.existing(folder).properties());
+    own.remove("encryption.kms-type");
+    own.put("encryption.kms-impl", Slow.class.getName());
+    return new TestLake(backend, folder, own).open(Map.of());
   }
 
   /** Who waits for the KMS does not bring back what somebody else dropped. */
@@ -376,11 +432,7 @@ class ValueKeyTableTest extends LakeFixture {
     keys().addVersion("a", null);
     byte[] value = values().encrypt("a", VALUE, NONE);
     String first = version(0);
-    Map<String, String> own = new HashMap<>(properties());
-    own.putAll(TestKeystore.existing(folder).properties());
-    own.remove("encryption.kms-type");
-    own.put("encryption.kms-impl", Slow.class.getName());
-    try (EncryptedCatalog slow = new TestLake(backend, folder, own).open(Map.of())) {
+    try (EncryptedCatalog slow = openSlow()) {
       Slow.MEANWHILE.set(() -> keys().drop("a", first, true));
       assertThat(new ValueKeyTable(slow).rewrap("a", "k2"))
           .extracting(ValueKeyEntry::masterKeyId)

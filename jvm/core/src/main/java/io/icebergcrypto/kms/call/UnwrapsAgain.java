@@ -2,6 +2,7 @@ package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.BadWrappedKeyException;
 import java.nio.ByteBuffer;
+import java.util.function.Predicate;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A client that remembers keys, and can be told that one of them may be wrong. */
@@ -18,6 +19,21 @@ public interface UnwrapsAgain {
     return kms instanceof UnwrapsAgain again
         ? again.unwrapAgain(wrappedKey, wrappingKeyId)
         : kms.unwrapKey(wrappedKey, wrappingKeyId);
+  }
+
+  /**
+   * Unwraps a key; an answer that does not fit is asked for once more, past the cache.
+   *
+   * @return the last answer, which may not fit either
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
+   */
+  static ByteBuffer fitting(
+      KeyManagementClient kms,
+      ByteBuffer wrappedKey,
+      String wrappingKeyId,
+      Predicate<ByteBuffer> fits) {
+    ByteBuffer first = kms.unwrapKey(wrappedKey, wrappingKeyId);
+    return fits.test(first) ? first : by(kms, wrappedKey, wrappingKeyId);
   }
 
   /**
