@@ -107,6 +107,8 @@ class World:
             "spark.driver.extraClassPath": os.pathsep.join(
                 map(str, [*build_jars("test-jars", "sqlite-jdbc-*.jar"), self.classes])
             ),
+            # Tests have sessions of their own, with catalogs of their own.
+            "spark.iceberg-crypto.settings-from": "session",
             "spark.hadoop.fs.file.impl": self.file_system,
             # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "

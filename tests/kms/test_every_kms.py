@@ -110,6 +110,7 @@ def conf(folder: Path, backends: dict[str, Backend]) -> dict[str, str]:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "events").as_uri(),
         "spark.eventLog.compress": "false",
+        "spark.iceberg-crypto.settings-from": "session",  # its sessions have catalogs of their own
     }
 
 

@@ -65,6 +65,7 @@ def shop(
     lost.unlink()
     conf = {**world.session_conf(metastore=folder / "metastore"), **catalog}
     del conf["spark.hadoop.fs.file.impl"]  # Hive wants to set permissions of its own
+    del conf["spark.iceberg-crypto.settings-from"]  # as it is by default
     yield Shop(spark, conf, lost)
 
 
@@ -160,6 +161,24 @@ def test_an_error_has_its_hint(client: Client) -> None:
     )
     assert "no depth 'bottom'" in said
     assert "hint: " in said
+
+
+def test_a_client_sets_up_no_kms(client: Client, world: World) -> None:
+    """The server's login would go where the client's settings say."""
+    options = {
+        "type": "hadoop",
+        "warehouse": str(world.root / "theirs"),
+        **world.keystore_options(),
+    }
+    conf = catalog_conf("theirs", SPARK_CATALOG, options | {"encryption.kms-type": "keystore"})
+    settings = [f"SET `{name}`=`{value}`" for name, value in conf.items()]
+    if client.session:
+        for setting in settings:
+            client.rows(setting)
+        settings = []
+    said = client.error("; ".join([*settings, "SHOW NAMESPACES IN theirs"]))
+    assert "set up by a session" in said
+    assert "spark.iceberg-crypto.settings-from" in said
 
 
 @pytest.mark.parametrize("client", ["connect"], indirect=True)

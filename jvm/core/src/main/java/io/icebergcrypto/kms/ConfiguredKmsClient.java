@@ -4,6 +4,7 @@ import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.config.SettingsGuard;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
@@ -25,6 +26,7 @@ abstract class ConfiguredKmsClient
 
   @Override
   public void initialize(Map<String, String> properties) {
+    SettingsGuard.checkAll(properties); // here, for a catalog of Iceberg's own makes clients, too
     KmsConfig read = read(properties);
     close();
     this.config = read;

@@ -7,6 +7,7 @@ import io.icebergcrypto.kms.call.Resilience;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.KmsPropertyNames;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SettingsGuard;
 import io.icebergcrypto.kms.http.HeaderValues;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -39,7 +40,7 @@ public final class KmsClients {
   /** Those of some properties that say which KMS, and how it is used. None of them is a secret. */
   public static Map<String, String> ofKms(Map<String, String> properties) {
     return properties.entrySet().stream()
-        .filter(property -> isOfKms(property.getKey()))
+        .filter(property -> KmsPropertyNames.isOfKms(property.getKey()))
         .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
   }
 
@@ -69,6 +70,10 @@ public final class KmsClients {
     try {
       KeyManagementClient client = newClient(implementation);
       boolean authenticated = authenticatedWrapping(client, properties);
+      if (!(client instanceof ConfiguredKmsClient)) { // ours ask by themselves
+        SettingsGuard.checkAll(properties);
+      }
+
       client.initialize(properties);
       return new CachingKmsClient(client, ttlMs, limits, authenticated, application);
     } catch (LinkageError e) {
@@ -85,12 +90,6 @@ public final class KmsClients {
           "Check the catalog's encryption.kms.* properties and that the KMS can be reached.",
           e);
     }
-  }
-
-  private static boolean isOfKms(String name) {
-    return name.equals(KmsProperties.KMS_TYPE)
-        || name.equals(KmsProperties.KMS_IMPL)
-        || name.startsWith(KmsProperties.PREFIX);
   }
 
   /** What the user says about the client's wrapping, for a client that does not say it itself. */

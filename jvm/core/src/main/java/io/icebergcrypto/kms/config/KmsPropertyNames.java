@@ -4,6 +4,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
@@ -66,7 +67,46 @@ public final class KmsPropertyNames {
                   "transit-mount",
                   "wrapped-format"));
 
+  /**
+   * What Iceberg's own names for a KMS and its login start with: those of its AWS clients, and of
+   * its client for Azure. Where a catalog is not at hand, these and ours are what a client is made
+   * of; {@code settings.py} has the same list.
+   */
+  private static final List<String> ICEBERGS =
+      List.of(
+          "adls.token-credential-provider", "azure.keyvault.", "client.", "http-client.", "kms.");
+
+  /** They change when and how often a KMS is asked, and nothing of which one, or as whom. */
+  private static final List<String> OF_TIMES =
+      List.of("application-id", "cache.", "call-timeout-ms", "circuit-breaker.", "retry.");
+
   private KmsPropertyNames() {}
+
+  /** Whether a KMS client may read a property of this name: ours, or one of Iceberg's own. */
+  public static boolean isOfKms(String name) {
+    String lower = name.toLowerCase(Locale.ROOT); // catalog options have no case in Spark
+    return lower.equals(KmsProperties.KMS_TYPE)
+        || lower.equals(KmsProperties.KMS_IMPL)
+        || lower.startsWith(KmsProperties.PREFIX)
+        || ICEBERGS.stream().anyMatch(lower::startsWith);
+  }
+
+  /**
+   * Those properties that decide which KMS is asked, where it is, and with whose login, by names in
+   * lower case.
+   */
+  public static Map<String, String> deciding(Map<String, String> properties) {
+    Map<String, String> found = new TreeMap<>();
+    properties.forEach(
+        (name, value) -> {
+          String lower = name.toLowerCase(Locale.ROOT);
+          if (isOfKms(lower)
+              && OF_TIMES.stream().noneMatch(one -> lower.startsWith(KmsProperties.PREFIX + one))) {
+            found.put(lower, value);
+          }
+        });
+    return found;
+  }
 
   /**
    * Checks the names of the properties of a client of this project.

@@ -56,6 +56,7 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
     }
 
     Artifact.check();
+    ServerSettings.checkCatalog(name, options.asCaseSensitiveMap());
     Map<String, String> wrapped = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     wrapped.putAll(options.asCaseSensitiveMap());
     String type = wrapped.remove(CatalogUtil.ICEBERG_CATALOG_TYPE);

@@ -1,6 +1,9 @@
 package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.SettingsGuard;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -153,7 +156,14 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   protected void checkOther(LogicalPlan plan) {}
 
   private static Configuration hadoop(Map<String, String> options) {
-    return SparkSession.active().sessionState().newHadoopConfWithOptions(options);
+    Configuration hadoop = SparkSession.active().sessionState().newHadoopConfWithOptions(options);
+    java.util.Map<String, String> kms =
+        KmsClients.ofKms(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+    if (KmsClients.isConfigured(kms)) {
+      SettingsGuard.checkAll(kms); // tasks cannot tell whose settings they are
+    }
+
+    return hadoop;
   }
 
   private void checkCreated(CatalogTable table) {

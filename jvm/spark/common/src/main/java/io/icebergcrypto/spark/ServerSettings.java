@@ -1,0 +1,230 @@
+package io.icebergcrypto.spark;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.KmsPropertyNames;
+import io.icebergcrypto.kms.config.SettingsGuard;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.deploy.SparkHadoopUtil;
+import org.apache.spark.sql.SparkSession;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Where the settings of catalogs and KMSs may come from. A driver's credentials are those of who
+ * started it; with Spark Connect and Spark's Thrift server others have sessions in it, and {@code
+ * SET spark.sql.catalog.lake.uri} of theirs would send these credentials to an address of theirs.
+ *
+ * <p>By default settings are those that Spark was started with, or those of the application's first
+ * session, which no client of such a server gets: a notebook's is this one. Values count, not
+ * threads, so that no thread of a pool stands for another session.
+ */
+public final class ServerSettings implements SettingsGuard {
+  /** A setting that only counts where Spark was started with it. */
+  static final String FROM = "spark.iceberg-crypto.settings-from";
+
+  private static final String DRIVER = "driver"; // its executor id
+  private static final String CATALOG = "spark.sql.catalog.";
+  private static final String SINGLE_SESSION = "spark.sql.hive.thriftServer.singleSession";
+
+  /** Options that lead nowhere, and that say nothing of what is encrypted or shown. */
+  private static final List<String> OF_ANY_SESSION =
+      List.of("cache-enabled", "cache.", "default-namespace", "table-default.");
+
+  /** The service loader makes one. */
+  public ServerSettings() {}
+
+  private enum From {
+    /** What Spark was started with, and what the application's first session has. */
+    APPLICATION,
+    /** What Spark was started with. */
+    STATIC,
+    /** Any session. */
+    SESSION;
+
+    static From of(SparkConf conf) {
+      String text = conf.get(FROM, "application");
+      for (From from : values()) {
+        if (from.name().toLowerCase(Locale.ROOT).equals(text)) {
+          // all clients of such a Thrift server have the first session
+          return from == APPLICATION && conf.getBoolean(SINGLE_SESSION, false) ? STATIC : from;
+        }
+      }
+
+      throw new InvalidConfigurationException(
+          String.format("%s is neither application, static nor session: '%s'", FROM, text),
+          "Start Spark with one of them, or without it: application.");
+    }
+  }
+
+  /**
+   * Checks the options of a catalog of this project, all of which decide where tables, keys and
+   * credentials go, or what is encrypted and shown.
+   *
+   * @throws InvalidConfigurationException when a session has set one, or taken one away
+   */
+  static void checkCatalog(String name, Map<String, String> options) {
+    SparkConf conf = SparkEnv.get().conf();
+    From from = From.of(conf);
+    String prefix = CATALOG + name + ".";
+    Map<String, String> started = below(prefix, ofSpark(conf));
+    Map<String, String> first = from == From.APPLICATION ? below(prefix, ofFirst()) : started;
+    Map<String, String> given = below("", options);
+    if (from == From.SESSION
+        || started.isEmpty() && first.isEmpty() && !KmsClients.isConfigured(given)) {
+      return; // without a KMS, a catalog that nobody else has is like one of Iceberg's own
+    }
+
+    TreeSet<String> names = new TreeSet<>(given.keySet());
+    names.addAll(started.keySet());
+    names.removeIf(
+        option ->
+            OF_ANY_SESSION.stream().anyMatch(option::startsWith)
+                || Objects.equals(given.get(option), started.get(option))
+                || Objects.equals(given.get(option), first.get(option)));
+    if (!names.isEmpty()) {
+      throw refused("Catalog " + name, prefix, names);
+    }
+  }
+
+  /**
+   * Checks what a KMS client is to be made of, in a driver. Tasks do as their driver says, which
+   * has checked it; with {@code static} they can tell by themselves.
+   */
+  @Override
+  public void check(Map<String, String> properties) {
+    SparkEnv env = SparkEnv.get();
+    if (env == null) {
+      return; // no Spark runs here
+    }
+
+    From from = From.of(env.conf());
+    boolean isDriver = TaskContext.get() == null && env.executorId().equals(DRIVER);
+    if (from == From.SESSION || from == From.APPLICATION && (!isDriver || isOfFirst())) {
+      return;
+    }
+
+    Map<String, String> asked = KmsPropertyNames.deciding(properties);
+    List<Map<String, String>> known =
+        new ArrayList<>(
+            groups(ofSpark(env.conf()), SparkHadoopUtil.get().newConfiguration(env.conf())));
+    if (from == From.APPLICATION && SparkSession.getDefaultSession().isDefined()) {
+      known.addAll(
+          groups(
+              ofFirst(),
+              SparkSession.getDefaultSession().get().sparkContext().hadoopConfiguration()));
+    }
+
+    if (!known.contains(asked)) {
+      TreeSet<String> differ =
+          known.stream()
+              .map(one -> differing(asked, one))
+              .min(Comparator.comparingInt(TreeSet::size))
+              .orElseGet(() -> new TreeSet<>(asked.keySet()));
+      throw refused("A KMS client", "", differ);
+    }
+  }
+
+  /** Whether this thread works for the application's first session. */
+  private static boolean isOfFirst() {
+    return SparkSession.getActiveSession().isDefined()
+        && SparkSession.getDefaultSession().isDefined()
+        && SparkSession.getActiveSession().get() == SparkSession.getDefaultSession().get();
+  }
+
+  /** The settings that decide of each KMS that catalogs and files have. */
+  private static List<Map<String, String>> groups(
+      Map<String, String> settings, Configuration hadoop) {
+    Map<String, Map<String, String>> catalogs = new HashMap<>();
+    below(CATALOG, settings)
+        .forEach(
+            (name, value) -> {
+              int dot = name.indexOf('.');
+              if (dot > 0) {
+                catalogs
+                    .computeIfAbsent(name.substring(0, dot), ignored -> new TreeMap<>())
+                    .put(name.substring(dot + 1), value);
+              }
+            });
+    Map<String, String> files =
+        new TreeMap<>(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+    files.putAll(below(KmsProperties.HADOOP_PREFIX, settings));
+    catalogs.put("", files);
+    return catalogs.values().stream().map(KmsPropertyNames::deciding).toList();
+  }
+
+  private static TreeSet<String> differing(Map<String, String> a, Map<String, String> b) {
+    TreeSet<String> names = new TreeSet<>(a.keySet());
+    names.addAll(b.keySet());
+    names.removeIf(name -> Objects.equals(a.get(name), b.get(name)));
+    return names;
+  }
+
+  /** By names without the prefix, in lower case: catalogs tell no case apart. */
+  private static Map<String, String> below(String prefix, Map<String, String> settings) {
+    Map<String, String> found = new TreeMap<>();
+    settings.forEach(
+        (name, value) -> {
+          if (name.startsWith(prefix)) {
+            found.put(name.substring(prefix.length()).toLowerCase(Locale.ROOT), value);
+          }
+        });
+    return found;
+  }
+
+  private static Map<String, String> ofSpark(SparkConf conf) {
+    Map<String, String> settings = new HashMap<>();
+    for (scala.Tuple2<String, String> setting : conf.getAll()) {
+      settings.put(setting._1(), setting._2());
+    }
+
+    return settings;
+  }
+
+  /** The settings of the application's first session. */
+  private static Map<String, String> ofFirst() {
+    Map<String, String> settings = new HashMap<>();
+    if (SparkSession.getDefaultSession().isDefined()) {
+      SparkSession.getDefaultSession()
+          .get()
+          .sessionState()
+          .conf()
+          .getAllConfs()
+          .iterator()
+          .foreach(
+              setting -> {
+                settings.put(setting._1(), setting._2());
+                return BoxedUnit.UNIT;
+              });
+    }
+
+    return settings;
+  }
+
+  /** Without values: one may be a secret, put there by mistake. */
+  private static InvalidConfigurationException refused(
+      String what, String prefix, TreeSet<String> names) {
+    return new InvalidConfigurationException(
+        String.format(
+            "%s is set up by a session with other values than Spark was started with: %s%s",
+            what, prefix, String.join(", " + prefix, names)),
+        String.format(
+            "The credentials of this process go where such settings say, so they have to be given"
+                + " when Spark is started (spark-defaults.conf, --conf), or in the application's"
+                + " first session; here, RESET them. If all who have sessions may send these"
+                + " credentials anywhere, start Spark with %s=session.",
+            FROM));
+  }
+}

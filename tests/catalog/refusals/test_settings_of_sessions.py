@@ -1,0 +1,220 @@
+"""Sessions that others have in a driver, as with Spark Connect, cannot send its credentials to addresses of theirs."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
+from harness.refused import refused
+from harness.world import World, catalog_conf
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto import ConfigurationError, typed_errors
+
+FROM = "spark.iceberg-crypto.settings-from"
+TOKEN = "hvs.of-the-server"
+OURS = "spark.sql.catalog.enc_jdbc"
+
+Start = Callable[[str], None]
+
+
+@pytest.fixture
+def start(spark: SparkSession) -> Iterator[Start]:
+    """Has the driver as if it had been started with the setting."""
+    jvm: Any = spark._jvm
+    conf = jvm.org.apache.spark.SparkEnv.get().conf()
+    before = conf.get(FROM)
+    yield lambda value: conf.set(FROM, value)
+    conf.set(FROM, before)
+
+
+@pytest.fixture
+def clerk(spark: SparkSession, start: Start) -> SparkSession:
+    """A session as Spark's Thrift server and Spark Connect give them; by default they may set up no KMS."""
+    start("application")
+    return spark.newSession()
+
+
+class Listener:
+    """Somebody's own address, which keeps the Vault tokens that come."""
+
+    def __init__(self) -> None:
+        self.tokens: list[str] = []
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.answer(200, b'{"initialized": true, "sealed": false, "standby": false}')
+
+            def do_POST(self) -> None:
+                listener.tokens.append(self.headers["X-Vault-Token"])
+                self.answer(403, b'{"errors": ["permission denied"]}')
+
+            def answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    yield made
+    made.server.shutdown()
+
+
+@pytest.fixture
+def vault(listener: Listener, tmp_path: Path) -> dict[str, str]:
+    """The server's own login, at somebody's address."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    return {
+        "encryption.kms.vault.address": listener.url,
+        "encryption.kms.vault.token-file": str(token),
+        "encryption.kms.retry.max-attempts": "1",
+    }
+
+
+def set_all(session: SparkSession, settings: dict[str, str]) -> None:
+    for name, value in settings.items():
+        session.sql(f"SET `{name}`=`{value}`")
+
+
+def create(session: SparkSession, catalog: str) -> None:
+    key = "TBLPROPERTIES ('encryption.key-id'='k1')"
+    with typed_errors():
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.ns_sessions")
+        session.sql(f"CREATE TABLE {catalog}.ns_sessions.t (id INT) USING iceberg {key}")
+
+
+def catalogs_of_a_clerk(world: World, vault: dict[str, str], catalog: str) -> dict[str, str]:
+    of_ours = {"type": "hadoop", "warehouse": str(world.root / catalog), **vault}
+    return catalog_conf(catalog, SPARK_CATALOG, of_ours | {"encryption.kms-type": "vault"})
+
+
+def test_a_catalog_of_their_own(
+    clerk: SparkSession,
+    start: Start,
+    world: World,
+    vault: dict[str, str],
+    listener: Listener,
+) -> None:
+    catalog = f"own_{uuid.uuid4().hex[:8]}"
+    set_all(clerk, catalogs_of_a_clerk(world, vault, catalog))
+    name = f"spark.sql.catalog.{catalog}.encryption.kms.vault.address"
+    refused(ConfigurationError, lambda: create(clerk, catalog), name, FROM, secrets=(listener.url,))
+    assert listener.tokens == []
+    start("session")
+    with pytest.raises(Exception, match="Vault at"):
+        create(clerk, catalog)
+    assert set(listener.tokens) == {TOKEN}, "so it would have been"
+
+
+def test_a_catalog_of_iceberg_with_our_client(
+    clerk: SparkSession, world: World, vault: dict[str, str], listener: Listener
+) -> None:
+    catalog = f"stock_{uuid.uuid4().hex[:8]}"
+    options = {**world.backend("hive"), **vault, "encryption.kms-impl": IMPLEMENTATIONS["vault"]}
+    set_all(clerk, catalog_conf(catalog, "org.apache.iceberg.spark.SparkCatalog", options))
+    refused(
+        ConfigurationError,
+        lambda: create(clerk, catalog),
+        "encryption.kms.vault.address",
+        secrets=(listener.url,),
+    )
+    assert listener.tokens == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("encryption.kms.keystore.path", "/tmp/other.p12"),
+        ("encryption.expose-key-metadata", "true"),
+        ("encryption.plaintext-tables", "allow"),
+        ("uri", "jdbc:sqlite::memory:"),
+        ("io-impl", "org.apache.iceberg.io.ResolvingFileIO"),
+        ("ENCRYPTION.KMS.KEYSTORE.PATH", "/tmp/other.p12"),
+        ("encryption.kms-type", None),
+    ],
+)
+def test_a_catalog_of_the_server(clerk: SparkSession, option: str, value: str | None) -> None:
+    """Each option decides what is asked, where, or what is shown; so does one that is taken away."""
+    if value is None:
+        clerk.conf.unset(f"{OURS}.{option}")
+    else:
+        clerk.sql(f"SET `{OURS}.{option}`=`{value}`")
+    error = refused(
+        ConfigurationError, lambda: create(clerk, "enc_jdbc"), f"{OURS}.{option.lower()}"
+    )
+    assert value is None or value not in str(error)
+
+
+def test_what_they_may(clerk: SparkSession, world: World) -> None:
+    set_all(clerk, {f"{OURS}.cache-enabled": "false"})
+    set_all(clerk, {f"{OURS}.table-default.write.format.default": "avro"})
+    clerk.sql("SHOW NAMESPACES IN enc_jdbc").collect()
+    plain = f"plain_{uuid.uuid4().hex[:8]}"
+    options = {"type": "hadoop", "warehouse": str(world.root / plain)}
+    set_all(clerk, catalog_conf(plain, SPARK_CATALOG, options))
+    clerk.sql(f"CREATE NAMESPACE {plain}.ns")
+
+
+@pytest.mark.parametrize("by", ["options", "settings"])
+def test_columns_of_files(
+    clerk: SparkSession, vault: dict[str, str], listener: Listener, tmp_path: Path, by: str
+) -> None:
+    """Spark's own Parquet files have the KMS of a session's settings, or of a write's options."""
+    settings = {f"iceberg-crypto.{name}": value for name, value in vault.items()}
+    settings |= {
+        "iceberg-crypto.encryption.kms-type": "vault",
+        "parquet.crypto.factory.class": "io.icebergcrypto.parquet.ParquetCryptoFactory",
+        "parquet.encryption.uniform.key": "k1",
+    }
+    if by == "settings":
+        set_all(clerk, settings)
+        settings = {}
+
+    def write() -> None:
+        with typed_errors():
+            clerk.range(1).write.options(**settings).parquet(str(tmp_path / "files"))
+
+    refused(ConfigurationError, write, "encryption.kms.vault.address", secrets=(listener.url,))
+    assert listener.tokens == []
+
+
+def test_the_first_session(spark: SparkSession, start: Start, world: World) -> None:
+    """A notebook's; with `static` it counts no more than any other."""
+    for mode in ("application", "static"):
+        start(mode)
+        catalog = f"first_{mode}"
+        options = {"type": "hadoop", "warehouse": str(world.root / catalog)}
+        options |= {"encryption.kms-type": "keystore", **world.keystore_options()}
+        try:
+            for name, value in catalog_conf(catalog, SPARK_CATALOG, options).items():
+                spark.conf.set(name, value)
+            if mode == "application":
+                create(spark, catalog)
+                create(spark.newSession(), "enc_jdbc")
+            else:
+                refused(ConfigurationError, lambda: create(spark, "first_static"), FROM)
+        finally:
+            for name in catalog_conf(catalog, SPARK_CATALOG, options):
+                spark.conf.unset(name)
+
+
+def test_a_mode_that_is_none(clerk: SparkSession, start: Start) -> None:
+    start("sessions")
+    refused(ConfigurationError, lambda: create(clerk, "enc_jdbc"), FROM, "sessions")
