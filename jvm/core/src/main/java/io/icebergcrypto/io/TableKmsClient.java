@@ -5,9 +5,11 @@ import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -61,7 +63,10 @@ final class TableKmsClient implements KeyManagementClient, UnwrapsAgain {
   }
 
   /**
-   * The KEK's entry; where it is not known, or does not tell, it is under the table's master key.
+   * The KEK's entry. Iceberg gives the very array of the entry that it needs: others may have the
+   * same bytes, and another master key, or no check value. Where it is no known entry's, as after a
+   * rotation meanwhile, the table's master key and a check value count first; and where no entry
+   * tells, it is under the table's master key.
    */
   private static EncryptedKey kek(
       List<EncryptedKey> keys, ByteBuffer wrappedKey, String wrappingKeyId) {
@@ -69,8 +74,17 @@ final class TableKmsClient implements KeyManagementClient, UnwrapsAgain {
     return keys.stream()
         .filter(key -> wrappedKey.equals(key.encryptedKeyMetadata()))
         .filter(key -> key.encryptedById() != null && !ids.contains(key.encryptedById()))
-        .findFirst()
+        .min(
+            Comparator.<EncryptedKey, Boolean>comparing(key -> !isOf(key, wrappedKey))
+                .thenComparing(key -> !key.encryptedById().equals(wrappingKeyId))
+                .thenComparing(key -> !Kek.hasCheckValue(key))
+                .thenComparing(EncryptedKey::keyId))
         .orElseGet(() -> new BaseEncryptedKey("(unknown)", wrappedKey, wrappingKeyId, Map.of()));
+  }
+
+  private static boolean isOf(EncryptedKey key, ByteBuffer wrapped) {
+    ByteBuffer own = key.encryptedKeyMetadata();
+    return own.hasArray() && wrapped.hasArray() && own.array() == wrapped.array();
   }
 
   @Override

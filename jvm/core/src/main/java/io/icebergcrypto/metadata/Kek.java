@@ -77,7 +77,7 @@ public final class Kek {
   }
 
   /** Whether a KEK's entry says how its bytes are recognized. */
-  static boolean hasCheckValue(EncryptedKey kek) {
+  public static boolean hasCheckValue(EncryptedKey kek) {
     return checkValue(kek) != null;
   }
 
