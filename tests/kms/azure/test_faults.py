@@ -276,6 +276,8 @@ class TestLogin:
             client.wrap(DEK, "sales")
         problem(raised)
         assert client.metrics()["retries"] == 2
+        asked = ["POST /adfs/oauth2/token"] * 3  # by our attempts, and no more often
+        assert proxy.requests == ([] if fault == "down" else asked)
         proxy.mode = "pass"
         assert client.wrap(DEK, "sales")
 

@@ -4,7 +4,9 @@ import com.azure.core.credential.AccessToken;
 import com.azure.core.credential.TokenCredential;
 import com.azure.core.credential.TokenRequestContext;
 import com.azure.core.exception.ClientAuthenticationException;
+import com.azure.core.exception.HttpResponseException;
 import com.azure.core.http.HttpClient;
+import com.azure.core.http.HttpMethod;
 import com.azure.core.http.HttpPipelineCallContext;
 import com.azure.core.http.HttpResponse;
 import com.azure.core.http.policy.FixedDelay;
@@ -275,6 +277,12 @@ final class AzureLogin {
               protected HttpResponse afterReceivedResponse(
                   HttpPipelineCallContext context, HttpResponse response) {
                 status = response.getStatusCode();
+                if (status >= 500 && response.getRequest().getHttpMethod() == HttpMethod.POST) {
+                  // Microsoft's library for logins at Entra ID would wait for a second, and ask
+                  // again: nothing of Azure's builder turns that off, and the caller tries again
+                  throw new HttpResponseException("The status code: " + status, response);
+                }
+
                 return response;
               }
             })

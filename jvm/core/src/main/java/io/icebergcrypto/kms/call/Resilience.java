@@ -8,6 +8,7 @@ import dev.failsafe.RetryPolicy;
 import dev.failsafe.RetryPolicyBuilder;
 import dev.failsafe.Timeout;
 import dev.failsafe.TimeoutExceededException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -114,7 +115,7 @@ public final class Resilience {
       throw e;
     } catch (TimeoutExceededException e) {
       unavailable(keyId, Objects.requireNonNullElse(attempts.failure(), e));
-      throw tooSlow(kms, keyId, e);
+      throw tooSlow(kms, keyId, attempts.told, e);
     } catch (FailsafeException e) {
       unavailable(keyId, e); // interrupted while it waited for the next attempt
       throw new KmsUnavailableException(
@@ -135,6 +136,7 @@ public final class Resilience {
     private final long start = System.nanoTime();
     private final long deadlineNanos;
     private volatile RuntimeException failure;
+    private volatile IcebergCryptoException told; // the last failure that no time limit made
 
     Attempts(long deadlineMs) {
       this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMs);
@@ -146,6 +148,9 @@ public final class Resilience {
       } catch (RuntimeException e) {
         if (System.nanoTime() - start < deadlineNanos) {
           this.failure = e;
+          if (!Thread.currentThread().isInterrupted() && e instanceof IcebergCryptoException told) {
+            this.told = told;
+          }
         }
 
         throw e;
@@ -170,11 +175,17 @@ public final class Resilience {
     }
   }
 
-  private KmsUnavailableException tooSlow(String kms, String keyId, TimeoutExceededException e) {
+  /** What an attempt before said is the reason, where there was one: a login service, say. */
+  private KmsUnavailableException tooSlow(
+      String kms, String keyId, IcebergCryptoException before, TimeoutExceededException e) {
     return new KmsUnavailableException(
         String.format(
-            "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)",
-            kms, keyId, limits.callTimeoutMs(), limits.deadlineMs()),
+            "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)%s",
+            kms,
+            keyId,
+            limits.callTimeoutMs(),
+            limits.deadlineMs(),
+            before == null ? "" : "; an attempt before failed: " + before.problem()),
         "Check the KMS's load and the network; the times are "
             + KmsProperties.CALL_TIMEOUT_MS
             + " and "

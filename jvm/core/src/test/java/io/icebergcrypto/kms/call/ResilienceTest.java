@@ -206,7 +206,8 @@ class ResilienceTest {
     long start = System.nanoTime();
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("300 ms in all");
+        .hasMessageContaining("300 ms in all")
+        .hasMessageContaining("an attempt before failed: ");
     assertThat((System.nanoTime() - start) / 1_000_000).isBetween(250L, 10_000L);
     assertThat(CALLS.get()).isGreaterThan(3);
   }
