@@ -33,6 +33,15 @@ LOCATIONS = {
 HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
+# What Iceberg's own names for a KMS start with; KmsPropertyNames.java has the same list.
+ICEBERG_KMS = (
+    "adls.token-credential-provider",
+    "azure.keyvault.",
+    "client.",
+    "http-client.",
+    "kms.",
+)
+
 EXTENSIONS = "spark.sql.extensions"
 PARQUET_EXTENSION = "io.icebergcrypto.spark.parquet.ParquetWrites"
 ORC_EXTENSION = "io.icebergcrypto.spark.orc.OrcChecks"
@@ -272,7 +281,7 @@ def _check_keys(name: str, keys: object, kind: type, properties: Mapping[str, st
 
 
 def _is_of_kms(key: str) -> bool:
-    return key.startswith("encryption.kms") or key == "encryption.allowed-key-ids"
+    return key.startswith(("encryption.kms", *ICEBERG_KMS)) or key == "encryption.allowed-key-ids"
 
 
 def conf_of(

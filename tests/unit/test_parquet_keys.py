@@ -1,12 +1,16 @@
 """ParquetKeys: what it refuses, and what Spark gets of it."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyspark_iceberg_crypto import ConfigurationError, Keystore, NotSupportedError, ParquetKeys
-from pyspark_iceberg_crypto.settings import spark_conf
+from pyspark_iceberg_crypto.settings import ICEBERG_KMS, spark_conf
 
+ROOT = Path(__file__).resolve().parents[2]
+JAVA = "jvm/core/src/main/java/io/icebergcrypto"
 STORE = Keystore("/k.p12", password_env="P")
 
 
@@ -40,6 +44,12 @@ def test_options() -> None:
     assert ParquetKeys(uniform="u").options()["parquet.encryption.footer.key"] == ""
 
 
+def test_the_same_names_in_java() -> None:
+    java = (ROOT / JAVA / "kms/config/KmsPropertyNames.java").read_text()
+    names = java.split("ICEBERGS =", 1)[1].split(";", 1)[0]
+    assert re.findall(r'"([a-z.-]+)"', names) == list(ICEBERG_KMS)
+
+
 def test_settings_of_a_session() -> None:
     conf = spark_conf(kms=STORE, parquet_columns=ParquetKeys(uniform="u"), allowed_key_ids=["u"])
     hadoop = {k.removeprefix("spark.hadoop."): v for k, v in conf.items() if "hadoop" in k}
@@ -50,6 +60,11 @@ def test_settings_of_a_session() -> None:
     assert hadoop["parquet.encryption.uniform.key"] == "u"
     assert conf["spark.sql.extensions"].endswith("ParquetWrites")
     assert not [name for name in spark_conf(kms=STORE) if "hadoop" in name]
+    iceberg = {"kms.endpoint": "https://k", "client.region": "eu-1", "s3.endpoint": "https://s"}
+    conf = spark_conf(kms=STORE, parquet_columns=ParquetKeys(uniform="u"), options=iceberg)
+    assert conf["spark.hadoop.iceberg-crypto.kms.endpoint"] == "https://k"
+    assert conf["spark.hadoop.iceberg-crypto.client.region"] == "eu-1"
+    assert "spark.hadoop.iceberg-crypto.s3.endpoint" not in conf
     with pytest.raises(ConfigurationError, match="needs a KMS"):
         spark_conf(parquet_columns=ParquetKeys(uniform="u"))
     with pytest.raises(ConfigurationError, match=r"must be ParquetKeys"):

@@ -73,6 +73,30 @@ def test_token_file_that_rotates(
     assert client.unwrap(blob, key) == DEK
 
 
+def test_token_file_that_is_written_in_place(
+    jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path
+) -> None:
+    """For a moment it is empty, gone, or has half of the new token: the old one is used as long as it is good."""
+    client = jvm.client(vault.token_login(secret, policy), raw=True)
+    blob = client.wrap(DEK, key)
+    old = secret.read_text().strip()
+    new = vault.make_token(policy)
+    for moment in ("", None, new[: len(new) // 2]):
+        if moment is None:
+            secret.unlink()
+        else:
+            write_secret(secret, moment)
+        assert client.unwrap(blob, key) == DEK
+    write_secret(secret, new)
+    assert client.unwrap(blob, key) == DEK
+    vault.revoke(old)
+    assert client.unwrap(blob, key) == DEK, "with the new one"
+    write_secret(secret, old)
+    vault.revoke(new)
+    with pytest.raises(LoginFailedError):  # neither is good
+        client.unwrap(blob, key)
+
+
 def test_token_file_that_changes_during_the_call(
     jvm: Jvm, vault: VaultServer, policy: str, key: str, secret: Path, proxy: FaultProxy
 ) -> None:

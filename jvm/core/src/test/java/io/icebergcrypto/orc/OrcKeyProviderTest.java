@@ -69,6 +69,23 @@ class OrcKeyProviderTest {
     provide();
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "kms.endpoint",
+        "client.assume-role.arn",
+        "azure.keyvault.url",
+        "encryption.kms.x"
+      })
+  void settingsByIcebergsNamesCount(String name) {
+    String before = new WrappedDataKeys(hadoop).scope();
+    hadoop.set("iceberg-crypto." + name, "value");
+    assertThat(new WrappedDataKeys(hadoop).scope()).isNotEqualTo(before);
+    hadoop.unset("iceberg-crypto." + name);
+    hadoop.set("iceberg-crypto.other." + name, "value");
+    assertThat(new WrappedDataKeys(hadoop).scope()).isEqualTo(before);
+  }
+
   /** ORC keeps providers by their names. */
   private void provide() {
     hadoop.set("orc.key.provider", "iceberg-crypto-" + UUID.randomUUID());

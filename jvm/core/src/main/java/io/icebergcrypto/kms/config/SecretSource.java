@@ -15,6 +15,7 @@ import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Where a secret is: in an environment variable or in a file. This is what a client keeps and what
@@ -23,6 +24,9 @@ import java.util.Set;
  */
 public final class SecretSource implements Serializable {
   private static final long serialVersionUID = 1L;
+
+  private static final int PAUSES = 10;
+  private static final long PAUSE_NANOS = 50_000_000L;
   private static final Set<PosixFilePermission> OTHERS =
       EnumSet.of(
           PosixFilePermission.GROUP_READ,
@@ -129,6 +133,36 @@ public final class SecretSource implements Serializable {
     }
 
     return secret;
+  }
+
+  /**
+   * Whether it is a file that is not there, or has nothing in it: so is one that is just being
+   * replaced by a program which does not rename a new file.
+   */
+  public boolean isAbsent() {
+    try {
+      return variable == null && Files.readString(Path.of(file)).isBlank();
+    } catch (NoSuchFileException e) {
+      return true;
+    } catch (IOException e) {
+      return false; // reading tells why
+    }
+  }
+
+  /**
+   * Reads as {@link #read} does, and gives a file that {@linkplain #isAbsent is not there} half a
+   * second.
+   */
+  public String readSettled() {
+    return readSettled(() -> LockSupport.parkNanos(PAUSE_NANOS));
+  }
+
+  String readSettled(Runnable pause) {
+    for (int i = 0; i < PAUSES && isAbsent(); i++) {
+      pause.run();
+    }
+
+    return read();
   }
 
   /**

@@ -12,7 +12,7 @@ import java.util.Map;
  * plain error with Vault's own text is left.
  */
 final class VaultErrors {
-  private static final String INVALID_TOKEN = "invalid token";
+  static final String INVALID_TOKEN = "invalid token";
 
   /** By status and message; for 403 by what was found out about the token. */
   private static final ErrorTable TABLE =

@@ -127,7 +127,12 @@ final class VaultLogin {
     Held now = held.get();
     this.used = true;
     if (config.auth() == null) {
-      String token = checked(config.token().read());
+      if (now != null && !now.ended() && config.token().isAbsent()) {
+        LOG.warn("{}: the {} is not there, so that of before stays in use", config, config.login());
+        return now.token();
+      }
+
+      String token = checked(config.token().readSettled());
       return now != null && now.token().equals(token) ? token : locked(() -> adopt(token));
     }
 
@@ -213,12 +218,21 @@ final class VaultLogin {
         return token; // a maintenance page, say: it is looked at again with the next call
       }
 
+      if (now != null && !now.ended() && isNoToken(answer) && isGood(now.token(), null)) {
+        LOG.warn("{}: the {} is none, so that of before stays in use", config, config.login());
+        return now.token(); // half of a token, which is still being written, is read again
+      }
+
       // A token may be barred from looking at itself; a bad one is reported when it is used.
       boolean renewable = answer.status() == 200 && VaultHttp.isTrue(data, "renewable");
       hold(Held.of(token, VaultHttp.number(data, "ttl"), renewable));
     }
 
     return token;
+  }
+
+  private static boolean isNoToken(JsonHttp.Answer answer) {
+    return answer.status() == 403 && VaultHttp.message(answer).contains(VaultErrors.INVALID_TOKEN);
   }
 
   private String login(Held before) {
@@ -228,7 +242,7 @@ final class VaultLogin {
     }
 
     VaultAuth auth = config.auth();
-    String secret = auth.secret() == null ? "" : checked(auth.secret().read());
+    String secret = auth.secret() == null ? "" : checked(auth.secret().readSettled());
     if (auth.secret() != null) {
       VaultRefusals.told(config, secret)
           .ifPresent(

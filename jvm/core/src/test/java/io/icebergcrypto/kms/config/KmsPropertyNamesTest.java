@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.config;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -30,6 +31,29 @@ class KmsPropertyNamesTest {
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
             "encryption.kms.vault.address", "the KMS type vault", "keystore", "hint:");
+  }
+
+  @Test
+  void whatDecidesWhereKeysGo() {
+    Map<String, String> properties =
+        Map.of(
+            "encryption.kms-type", "aws",
+            "Encryption.Kms.aws.endpoint", "a",
+            "kms.endpoint", "b",
+            "client.assume-role.arn", "c",
+            "azure.keyvault.url", "d",
+            "encryption.kms.cache.ttl-ms", "1",
+            "encryption.kms.retry.max-attempts", "2",
+            "s3.endpoint", "e",
+            "uri", "f");
+    assertThat(KmsPropertyNames.deciding(properties))
+        .containsOnlyKeys(
+            "encryption.kms-type",
+            "encryption.kms.aws.endpoint",
+            "kms.endpoint",
+            "client.assume-role.arn",
+            "azure.keyvault.url");
+    assertThat(properties.keySet().stream().filter(KmsPropertyNames::isOfKms)).hasSize(7);
   }
 
   @ParameterizedTest

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.ObjectOutputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -30,6 +32,33 @@ class SecretSourceTest {
   private Path secret(String text, String mode) throws Exception {
     Path file = Files.writeString(folder.resolve("secret"), text);
     return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode));
+  }
+
+  @Test
+  void aFileThatIsBeingReplacedIsWaitedFor() throws Exception {
+    Path file = folder.resolve("token");
+    SecretSource source = SecretSource.file(file.toString(), "property");
+    int[] pauses = {0};
+    String secret =
+        source.readSettled(
+            () -> {
+              try {
+                pauses[0]++;
+                Files.writeString(file, pauses[0] < 3 ? "" : "secret");
+                Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+              } catch (IOException e) {
+                throw new UncheckedIOException(e);
+              }
+            });
+    assertThat(secret).isEqualTo("secret");
+    assertThat(pauses[0]).isEqualTo(3);
+    assertThat(source.isAbsent()).isFalse();
+    Files.delete(file);
+    assertThat(source.isAbsent()).isTrue();
+    assertThatThrownBy(() -> source.readSettled(() -> pauses[0]++))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("does not exist");
+    assertThat(pauses[0]).isEqualTo(13);
   }
 
   @Test

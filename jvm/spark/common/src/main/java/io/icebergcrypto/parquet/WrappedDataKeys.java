@@ -8,6 +8,7 @@ import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.KmsPropertyNames;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -36,9 +37,13 @@ public final class WrappedDataKeys {
   public WrappedDataKeys(Configuration hadoop) {
     this.kms = new Configuration(false);
     hadoop
-        .getPropsWithPrefix(KmsProperties.HADOOP_PREFIX + "encryption.")
+        .getPropsWithPrefix(KmsProperties.HADOOP_PREFIX)
         .forEach(
-            (name, value) -> kms.set(KmsProperties.HADOOP_PREFIX + "encryption." + name, value));
+            (name, value) -> {
+              if (name.startsWith("encryption.") || KmsPropertyNames.isOfKms(name)) {
+                kms.set(KmsProperties.HADOOP_PREFIX + name, value);
+              }
+            });
   }
 
   /** A new data key. */
