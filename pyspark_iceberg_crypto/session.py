@@ -22,7 +22,6 @@ from pyspark_iceberg_crypto.settings import (
     HADOOP_PREFIX,
     LOCATIONS,
     METRICS_PLUGIN,
-    ORC_EXTENSION,
     PATH_CATALOG,
     PLUGINS,
     SESSION_CATALOG,
@@ -121,12 +120,12 @@ def configure_spark(
     path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
-    orc_checks = [] if orc_columns is None else [ORC_EXTENSION]
+    checks = column_extensions(parquet_columns, orc_columns)
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
         active = SparkSession._instantiatedSession
         if active is not None and active.sparkContext._jsc is not None:
-            _check_running(active, conf, metrics, local_disk_encryption, orc_checks)
+            _check_running(active, conf, metrics, local_disk_encryption, checks)
             metrics = local_disk_encryption = False  # they are there
             conf = _of_running(conf)
         elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -137,14 +136,13 @@ def configure_spark(
         if local_disk_encryption:
             conf[DISK_ENCRYPTION] = "true"
         extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
-        checks = column_extensions(parquet_columns, orc_columns)
         if checks and extensions:  # a session that runs can have no more
             conf[EXTENSIONS] = _launch.join(extensions, checks)
         for key, value in conf.items():
             builder_or_session.config(key, value)
     else:
         _jvm.require_session(builder_or_session)
-        _check_running(builder_or_session, conf, metrics, local_disk_encryption, orc_checks)
+        _check_running(builder_or_session, conf, metrics, local_disk_encryption, checks)
         for key, value in _of_running(conf).items():
             builder_or_session.conf.set(key, value)
     return builder_or_session
@@ -303,8 +301,9 @@ def _check_running(
 ) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
-    Spark loads a catalog once: settings that come later would be ignored, in silence. So would a missing key for ORC
-    files, without the extension that checks them; Parquet's are checked in tasks, too.
+    Spark loads a catalog once: settings that come later would be ignored, in silence. So would missing keys for ORC
+    files, without the extension that checks them; and an overwriting statement that tasks refuse has deleted what was
+    there.
     """
     _jvm.require_jars(session)
     extensions = _launch.split(session.conf.get(EXTENSIONS, None))

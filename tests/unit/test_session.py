@@ -11,6 +11,7 @@ from pyspark_iceberg_crypto import (
     Keystore,
     NoSessionError,
     OrcKeys,
+    ParquetKeys,
     artifacts,
     configure_spark,
     session,
@@ -247,6 +248,18 @@ def test_a_running_session_gets_no_checks_of_orc_files(monkeypatch: pytest.Monke
     spark = running(monkeypatch, {settings.EXTENSIONS: extensions})
     configure_spark(spark, kms=store, orc_columns=keys)
     assert spark.conf.get("orc.encrypt") == "k:ssn"
+
+
+def test_a_running_session_gets_no_checks_of_parquet_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them, an overwriting statement with a misspelt column loses what was there."""
+    store, keys = Keystore("/k.p12", password_env="P"), ParquetKeys(uniform="k")
+    with pytest.raises(ConfigurationError, match="started without .*ParquetWrites") as told:
+        configure_spark(running(monkeypatch, EXTENDED), kms=store, parquet_columns=keys)
+    assert settings.PARQUET_EXTENSION in told.value.hint
+    extensions = f"{EXTENDED[settings.EXTENSIONS]},{settings.PARQUET_EXTENSION}"
+    spark = running(monkeypatch, {settings.EXTENSIONS: extensions})
+    configure_spark(spark, kms=store, parquet_columns=keys)
+    assert spark.conf.get("parquet.encryption.uniform.key") == "k"
 
 
 @pytest.mark.parametrize(
