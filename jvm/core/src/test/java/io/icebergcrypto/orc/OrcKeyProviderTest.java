@@ -209,6 +209,32 @@ class OrcKeyProviderTest {
     OrcColumnKeys.checkWrite(hadoop, "t", "struct<v:" + type + ">");
   }
 
+  /** An underscore has redact leave a kind of characters as it is. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "string | redact_any,_____ | capital letters, small letters, digits",
+        "varchar(9) | redact_any,Xx_ | digits",
+        "array<struct<a:int,b:string>> | redact_any,X_ | small letters",
+        "map<string,bigint> | redact_any,Xx_ | digits",
+        "bigint | redact_any,Xx_ | all values",
+        "tinyint | redact_any,Xx_ | all values",
+        "double | redact_any,Xx_ | all values",
+        "decimal(30,2) | redact_any,Xx_ | all values",
+        "date | redact_any,Xx9,`_ _ _ _ _ _` | all values",
+        "timestamp | redact_any,Xx9,`_ _ _ _ _ _` | all values",
+      })
+  void aMaskThatLeavesValuesIsRefused(String type, String mask, String left) {
+    hadoop.set("orc.encrypt", "k1:v");
+    hadoop.set("orc.mask", mask + ":v");
+    String schema = "struct<v:" + type + ">";
+    assertThatThrownBy(() -> OrcColumnKeys.checkWrite(hadoop, "t", schema))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("leaves " + left)
+        .hasMessageContaining("underscore");
+  }
+
   @Test
   void decimalsAreRedacted() throws IOException {
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");

@@ -8,8 +8,11 @@ import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.security.SecureRandom;
 import java.util.Collection;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.DataMask;
 import org.apache.orc.DataMaskDescription;
@@ -57,6 +60,33 @@ public final class OrcColumnKeys {
     if (settings.concernKeys()) {
       new OrcColumnKeys(hadoop, target, TypeDescription.fromString(schema)).check();
     }
+  }
+
+  /**
+   * The columns with keys, or with such in them, as far as the settings name those that are there.
+   *
+   * @param hadoop with the options of a write or a table
+   * @param schema ORC's, of the files
+   */
+  public static Set<String> keyed(Configuration hadoop, String schema) {
+    OrcSettings settings = new OrcSettings(hadoop);
+    if (settings.encrypt().isEmpty()) {
+      return Set.of();
+    }
+
+    OrcColumnKeys keys = new OrcColumnKeys(hadoop, "a table", TypeDescription.fromString(schema));
+    keys.annotate();
+    List<String> names = keys.schema.getFieldNames();
+    return IntStream.range(0, names.size())
+        .filter(i -> hasKey(keys.schema.getChildren().get(i)))
+        .mapToObj(names::get)
+        .collect(Collectors.toSet());
+  }
+
+  private static boolean hasKey(TypeDescription type) {
+    return type.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) != null
+        || (type.getChildren() != null
+            && type.getChildren().stream().anyMatch(OrcColumnKeys::hasKey));
   }
 
   /**
@@ -218,8 +248,9 @@ public final class OrcColumnKeys {
           e);
     }
 
+    String left;
     try {
-      MaskTrial.run(made, type);
+      left = MaskTrial.run(made, type);
     } catch (RuntimeException e) {
       throw new InvalidConfigurationException(
           String.format(
@@ -231,6 +262,18 @@ public final class OrcColumnKeys {
                   RedactAny.ORCS, RedactAny.NAME)
               : "Use another mask.",
           e);
+    }
+
+    if (left != null) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Mask '%s' leaves %s of column '%s' of %s as they are: its masked copy would be"
+                  + " plaintext",
+              mask, left, type.getFullFieldName(), target),
+          String.format(
+              "Where %s has an underscore, nothing is replaced: write another character, or use"
+                  + " nullify. Nothing was written.",
+              RedactAny.NAME));
     }
   }
 

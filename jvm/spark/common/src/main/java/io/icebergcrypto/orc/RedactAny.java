@@ -42,7 +42,11 @@ public final class RedactAny implements DataMask.Provider {
     protected DataMask buildStringMask(TypeDescription schema) {
       DataMask orcs = super.buildStringMask(schema);
       return (original, masked, start, length) -> {
-        ((BytesColumnVector) masked).initBuffer(); // allocates it, or takes it anew
+        BytesColumnVector text = (BytesColumnVector) masked;
+        if (start == 0 || text.bufferSize() == 0) {
+          text.initBuffer(); // once in each batch: elements of lists come one by one
+        }
+
         orcs.maskData(original, masked, start, length);
       };
     }
