@@ -116,6 +116,8 @@ def nightly(*case: object) -> Any:
             {"orc.encrypt": "k1:ssn;k2:ssn"}, ConfigurationError, "Conflicting encryption keys"
         ),
         nightly({"orc.mask": "redact:id"}, ConfigurationError, "'id' of .* has mask 'redact' and"),
+        nightly({"orc.mask": "redact_any,_:ssn"}, ConfigurationError, "leaves capital letters of"),
+        ({"ORC.ENCRYPT": "k2:ssn"}, ConfigurationError, "ORC.ENCRYPT of .* would do nothing"),
         nightly({"orc.mask": "hide:ssn"}, ConfigurationError, "Mask 'hide'"),
         nightly({"orc.mask": "redact:ssn"}, ConfigurationError, "write redact_any"),
         nightly({"orc.encrypts": "k1:ssn"}, ConfigurationError, "ORC has no property orc.encrypts"),
@@ -159,6 +161,27 @@ def test_hives_own_writer_is_refused(own: SparkSession, people: DataFrame, tmp_p
     finally:
         own.conf.unset("spark.sql.orc.impl")
     assert files(tmp_path) == before
+
+
+def test_another_sessions_provider_reads_nothing(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """ORC keeps key providers by their names; by Spark's second API for sources, too. Elements of lists have masks."""
+    lists = people.limit(1).select("id", fn.array(fn.lit("Ab-1"), fn.lit("Cd-22")).alias("tags"))
+    keys = OrcKeys(columns={"tags": "k1"}, masks={"tags": "redact"})
+    lists.coalesce(1).write.options(**keys.options()).orc(f"{tmp_path}/t")
+    clerk = session(spark, world, KEYS, "k2")
+    for sources in ("avro,csv,json,orc,parquet,text", ""):
+        clerk.conf.set("spark.sql.sources.useV1SourceList", sources)
+        seen = clerk.read.orc(f"{tmp_path}/t")
+        assert seen.first().tags == ["Xx.9", "Xx.99"]
+        provider = clerk.conf.get("orc.key.provider")
+        clerk.conf.set("orc.key.provider", own.conf.get("orc.key.provider"))
+        try:
+            with pytest.raises(ConfigurationError, match="other settings in this"), typed_errors():
+                clerk.read.orc(f"{tmp_path}/t").collect()
+        finally:
+            clerk.conf.set("orc.key.provider", provider)
 
 
 @pytest.mark.nightly

@@ -208,6 +208,58 @@ def test_options_in_a_session_without_keys(spark: SparkSession, tmp_path: Path) 
     assert files(tmp_path) == before
 
 
+def test_options_that_do_nothing_are_refused(
+    own: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """In capitals, and where Spark drops them."""
+    people.write.parquet(f"{tmp_path}/t")
+    before = files(tmp_path)
+    capitals = {"Parquet.Encryption.Footer.Key": "k2"}
+    with pytest.raises(ConfigurationError, match=r"Footer\.Key of .* case counts"), typed_errors():
+        people.write.options(**capitals).mode("overwrite").parquet(f"{tmp_path}/t")
+    assert files(tmp_path) == before
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    with pytest.raises(ConfigurationError, match="case counts"), typed_errors():
+        own.sql(f"CREATE TABLE {name} (ssn STRING) USING parquet OPTIONS (PARQUET.CRYPTO.X 'y')")
+    writer = people.write.option("path", f"{tmp_path}/s").options(**KEYS.options())
+    writer.saveAsTable(name)
+    people.write.mode("append").options(**KEYS.options()).saveAsTable(name)
+    people.write.mode("append").saveAsTable(name)
+    other = people.write.mode("append").options(**ParquetKeys(uniform="k1").options())
+    with pytest.raises(ConfigurationError, match="Spark drops option parquet"), typed_errors():
+        other.saveAsTable(name)
+    assert own.table(name).count() == 60
+    with pytest.raises(KeyNotFoundError), typed_errors():
+        people.write.mode("overwrite").options(**ParquetKeys(uniform="nope").options()).saveAsTable(
+            name
+        )
+    # older Sparks drop the table before they plan the write
+    assert own.catalog.tableExists(name) == (BUILT.spark not in ("3.5", "4.0"))
+    own.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_values_beside_the_files_are_refused(
+    own: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """In the metastore's statistics, and in the schema, where machine learning notes them."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    some = ParquetKeys(footer="k1", columns={"ssn": "k2"}, complete=False)
+    people.write.option("path", f"{tmp_path}/t").options(**some.options()).saveAsTable(name)
+    for columns in ("FOR COLUMNS id, SSN", "FOR ALL COLUMNS"):
+        with pytest.raises(NotSupportedError, match=r"keys \(ssn\) of table"), typed_errors():
+            own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS {columns}")
+    own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR COLUMNS id")
+    own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
+    own.sql(f"DROP TABLE {name}")
+    noted = people.withMetadata("id", {"ml_attr": {"vals": [MARKER]}})
+    with pytest.raises(NotSupportedError, match="'id' of .* has metadata ml_attr"), typed_errors():
+        noted.write.parquet(f"{tmp_path}/m")
+    with pytest.raises(NotSupportedError, match="ml_attr"), typed_errors():
+        noted.write.options(**ParquetKeys(uniform="k1").options()).saveAsTable(name)
+    noted.write.options(**ParquetKeys(uniform="k1").options()).parquet(f"{tmp_path}/m")
+    assert not [f for f in files(tmp_path / "m") if MARKER.encode() in f.read_bytes()]
+
+
 @pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table; CREATE TABLE AS SELECT, INSERT OVERWRITE and partitions."""

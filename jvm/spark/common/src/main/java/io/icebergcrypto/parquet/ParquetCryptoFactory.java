@@ -10,6 +10,8 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.hadoop.HadoopFileIO;
@@ -47,13 +49,34 @@ public final class ParquetCryptoFactory
    * @param columnKeys the master keys of columns, by the names that the settings have
    * @param hudiPlaintext whether Hudi may leave rows and values in plaintext in other files
    * @param keysBeside whether wrapped keys are in files beside the Parquet files
+   * @param complete whether columns that are not among them have the footer's key
    */
   public record Choices(
       boolean namesKeys,
       Map<String, String> columnKeys,
       boolean plaintextFooter,
       boolean keysBeside,
-      boolean hudiPlaintext) {}
+      boolean hudiPlaintext,
+      boolean complete) {
+    /**
+     * The columns with keys, or with such in them; all of them where a key is for all.
+     *
+     * @param columns the names of a table's columns
+     */
+    public Set<String> keyed(List<String> columns) {
+      return !namesKeys
+          ? Set.of()
+          : columns.stream()
+              .filter(
+                  column ->
+                      complete
+                          || columnKeys.isEmpty()
+                          || columnKeys.keySet().stream()
+                              .anyMatch(
+                                  name -> name.equals(column) || name.startsWith(column + ".")))
+              .collect(Collectors.toSet());
+    }
+  }
 
   /**
    * Reads settings.
@@ -67,7 +90,8 @@ public final class ParquetCryptoFactory
         settings.columnKeys(),
         settings.plaintextFooter(),
         settings.keysBeside(),
-        settings.hudiPlaintext());
+        settings.hudiPlaintext(),
+        settings.complete());
   }
 
   /** Parquet makes one for each file. */

@@ -1,28 +1,35 @@
 package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.SettingsGuard;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.AnalyzeColumnCommand;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableCommand;
-import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.FileTable;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Map;
@@ -35,6 +42,9 @@ import scala.runtime.BoxedUnit;
  * overwriting statement has deleted what was there.
  */
 public abstract class FileChecks extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  /** In which Spark's machine learning keeps what it knows of a column. */
+  private static final String ML_ATTRIBUTES = "ml_attr";
+
   /** Commands of Spark's module for Hive, whose jar may not be there. */
   private static final Set<String> HIVE_WRITES =
       Set.of("InsertIntoHiveTable", "InsertIntoHiveDirCommand");
@@ -56,6 +66,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectCheckRule(session -> this::check);
+    extensions.injectResolutionRule(session -> new DroppedOptions(format, this::concernsKeys));
     return BoxedUnit.UNIT;
   }
 
@@ -69,20 +80,41 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
         && isOfHive(write.fileFormat().getClass().getName())) {
       checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
-        && isOf(write.fileFormat())) {
+        && isOf(write.fileFormat().getClass())) {
+      String target = "folder " + write.outputPath();
       if (write.catalogTable().isDefined()) {
         checkProperties(write.catalogTable().get(), write.options());
       }
 
-      checkWrite(write.outputPath(), hadoop(write.options()), columns(write));
+      checkCase(target, write.options());
+      StructType columns = columns(write);
+      Configuration hadoop = hadoop(write.options());
+      checkWrite(write.outputPath(), hadoop, columns);
+      if (showsSchema(hadoop)
+          || write.catalogTable().isDefined() && !keyed(hadoop, columns).isEmpty()) {
+        checkMetadata(target, columns);
+      }
     } else if (plan instanceof CreateDataSourceTableCommand create) {
       checkCreated(create.table());
     } else if (plan instanceof CreateDataSourceTableAsSelectCommand create) {
       checkCreated(create.table());
+      StructType columns = create.query().schema();
+      if (isOf(create.table())
+          && !keyed(hadoop(create.table().storage().properties()), columns).isEmpty()) {
+        checkMetadata("table " + create.table().identifier().unquotedString(), columns);
+      }
     } else if (plan instanceof LogicalRelation read
         && read.relation() instanceof HadoopFsRelation files
-        && isOf(files.fileFormat())) {
+        && isOf(files.fileFormat().getClass())) {
       checkRead(hadoop(files.options()));
+    } else if (plan instanceof DataSourceV2Relation read
+        && read.table() instanceof FileTable files
+        && isOf(files.fallbackFileFormat())) {
+      Configuration hadoop = SparkSession.active().sessionState().newHadoopConf();
+      read.options().asCaseSensitiveMap().forEach(hadoop::set);
+      checkRead(guarded(hadoop));
+    } else if (plan instanceof AnalyzeColumnCommand analyze) {
+      checkStatistics(analyze);
     } else if (HIVE_WRITES.contains(plan.nodeName())) {
       for (int i = 0; i < plan.productArity(); i++) {
         if (plan.productElement(i) instanceof CatalogTable table) {
@@ -101,7 +133,21 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   }
 
   /** Whether it is this format. */
-  protected abstract boolean isOf(FileFormat format);
+  protected abstract boolean isOf(Class<?> fileFormat);
+
+  /**
+   * The columns that have keys.
+   *
+   * @param hadoop with the options of a write or a table
+   * @param columns of the files
+   * @return their names, or those of the columns that they are in
+   */
+  protected abstract Set<String> keyed(Configuration hadoop, StructType columns);
+
+  /** Whether files show their schema to who may not read each of their columns. */
+  protected boolean showsSchema(Configuration hadoop) {
+    return false;
+  }
 
   /**
    * Checks a write before it begins.
@@ -156,7 +202,10 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   protected void checkOther(LogicalPlan plan) {}
 
   private static Configuration hadoop(Map<String, String> options) {
-    Configuration hadoop = SparkSession.active().sessionState().newHadoopConfWithOptions(options);
+    return guarded(SparkSession.active().sessionState().newHadoopConfWithOptions(options));
+  }
+
+  private static Configuration guarded(Configuration hadoop) {
     java.util.Map<String, String> kms =
         KmsClients.ofKms(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
     if (KmsClients.isConfigured(kms)) {
@@ -167,8 +216,91 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   }
 
   private void checkCreated(CatalogTable table) {
-    if (table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format)) {
+    if (isOf(table)) {
       checkProperties(table, table.storage().properties());
+      checkCase("table " + table.identifier().unquotedString(), table.storage().properties());
+    }
+  }
+
+  /** A table of Spark's own; null when there is none. */
+  static CatalogTable tableOrNull(TableIdentifier name) {
+    SessionCatalog catalog = SparkSession.active().sessionState().catalog();
+    try {
+      return catalog.isTempView(name) || !catalog.tableExists(name)
+          ? null
+          : catalog.getTableMetadata(name);
+    } catch (Exception e) { // of other classes in each version of Spark, and checked by Java
+      return null; // then the statement fails
+    }
+  }
+
+  private boolean isOf(CatalogTable table) {
+    return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
+  }
+
+  /** Whether the name of an option says something of keys, in whatever case. */
+  private boolean concernsKeys(String option) {
+    return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
+  }
+
+  /** Spark hands options on as they are written, and formats look for names in small letters. */
+  private void checkCase(String target, Map<String, String> options) {
+    options
+        .keysIterator()
+        .foreach(
+            name -> {
+              if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
+                throw new InvalidConfigurationException(
+                    String.format("Option %s of %s would do nothing: case counts", name, target),
+                    String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
+              }
+
+              return BoxedUnit.UNIT;
+            });
+  }
+
+  /** What Spark's machine learning notes of a column has its values. */
+  private static void checkMetadata(String target, StructType columns) {
+    for (StructField field : columns.fields()) {
+      if (field.metadata().contains(ML_ATTRIBUTES)) {
+        throw new NotSupportedException(
+            String.format(
+                "Column '%s' of %s has metadata %s, which can have values of a column with a key:"
+                    + " it would be in the schema, without that key",
+                field.name(), target, ML_ATTRIBUTES),
+            "Take it off before the write: df.withMetadata(\"<column>\", {}). Nothing was"
+                + " written.");
+      }
+    }
+  }
+
+  /** Its result, with the smallest and largest values, is in the metastore, in plaintext. */
+  private void checkStatistics(AnalyzeColumnCommand analyze) {
+    CatalogTable table = tableOrNull(analyze.tableIdent());
+    if (table == null || !isOf(table)) {
+      return;
+    }
+
+    Set<String> keyed = keyed(hadoop(table.storage().properties()), table.dataSchema());
+    Set<String> found = new TreeSet<>();
+    if (analyze.allColumns()) {
+      found.addAll(keyed);
+    } else {
+      analyze
+          .columnNames()
+          .get()
+          .iterator()
+          .foreach(name -> keyed.stream().filter(name::equalsIgnoreCase).allMatch(found::add));
+    }
+
+    if (!found.isEmpty()) {
+      throw new NotSupportedException(
+          String.format(
+              "Statistics of columns with keys (%s) of table %s would be plaintext in the"
+                  + " metastore, with their smallest and largest values",
+              String.join(", ", found), table.identifier().unquotedString()),
+          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes tell no"
+              + " values.");
     }
   }
 
@@ -179,7 +311,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
         .iterator()
         .foreach(
             property -> {
-              if (names.stream().anyMatch(property._1()::startsWith)
+              if (concernsKeys(property._1())
                   && !options.get(property._1()).contains(property._2())) {
                 throw new InvalidConfigurationException(
                     String.format(

@@ -4,9 +4,9 @@ import io.icebergcrypto.orc.OrcColumnKeys;
 import io.icebergcrypto.spark.columns.FileChecks;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.StructType;
@@ -19,8 +19,13 @@ public final class OrcChecks extends FileChecks {
   }
 
   @Override
-  protected boolean isOf(FileFormat format) {
-    return format instanceof OrcFileFormat;
+  protected boolean isOf(Class<?> fileFormat) {
+    return OrcFileFormat.class.isAssignableFrom(fileFormat);
+  }
+
+  @Override
+  protected Set<String> keyed(Configuration hadoop, StructType columns) {
+    return OrcColumnKeys.keyed(hadoop, OrcUtils.getOrcSchemaString(columns));
   }
 
   @Override

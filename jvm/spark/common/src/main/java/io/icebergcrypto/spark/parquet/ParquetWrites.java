@@ -1,13 +1,14 @@
 package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
+import io.icebergcrypto.parquet.ParquetCryptoFactory.Choices;
 import io.icebergcrypto.spark.columns.FileChecks;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
 import org.apache.spark.sql.types.StructType;
@@ -20,8 +21,26 @@ public final class ParquetWrites extends FileChecks {
   }
 
   @Override
-  protected boolean isOf(FileFormat format) {
-    return format instanceof ParquetFileFormat;
+  protected boolean isOf(Class<?> fileFormat) {
+    return ParquetFileFormat.class.isAssignableFrom(fileFormat);
+  }
+
+  @Override
+  protected Set<String> keyed(Configuration hadoop, StructType columns) {
+    return ParquetCryptoFactory.isSet(hadoop)
+        ? ParquetCryptoFactory.choices(hadoop).keyed(List.of(columns.fieldNames()))
+        : Set.of();
+  }
+
+  /** The footer has it: plaintext, or under another key than the columns'. */
+  @Override
+  protected boolean showsSchema(Configuration hadoop) {
+    if (!ParquetCryptoFactory.isSet(hadoop)) {
+      return false;
+    }
+
+    Choices choices = ParquetCryptoFactory.choices(hadoop);
+    return choices.namesKeys() && (choices.plaintextFooter() || !choices.columnKeys().isEmpty());
   }
 
   @Override
