@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,6 +23,8 @@ with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these r
 
 API_CLASS = "io.icebergcrypto.python.PythonApi"
 ICEBERG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+_CANCEL_ATTEMPTS = 50
+_CANCEL_EVERY_SECONDS = 0.1
 
 
 def call(spark: SparkSession, method: str, *args: Any) -> Any:
@@ -33,37 +36,76 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
     if _connect.is_connect(spark):
         return _connect.call(spark, method, *args)
     target = api(spark)
-    with typed_errors(), _interruptible():
-        try:
-            return getattr(target, method)(spark._jsparkSession, *args)
-        except KeyboardInterrupt:
-            cancel(spark)
-            raise
+    with typed_errors(), _interruptible(spark, target):
+        return getattr(target, method)(spark._jsparkSession, *args)
 
 
 def cancel(spark: SparkSession) -> None:
     """Cancel all calls and jobs that are under way in the JVM, which would go on, and perhaps commit."""
     if not _connect.is_connect(spark):
-        api(spark).cancel(spark._jsparkSession)
+        _cancelled(spark, api(spark), threading.Event(), once=True)
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt.
+def _interruptible(spark: SparkSession, target: Any) -> Iterator[None]:
+    """Have Ctrl-C cancel the call in the JVM, and raise KeyboardInterrupt when that has ended; a second one, at once.
 
     PySpark's handler calls the JVM first, which fails while this thread waits for the JVM: nothing is cancelled then,
-    and Py4J reports an error without a reason.
+    and Py4J reports an error without a reason. And an exception of a handler must not reach Py4J if that can be
+    helped: if another thread has a connection, Py4J then has the JVM close those of all threads, some time later, and
+    whatever Python is calling at that time fails.
     """
+    ended = threading.Event()
+    helpers: list[threading.Thread] = []
+
+    def ask() -> None:
+        if not helpers:  # of its own connection, and no later Ctrl-C ends it
+            helpers.append(threading.Thread(target=_cancelled, args=(spark, target, ended)))
+            helpers[0].start()
+
+    def interrupted(*_: Any) -> None:
+        if helpers:
+            raise KeyboardInterrupt
+        ask()
+
     before = signal.getsignal(signal.SIGINT)
     is_pysparks = str(getattr(before, "__module__", "")).startswith("pyspark.")
-    if not is_pysparks or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    is_replaced = is_pysparks and threading.current_thread() is threading.main_thread()
+    if is_replaced:
+        signal.signal(signal.SIGINT, interrupted)
     try:
         yield
+    except KeyboardInterrupt:  # of another handler, or of the second Ctrl-C: Python waits no longer
+        ask()
+        helpers[0].join()
+        raise
+    except Exception as error:
+        if helpers:
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        ended.set()
+        for helper in helpers:
+            helper.join()  # or it might cancel the next call
+        if is_replaced:
+            signal.signal(signal.SIGINT, before)
+    if helpers:
+        raise KeyboardInterrupt
+
+
+def _cancelled(
+    spark: SparkSession, target: Any, ended: threading.Event, once: bool = False
+) -> None:
+    """Cancel what is under way in the JVM.
+
+    Py4J may cut the connection, see above, and the call to be cancelled may not have begun yet.
+    """
+    for _ in range(_CANCEL_ATTEMPTS):
+        with suppress(*UNTYPED, OSError):
+            if target.cancel(spark._jsparkSession) or once:
+                return
+        if ended.wait(_CANCEL_EVERY_SECONDS):
+            return
 
 
 def api(spark: SparkSession) -> Any:
@@ -101,10 +143,11 @@ def require_session(spark: SparkSession | None) -> None:
 
 
 def _context_is_stopped(spark: SparkSession) -> bool:
-    try:
-        return bool(spark.sparkContext._jsc.sc().isStopped())
-    except (*UNTYPED, OSError):  # the JVM itself has gone
-        return True
+    for _ in range(3):  # Py4J cuts connections when Ctrl-C ends a call, which is not ours perhaps
+        with suppress(*UNTYPED, OSError):
+            return bool(spark.sparkContext._jsc.sc().isStopped())
+        time.sleep(_CANCEL_EVERY_SECONDS)
+    return True  # the JVM itself has gone
 
 
 def require_jars(spark: SparkSession | None = None) -> None:

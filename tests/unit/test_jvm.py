@@ -1,13 +1,15 @@
 """The boundary to the JVM: no session, the wrong session, the missing jar, Java's errors."""
 
 import signal
+import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from doubles.in_process import JavaThrowable
 from py4j.java_gateway import JavaPackage
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -52,26 +54,101 @@ def test_a_call_passes_the_session_and_the_arguments() -> None:
     assert _jvm.call(Session(jvm_with(api)), "inspectFile", "p") == ("a Java session", "p")
 
 
-def test_ctrl_c_cancels_what_the_jvm_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pysparks_handler() -> Iterator[Any]:
     """PySpark's own handler would call the JVM in the middle of a call."""
 
-    def pysparks(*_: Any) -> None:
+    def handler(*_: Any) -> None:
         raise RuntimeError("reentrant call")
 
-    def stopped(*_: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
+    handler.__module__ = "pyspark.core.context"
+    before = signal.signal(signal.SIGINT, handler)
+    yield handler
+    signal.signal(signal.SIGINT, before)
 
-    asked: list[Any] = []
-    pysparks.__module__ = "pyspark.core.context"
-    before = signal.signal(signal.SIGINT, pysparks)
-    try:
-        api = SimpleNamespace(encryptTable=stopped, cancel=asked.append)
-        with pytest.raises(KeyboardInterrupt):
-            _jvm.call(Session(jvm_with(api)), "encryptTable", "lake.db.t")
-        assert asked == ["a Java session"]
-        assert signal.getsignal(signal.SIGINT) is pysparks
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+class Call:
+    """A call of the JVM that lasts until it is cancelled; Ctrl-C is pressed meanwhile, once or more often."""
+
+    def __init__(self, *answers: Any, presses: int = 1) -> None:
+        self.answers = iter(answers)
+        self.presses = presses
+        self.asked = 0
+        self.cancelled = threading.Event()
+
+    def encryptTable(self, *_: Any) -> None:  # noqa: N802 (Java's)
+        for _each in range(self.presses):
+            signal.raise_signal(signal.SIGINT)
+        assert self.cancelled.wait(30)
+        raise thrown(JavaThrowable(JAVA + "CancelledException", "cancelled", ""))
+
+    def cancel(self, session: Any) -> int:
+        assert session == "a Java session"
+        self.asked += 1
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer:
+            self.cancelled.set()
+        return int(answer)
+
+
+CUT = Py4JError("Answer from Java side is empty")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([1], id="at once"),
+        pytest.param([CUT, Py4JNetworkError("cut"), 1], id="Py4J cuts the connection"),
+        pytest.param([0, 0, 1], id="the call had not begun"),
+    ],
+)
+def test_ctrl_c_cancels_what_the_jvm_does(answers: list[Any], pysparks_handler: Any) -> None:
+    call = Call(*answers)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        _jvm.call(Session(jvm_with(call)), "encryptTable", "lake.db.t")
+    assert call.asked == len(answers)
+    assert isinstance(caught.value.__cause__, Py4JJavaError)  # the call has ended
+    assert signal.getsignal(signal.SIGINT) is pysparks_handler
+
+
+def test_a_second_ctrl_c_ends_at_once_but_cancels(pysparks_handler: Any) -> None:
+    call = Call(CUT, 1, presses=2)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        _jvm.call(Session(jvm_with(call)), "encryptTable", "lake.db.t")
+    assert call.cancelled.is_set()
+    assert caught.value.__cause__ is None
+    assert signal.getsignal(signal.SIGINT) is pysparks_handler
+
+
+def test_a_call_that_ends_in_spite_of_ctrl_c_is_interrupted_all_the_same(
+    pysparks_handler: Any,
+) -> None:
+    threads = threading.active_count()
+    pressed = SimpleNamespace(
+        encryptTable=lambda *_: signal.raise_signal(signal.SIGINT), cancel=lambda _: 0
+    )
+    with pytest.raises(KeyboardInterrupt):
+        _jvm.call(Session(jvm_with(pressed)), "encryptTable", "lake.db.t")
+    assert threading.active_count() == threads  # none is left that would cancel the next call
+    assert signal.getsignal(signal.SIGINT) is pysparks_handler
+
+
+def test_a_session_is_not_taken_for_stopped_when_py4j_cuts_a_connection() -> None:
+    api = SimpleNamespace(inspectFile=lambda *_: "told")
+    spark = Session(jvm_with(api))
+    context = spark._sc._jsc.sc()
+    answers = iter([CUT, Py4JNetworkError("cut"), context])
+
+    def sc() -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    spark._sc._jsc.sc = sc
+    assert _jvm.call(spark, "inspectFile", "p") == "told"
 
 
 @pytest.mark.parametrize(

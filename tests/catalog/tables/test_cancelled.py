@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from harness.files import ENCRYPTED_MAGIC, MARKER, magic
@@ -17,28 +18,27 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def begun(lake: Lake, first: Callable[[], object], then: Callable[[], object]) -> Iterator[None]:
-    """Does something as soon as a file is copied, and something else from then on, while Spark is at work."""
-    known = {path for path in lake.files() if path.suffix == ".parquet"}
-    done = threading.Event()
+def held(lake: Lake, number: int, then: Callable[[], object]) -> Iterator[list[int]]:
+    """Does something while the copy of a table creates a file of this number, which waits until the block ends.
 
-    def wait() -> None:
-        tracker = lake.spark.sparkContext.statusTracker()
-        while not done.wait(0.002):
-            new = {path for path in lake.files() if path.suffix == ".parquet"} - known
-            if new and tracker.getActiveJobsIds():
-                first()
-                break
-        while not done.wait(0.002):
-            then()
-
-    thread = threading.Thread(target=wait)
+    Yields:
+        a list that has, after the block, how many files the copy has begun.
+    """
+    context: Any = lake.spark.sparkContext
+    storage = context._jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.hold(str(lake.folder / "t" / "data"), ".parquet", number)
+    thread = threading.Thread(target=lambda: storage.awaitHeld() and then())
     thread.start()
+    begun: list[int] = []
     try:
-        yield
+        yield begun
     finally:
-        done.set()
+        begun.append(storage.release())
         thread.join()
+        while context._jsc.sc().statusTracker().getExecutorInfos()[0].numRunningTasks():
+            time.sleep(
+                0.01
+            )  # until the task of that file, which knows that its job was cancelled, has ended
 
 
 def table_of(lake: Lake, key: str | None, files: int) -> str:
@@ -61,28 +61,30 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     def overtaken() -> None:
         hadoop.sql(f"INSERT INTO {table} VALUES (9, '{MARKER}', 'p')")
 
-    cancel = hadoop.spark.sparkContext.cancelAllJobs
-    with begun(hadoop, overtaken, cancel), pytest.raises(CancelledError, match="Job .* cancelled"):
+        hadoop.spark.sparkContext.cancelAllJobs()
+
+    with (
+        held(hadoop, 3, overtaken) as begun,
+        pytest.raises(CancelledError, match="Job .* cancelled"),
+    ):
         encrypt_table(hadoop.spark, table, "k1")
+    assert begun == [4]  # with the other commit's file
     assert key_of(hadoop, table) is None
-    assert encrypt_table(hadoop.spark, table, "k1").rows == 7
+    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 7 - 2
     assert hadoop.ids(table) == [*range(6), 9]
     with verify_table(hadoop.spark, table, depth="deep") as report:
         assert report.ok, str(report)
 
 
 def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
-    """Python does not wait for it any more, and PySpark cancels only the jobs of that moment."""
+    """It has ended when Python goes on: PySpark cancels only the jobs of that moment."""
     table = table_of(hadoop, None, 9)
     interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
-    with begun(hadoop, interrupt, lambda: None), pytest.raises(KeyboardInterrupt):
+    with held(hadoop, 3, interrupt) as begun, pytest.raises(KeyboardInterrupt):
         encrypt_table(hadoop.spark, table, "k1")
-    at_once = set(hadoop.files())
-    time.sleep(2)
+    assert begun == [3]
     assert key_of(hadoop, table) is None
-    later = {path for path in set(hadoop.files()) - at_once if path.suffix == ".parquet"}
-    assert len(later) < 4  # of tasks that were at it; there are more files than that to copy
-    assert encrypt_table(hadoop.spark, table, "k1").rows == 9
+    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 9 - 2
     assert hadoop.ids(table) == list(range(9))
 
 
@@ -91,14 +93,14 @@ def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake) -> None:
     before = set(hadoop.files())
     cancel = hadoop.spark.sparkContext.cancelAllJobs
     with (
-        begun(hadoop, cancel, cancel),
+        held(hadoop, 3, cancel),
         pytest.raises(CancelledError, match="strays => true finds it"),
     ):
         decrypt_table(hadoop.spark, table, allow_plaintext=True)
     assert key_of(hadoop, table) == "k1"
     left = set(hadoop.files()) - before
     plain = [p for p in left if p.suffix == ".parquet" and magic(p) not in ENCRYPTED_MAGIC]
-    assert len(plain) < 2  # of all groups but the last one it is deleted
+    assert len(plain) == 0, plain
     with verify_table(hadoop.spark, table, strays=True) as report:
         assert report.ok == (not plain), str(report)
     assert decrypt_table(hadoop.spark, table, allow_plaintext=True).files == 4

@@ -31,6 +31,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
 
   private static volatile Fault fault = NONE;
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
+  private static volatile Held held = new Held("/", "/", 0);
 
   /** Made by Hadoop. */
   public NoChmodFileSystem() {
@@ -50,6 +51,31 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** How many such files were opened since then. */
   public static int met() {
     return meeting.opened.get();
+  }
+
+  /**
+   * Holds one of the files that are created below a folder from now on.
+   *
+   * @param suffix how the names end of those that are counted
+   * @param number which of them, from 1
+   */
+  public static void hold(String folder, String suffix, int number) {
+    held = new Held(folder, suffix, number);
+  }
+
+  /** Waits for that file; false: it does not come. */
+  public static boolean awaitHeld() throws InterruptedException {
+    Held awaited = held;
+    return awaited.come.await(60, TimeUnit.SECONDS) && awaited.created() >= awaited.number;
+  }
+
+  /** The file that is held goes on; how many were created. */
+  public static int release() {
+    Held ended = held;
+    held = new Held("/", "/", 0);
+    ended.come.countDown();
+    ended.released.countDown();
+    return ended.created();
   }
 
   /**
@@ -120,6 +146,46 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     }
   }
 
+  /** One of the files that are created; come: it is there; released: it need not wait. */
+  private record Held(
+      String folder,
+      String suffix,
+      int number,
+      AtomicInteger counted,
+      CountDownLatch come,
+      CountDownLatch released) {
+    private Held(String folder, String suffix, int number) {
+      this(
+          folder,
+          suffix,
+          number,
+          new AtomicInteger(),
+          new CountDownLatch(1),
+          new CountDownLatch(1));
+    }
+
+    private int created() {
+      return counted.get();
+    }
+
+    private void pass(Path path) throws IOException {
+      if (!path.getName().endsWith(suffix)
+          || !path.toUri().getPath().startsWith(folder)
+          || counted.incrementAndGet() != number) {
+        return;
+      }
+
+      come.countDown();
+      try {
+        if (!released.await(90, TimeUnit.SECONDS)) {
+          throw new IOException("nobody released it");
+        }
+      } catch (InterruptedException e) {
+        throw new IOException(e);
+      }
+    }
+  }
+
   private static final class Raw extends RawLocalFileSystem {
     @Override
     public FSDataInputStream open(Path path, int bufferSize) throws IOException {
@@ -138,9 +204,11 @@ public final class NoChmodFileSystem extends LocalFileSystem {
       return super.delete(path, recursive);
     }
 
+    /** What all files are created by: {@link LocalFileSystem} gives each its permission. */
     @Override
     public FSDataOutputStream create(
         Path path,
+        FsPermission permission,
         boolean overwrite,
         int bufferSize,
         short replication,
@@ -148,7 +216,9 @@ public final class NoChmodFileSystem extends LocalFileSystem {
         Progressable progress)
         throws IOException {
       fault.meet(path, false);
-      return super.create(path, overwrite, bufferSize, replication, blockSize, progress);
+      held.pass(path);
+      return super.create(
+          path, permission, overwrite, bufferSize, replication, blockSize, progress);
     }
 
     @Override

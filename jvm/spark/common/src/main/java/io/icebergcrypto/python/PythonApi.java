@@ -481,13 +481,18 @@ public final class PythonApi {
   /**
    * Cancels all calls that are under way, and all of Spark's jobs, as PySpark does on Ctrl-C:
    * Python does not wait for them any more.
+   *
+   * @return how many calls that were
    */
-  public static void cancel(SparkSession spark) {
+  public static int cancel(SparkSession spark) {
+    int calls;
     synchronized (UNDER_WAY) {
       UNDER_WAY.forEach(CancelledException::cancel);
+      calls = UNDER_WAY.size();
     }
 
     spark.sparkContext().cancelAllJobs();
+    return calls;
   }
 
   /** Spark looks for catalogs in the active session's settings, whichever session is asked. */
