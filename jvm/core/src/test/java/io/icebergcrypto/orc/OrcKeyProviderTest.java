@@ -329,7 +329,7 @@ class OrcKeyProviderTest {
 
     assertThat(kms.metrics().snapshot())
         .containsEntry("wrap_calls", 2L)
-        .containsEntry("unwrap_calls", 0L); // who wraps a key has it in the cache
+        .containsEntry("unwrap_calls", 2L); // each new key is unwrapped again
     hadoop.set("iceberg-crypto.encryption.kms.test", "as another JVM");
     provide();
     CachingKmsClient reader = KmsClients.shared(hadoop.getPropsWithPrefix("iceberg-crypto."));
@@ -338,6 +338,17 @@ class OrcKeyProviderTest {
     }
 
     assertThat(reader.metrics().snapshot()).containsEntry("unwrap_calls", 2L);
+  }
+
+  @Test
+  void aKeyThatTheKmsGivesWrongOnceIsAskedForAgain() throws IOException {
+    useDouble();
+    hadoop.set("orc.encrypt", "k1:ssn");
+    write();
+    useDouble();
+    XorKms.answer(XorKms.WRONG_KEY);
+    assertThat(firstSsn()).isEqualTo(SECRET + 1);
+    assertThat(XorKms.answersLeft()).isZero();
   }
 
   /** AES-CTR with the same key and position would show what two files have in common. */

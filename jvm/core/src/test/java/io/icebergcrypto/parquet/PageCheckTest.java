@@ -11,6 +11,7 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.List;
@@ -20,6 +21,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory;
 import org.apache.parquet.example.data.simple.SimpleGroup;
 import org.apache.parquet.hadoop.ParquetReader;
@@ -85,10 +87,9 @@ class PageCheckTest {
 
   /** As inspect_file and verify_folder do. */
   private Map<String, String> checkAll() {
+    FileMagic magic = FileInspector.magic(input());
     FileIO io = new HadoopFileIO(hadoop);
-    org.apache.iceberg.io.InputFile stored = io.newInputFile(file.toString());
-    FileMagic magic = FileInspector.magic(stored);
-    return Protections.readAll(magic, Protections.of(magic, stored, io, hadoop), stored, hadoop);
+    return Protections.readAll(magic, Protections.of(magic, input(), io, hadoop), input(), hadoop);
   }
 
   private Map<String, String> check() {
@@ -112,6 +113,33 @@ class PageCheckTest {
         assertThatThrownBy(this::checkAll).isExactlyInstanceOf(TamperedException.class);
       }
     }
+  }
+
+  /** Without double wrapping, nothing but the file itself tells that its key is wrong. */
+  @Test
+  void aKeyThatTheKmsGivesWrongOnceAccusesNoFile() throws IOException {
+    hadoop.unset("iceberg-crypto.encryption.kms-type");
+    hadoop.set("iceberg-crypto.encryption.kms-impl", XorKms.class.getName());
+    hadoop.set(KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME, "false");
+    for (String algorithm : List.of("AES_GCM_V1", "AES_GCM_CTR_V1")) {
+      hadoop.set("iceberg-crypto.encryption.kms.test", "writes " + algorithm);
+      hadoop.set(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME, algorithm);
+      file = write(algorithm + ".parquet");
+      hadoop.set("iceberg-crypto.encryption.kms.test", "reads " + algorithm);
+      XorKms.answer(XorKms.WRONG_KEY); // of the footer
+      assertThat(checkAll()).isEmpty();
+      assertThat(XorKms.answersLeft()).isZero();
+      KeyToolkit.removeCacheEntriesForAllTokens();
+      hadoop.set("iceberg-crypto.encryption.kms.test", "reads pages of " + algorithm);
+      FileProtection seen = look(file.toString());
+      XorKms.answer(XorKms.WRONG_KEY); // of a column
+      assertThat(Protections.readAll(FileMagic.PARE, seen, input(), hadoop)).isEmpty();
+      assertThat(XorKms.answersLeft()).isZero();
+    }
+  }
+
+  private org.apache.iceberg.io.InputFile input() {
+    return new HadoopFileIO(hadoop).newInputFile(file.toString());
   }
 
   /** Of a file without a tag on each page, only that is proved which has one. */

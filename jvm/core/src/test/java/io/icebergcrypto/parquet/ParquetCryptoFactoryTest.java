@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
@@ -18,6 +19,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.crypto.FileDecryptionProperties;
@@ -377,11 +379,58 @@ class ParquetCryptoFactoryTest {
 
     assertThat(kms.metrics().snapshot())
         .containsEntry("wrap_calls", 2L)
-        .containsEntry("unwrap_calls", 0L);
+        .containsEntry("unwrap_calls", 2L); // new keys are unwrapped again
     hadoop.set(KeyToolkit.DOUBLE_WRAPPING_PROPERTY_NAME, "false");
     write();
     assertThat(kms.metrics().snapshot())
         .containsEntry("wrap_calls", 6L); // the footer's and 3 columns'
+  }
+
+  private void useDouble() {
+    hadoop = new Configuration(false);
+    hadoop.set("iceberg-crypto.encryption.kms-impl", XorKms.class.getName());
+    hadoop.set("iceberg-crypto.encryption.kms.test", UUID.randomUUID().toString()); // a cache
+    columns("k2:ssn,address");
+  }
+
+  /** A key encryption key that is wrong, or none, and would be in caches for an hour. */
+  @Test
+  void aKeyThatTheKmsGivesWrongOnceIsAskedForAgain() {
+    for (byte[] wrong : List.of(XorKms.WRONG_KEY, new byte[16], new byte[5])) {
+      useDouble();
+      FileEncryptionProperties written = write();
+      useDouble();
+      XorKms.answer(wrong);
+      byte[] key = read().getKeyRetriever().getKey(written.getFooterKeyMetadata());
+      assertThat(key).isEqualTo(written.getFooterKey());
+      assertThat(XorKms.answersLeft()).isZero();
+      assertThat(read().getKeyRetriever().getKey(written.getFooterKeyMetadata())).isEqualTo(key);
+    }
+
+    useDouble();
+    byte[] metadata = write().getFooterKeyMetadata();
+    useDouble();
+    XorKms.answer(new byte[5], new byte[5]);
+    assertThatThrownBy(() -> read().getKeyRetriever().getKey(metadata))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("gave 5 bytes for a key that key 'k1' wrapped");
+    useDouble();
+    XorKms.answer(new byte[16]);
+    assertThatThrownBy(this::write)
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("unwraps other bytes than it wrapped");
+  }
+
+  /** Who may write and not read. */
+  @Test
+  void aNewKeyThatMayNotBeUnwrappedIsBelieved() {
+    useDouble();
+    XorKms.refuseUnwraps(new AccessDeniedException("Not yours", "Ask."));
+    try {
+      assertThat(write().getFooterKey()).isNotNull();
+    } finally {
+      XorKms.refuseUnwraps(null);
+    }
   }
 
   @ParameterizedTest

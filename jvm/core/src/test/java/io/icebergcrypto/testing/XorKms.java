@@ -1,18 +1,43 @@
 package io.icebergcrypto.testing;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** A double of a KMS: it wraps without a secret, and fails when it is told to. */
+/** A double of a KMS: it wraps without a secret, and fails or lies when it is told to. */
 public final class XorKms implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
+  /** A key that is none of what anybody wrapped. */
+  public static final byte[] WRONG_KEY = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
+
+  private static final Queue<byte[]> WRONG = new ConcurrentLinkedQueue<>();
   private static volatile RuntimeException failure;
+  private static volatile RuntimeException refusal;
 
   /** What each call of all of them raises from now on; null: nothing. */
   public static void failWith(RuntimeException error) {
     failure = error;
+  }
+
+  /** What each call to unwrap raises from now on; null: nothing. */
+  public static void refuseUnwraps(RuntimeException error) {
+    refusal = error;
+  }
+
+  /** What the next answer to an unwrap call is instead, once for each. */
+  public static void answer(byte[]... answers) {
+    WRONG.clear();
+    WRONG.addAll(List.of(answers));
+  }
+
+  /** How many of these are left. */
+  public static int answersLeft() {
+    return WRONG.size();
   }
 
   @Override
@@ -32,7 +57,12 @@ public final class XorKms implements KeyManagementClient {
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    return wrapKey(wrappedKey, wrappingKeyId);
+    if (refusal != null) {
+      throw refusal;
+    }
+
+    byte[] wrong = WRONG.poll();
+    return wrong == null ? wrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
   }
 
   @Override

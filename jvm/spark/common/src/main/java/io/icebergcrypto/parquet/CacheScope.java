@@ -8,6 +8,8 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Supplier;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
 
 /**
  * What Parquet's key tools take as an access token. They keep KMS clients and KEKs for all of a
@@ -15,7 +17,31 @@ import java.util.TreeMap;
  * other's keys. It is a hash of the settings, which are no secret.
  */
 final class CacheScope {
+  private static final ThreadLocal<Boolean> PAST_CACHES = ThreadLocal.withInitial(() -> false);
+
   private CacheScope() {}
+
+  /** Whether this thread wants keys that the KMS gives now. */
+  static boolean isLeft() {
+    return PAST_CACHES.get();
+  }
+
+  /**
+   * Does something once more with keys past every cache, before anybody is told that bytes are not
+   * what was written: a KMS may have given a wrong key, once.
+   *
+   * @param token the scope whose keys are forgotten; others that use them ask again
+   */
+  static <T> T leave(String token, Supplier<T> call) {
+    KeyToolkit.removeCacheEntriesForToken(token);
+    boolean outer = PAST_CACHES.get();
+    PAST_CACHES.set(true);
+    try {
+      return call.get();
+    } finally {
+      PAST_CACHES.set(outer);
+    }
+  }
 
   static String of(Map<String, String> properties) {
     Map<String, String> settings = new TreeMap<>(KmsClients.ofKms(properties));

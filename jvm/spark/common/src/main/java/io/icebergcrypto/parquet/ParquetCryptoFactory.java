@@ -4,13 +4,16 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -250,8 +253,40 @@ public final class ParquetCryptoFactory
     return settings.plaintextReads() ? own.withPlaintextFilesAllowed().build() : own.build();
   }
 
-  private DecryptionKeyRetriever keys(ParquetSettings settings, Path file) {
-    return parquets.getFileDecryptionProperties(settings.forParquet(), file).getKeyRetriever();
+  /** Keys as Parquet's key tools find them. One that does not open is asked for once more. */
+  static DecryptionKeyRetriever keys(ParquetSettings settings, Path file) {
+    Supplier<DecryptionKeyRetriever> fresh =
+        () ->
+            new PropertiesDrivenCryptoFactory()
+                .getFileDecryptionProperties(settings.forParquet(), file)
+                .getKeyRetriever();
+    DecryptionKeyRetriever found = fresh.get();
+    return metadata -> {
+      try {
+        return found.getKey(metadata);
+      } catch (RuntimeException e) {
+        if (!Evidence.isOfParquet(e)) {
+          throw e;
+        }
+
+        return CacheScope.leave(settings.scope(), () -> fresh.get().getKey(metadata));
+      }
+    };
+  }
+
+  /**
+   * Does something with the keys of a session and, if that finds bytes that were changed, once more
+   * with the keys that the KMS gives then.
+   *
+   * @param hadoop has the KMS's settings
+   * @throws TamperedException when it is found both times
+   */
+  public static <T> T checked(Configuration hadoop, Supplier<T> call) {
+    try {
+      return call.get();
+    } catch (TamperedException e) {
+      return CacheScope.leave(new ParquetSettings(hadoop).scope(), call);
+    }
   }
 
   /** The keys of a file, for who looks at the file itself: errors name no column. */

@@ -9,7 +9,9 @@ import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.net.URLDecoder;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -55,18 +57,53 @@ public final class ParquetKmsClient implements KmsClient {
     this.kms = KmsClients.shared(properties);
   }
 
+  /**
+   * Wraps a key, and has the KMS unwrap it again, if it may: what is written with a key that does
+   * not come back is lost.
+   */
   @Override
   public String wrapKey(byte[] keyBytes, String masterKeyIdentifier) {
     String keyId = keyId(masterKeyIdentifier);
-    ByteBuffer wrapped = call(keyId, () -> kms.wrapKey(ByteBuffer.wrap(keyBytes), keyId));
+    ByteBuffer wrapped = call(keyId, () -> wrapped(keyBytes, keyId));
     return Base64.getEncoder().encodeToString(ByteBuffers.toByteArray(wrapped));
+  }
+
+  private ByteBuffer wrapped(byte[] keyBytes, String keyId) {
+    try {
+      return UnwrapsAgain.wrapped(kms, ByteBuffer.wrap(keyBytes), keyId);
+    } catch (AccessDeniedException e) {
+      return kms.wrapKey(ByteBuffer.wrap(keyBytes), keyId); // who writes need not be let read
+    }
   }
 
   @Override
   public byte[] unwrapKey(String wrappedKey, String masterKeyIdentifier) {
     String keyId = keyId(masterKeyIdentifier);
     ByteBuffer wrapped = ByteBuffer.wrap(bytes(wrappedKey, keyId));
-    return ByteBuffers.toByteArray(call(keyId, () -> kms.unwrapKey(wrapped, keyId)));
+    return ByteBuffers.toByteArray(call(keyId, () -> unwrapped(wrapped, keyId)));
+  }
+
+  /** What is no key is asked for once more; and so is what does not open what it should. */
+  private ByteBuffer unwrapped(ByteBuffer wrapped, String keyId) {
+    ByteBuffer key =
+        CacheScope.isLeft()
+            ? UnwrapsAgain.by(kms, wrapped, keyId)
+            : UnwrapsAgain.fitting(kms, wrapped, keyId, ParquetKmsClient::isKey);
+    if (isKey(key)) {
+      return key;
+    }
+
+    throw new BadWrappedKeyException(
+        String.format(
+            "%s gave %d bytes for a key that key '%s' wrapped, which is no AES key",
+            kms, key.remaining(), keyId),
+        "Nothing was read or written with it. Check the KMS, and read the file again.");
+  }
+
+  /** Parquet takes no zeros. */
+  private static boolean isKey(ByteBuffer key) {
+    return UnwrappedKek.LENGTHS.contains(key.remaining())
+        && !key.equals(ByteBuffer.allocate(key.remaining()));
   }
 
   private static byte[] bytes(String wrappedKey, String keyId) {

@@ -185,7 +185,8 @@ final class ParquetSettings {
     }
   }
 
-  private String scope() {
+  /** What Parquet's caches have these settings' keys by. */
+  String scope() {
     return CacheScope.of(ours);
   }
 

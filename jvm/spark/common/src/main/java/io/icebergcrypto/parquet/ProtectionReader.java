@@ -66,6 +66,10 @@ public final class ProtectionReader {
    * @throws IcebergCryptoException when the file or its key cannot be read for another reason
    */
   public FileProtection read(InputFile file) {
+    return ParquetCryptoFactory.checked(hadoop, () -> look(file));
+  }
+
+  private FileProtection look(InputFile file) {
     String location = file.location();
     Footer footer = stored(file);
     if (footer == null) {

@@ -123,10 +123,7 @@ public final class WrappedDataKeys {
     }
 
     try {
-      return new PropertiesDrivenCryptoFactory()
-          .getFileDecryptionProperties(new ParquetSettings(kms).forParquet(), NO_FILE)
-          .getKeyRetriever()
-          .getKey(wrapped);
+      return ParquetCryptoFactory.keys(new ParquetSettings(kms), NO_FILE).getKey(wrapped);
     } catch (RuntimeException e) {
       throw typed(masterKeyId, e);
     }

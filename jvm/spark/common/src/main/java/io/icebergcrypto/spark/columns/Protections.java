@@ -7,6 +7,7 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.orc.OrcProtection;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.PageCheck;
+import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.ProtectionReader;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import io.icebergcrypto.spark.verify.deep.ParquetModules;
@@ -56,9 +57,14 @@ public final class Protections {
    */
   public static Map<String, String> readAll(
       FileMagic magic, FileProtection protection, InputFile file, Configuration hadoop) {
-    if (magic == FileMagic.ORC) {
-      return OrcProtection.readAll(file.location(), hadoop);
-    } else if (!protection.authenticated()) {
+    return magic == FileMagic.ORC
+        ? OrcProtection.readAll(file.location(), hadoop)
+        : ParquetCryptoFactory.checked(hadoop, () -> readParquet(protection, file, hadoop));
+  }
+
+  private static Map<String, String> readParquet(
+      FileProtection protection, InputFile file, Configuration hadoop) {
+    if (!protection.authenticated()) {
       return PageCheck.check(file.location(), hadoop); // most of it has no tag
     }
 
