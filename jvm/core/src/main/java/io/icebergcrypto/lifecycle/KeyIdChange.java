@@ -7,6 +7,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
@@ -15,6 +16,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 
 /**
  * The one commit that gives a plaintext table a key id, and encrypted files in place of its own;
@@ -30,6 +32,7 @@ public final class KeyIdChange {
    * @param next made of the base, with its changes: a key id, a KEK that it wraps, and none of the
    *     snapshots and statistics files of the base
    * @throws CommitFailedException when another commit came first; nothing was changed
+   * @throws CommitStateUnknownException when nobody knows whether it was made
    * @throws NotSupportedException when the next metadata keeps something of the plaintext; nothing
    *     was changed
    * @throws PlaintextException when it names a file without a key; nothing was changed
@@ -50,7 +53,44 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    ops.commit(current, next);
+    commit(catalog, identifier, next, () -> ops.commit(current, next));
+  }
+
+  /**
+   * A conflict may be with the very same commit: a client below, such as Iceberg's pool of JDBC
+   * connections, tries again when the answer to the first attempt was lost.
+   */
+  private static void commit(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata next, Runnable commit) {
+    try {
+      commit.run();
+    } catch (CommitFailedException e) {
+      boolean made;
+      try {
+        made = isMade(catalog.unchecked(identifier).operations().current(), next);
+      } catch (RuntimeException unknown) {
+        e.addSuppressed(unknown);
+        throw new CommitStateUnknownException(e);
+      }
+
+      if (!made) {
+        throw e;
+      }
+    }
+  }
+
+  /** By what no other commit has: the path of the kept metadata, or of a manifest list. */
+  private static boolean isMade(TableMetadata now, TableMetadata next) {
+    String kept = next.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
+    return kept == null
+        ? next.snapshots().stream().anyMatch(snapshot -> isIn(now, snapshot))
+        : kept.equals(now.properties().get(EncryptionProperties.PLAINTEXT_METADATA));
+  }
+
+  private static boolean isIn(TableMetadata metadata, Snapshot snapshot) {
+    Snapshot same = metadata.snapshot(snapshot.snapshotId());
+    return same != null
+        && Objects.equals(same.manifestListLocation(), snapshot.manifestListLocation());
   }
 
   /**
@@ -77,6 +117,7 @@ public final class KeyIdChange {
    * @param next made of the base, with its changes: without key id, keys, and the snapshots and
    *     statistics files of the base
    * @throws CommitFailedException when another commit came first; nothing was changed
+   * @throws CommitStateUnknownException when nobody knows whether it was made
    * @throws IcebergCryptoException when something of the encrypted table would stay, which nobody
    *     could read then; nothing was changed
    */
@@ -95,7 +136,7 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    catalog.commitPlaintext(identifier, base, next);
+    commit(catalog, identifier, next, () -> catalog.commitPlaintext(identifier, base, next));
   }
 
   static void requireEncrypted(String table, TableMetadata metadata) {

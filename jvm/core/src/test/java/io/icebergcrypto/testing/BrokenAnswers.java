@@ -49,6 +49,8 @@ public final class BrokenAnswers implements AutoCloseable {
     OTHER_TABLE,
     /** What a gateway says for a server that does not answer. */
     BAD_GATEWAY,
+    /** What the second attempt of a client below is told, which tries again by itself. */
+    CONFLICT,
     /** The table of before, as a cache or a replica that lags has it. */
     STALE
   }
@@ -166,6 +168,11 @@ public final class BrokenAnswers implements AutoCloseable {
               answer.statusCode(),
               lastGood.getOrDefault(exchange.getRequestURI().getPath(), answer.body()));
       case BAD_GATEWAY -> answer(exchange, 502, bytes("<html>Bad Gateway</html>"));
+      case CONFLICT -> {
+        String type =
+            "{\"error\":{\"message\":\"it has changed\",\"type\":\"CommitFailedException\",";
+        answer(exchange, 409, bytes(type + "\"code\":409}}"));
+      }
       default -> throw new IllegalStateException(fault.name());
     }
   }
