@@ -1,0 +1,393 @@
+package io.icebergcrypto.spark.migrate.purge;
+
+import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.models.Explorer;
+import io.icebergcrypto.models.Model;
+import io.icebergcrypto.models.State;
+import io.icebergcrypto.testing.LakeFixture;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * purge_plaintext: PlaintextPurge with its {@link Phase}s, which are called here, PurgeRecord and
+ * Proof. Three calls take part: two of an operator, the second after the first has ended or was
+ * killed, and one of another operator at any time. The old tree has the kept metadata, a list, a
+ * manifest, and two data files: one in the table's folders, one in a folder that the user named,
+ * where no proof looks.
+ */
+class PurgeModelTest {
+  private enum Defect {
+    NONE,
+    /** Data, manifests, lists and metadata go in one pass. */
+    DELETES_IN_ANY_ORDER,
+    FORGETS_BEFORE_THE_PROOF,
+    TAKES_FAILURES_FOR_DELETED,
+    TAKES_MISSING_FOR_NOTHING,
+    RECORDS_NO_STEP,
+    TAKES_ANOTHER_CALL_FOR_LOSS
+  }
+
+  private enum Var {
+    LOST, // the manifest, before the purge began
+    STRAY, // plaintext in the table's folders that nothing names
+    KEPT,
+    LIST,
+    MANIFEST,
+    DATA,
+    ELSEWHERE, // a data file
+    BEGUN, // the table's property: a phase
+    FORGOTTEN, // the table's property that leads to the old metadata is gone
+    FAULTS,
+    PC1,
+    PC2,
+    PC3,
+    SEEN1,
+    SEEN2,
+    SEEN3,
+    LISTED1, // what it has read names the list
+    LISTED2,
+    LISTED3,
+    NAMED1, // ... the manifest
+    NAMED2,
+    NAMED3,
+    KNOWN1, // ... the data files
+    KNOWN2,
+    KNOWN3,
+    GAP1,
+    GAP2,
+    GAP3,
+    FAULTY1,
+    FAULTY2,
+    FAULTY3;
+
+    private Var of(int call) {
+      return valueOf(name().replace('1', (char) ('0' + call)));
+    }
+  }
+
+  private enum Pc {
+    IDLE,
+    LOAD,
+    READ_KEPT,
+    READ_LIST,
+    READ_MANIFEST,
+    DECIDE,
+    DELETE_DATA,
+    DELETE_ELSEWHERE,
+    PROVE_OTHERS,
+    BEGIN_MANIFESTS,
+    DELETE_MANIFEST,
+    BEGIN_LISTS,
+    DELETE_LIST,
+    SHORTEN_LOG,
+    PROVE_ALL,
+    DELETE_KEPT,
+    FORGET,
+    DONE,
+    REFUSED, // it was purged before
+    FAILED,
+    DEAD;
+
+    private boolean ended() {
+      return compareTo(DONE) >= 0;
+    }
+
+    private Pc next() {
+      return values()[ordinal() + 1];
+    }
+  }
+
+  private record Purge(Defect defect, int faults) implements Model<Var> {
+    @Override
+    public State<Var> initial() {
+      return State.initial(Var.class)
+          .set(Var.KEPT, 1)
+          .set(Var.LIST, 1)
+          .set(Var.MANIFEST, 1)
+          .set(Var.DATA, 1)
+          .set(Var.ELSEWHERE, 1);
+    }
+
+    @Override
+    public void steps(State<Var> s, Steps<Var> steps) {
+      boolean begun = s.has(Var.PC1) || s.has(Var.PC3);
+      if (!begun && !s.has(Var.LOST)) {
+        steps.step("the manifest was lost", n -> n.set(Var.LOST, 1).set(Var.MANIFEST, 0));
+      }
+
+      if (!begun && !s.has(Var.STRAY)) {
+        steps.step("a failed write has left plaintext", n -> n.set(Var.STRAY, 1));
+      }
+
+      if (!begun && s.has(Var.DATA)) {
+        steps.step("all data is in the folder that the user named", n -> n.set(Var.DATA, 0));
+      }
+
+      for (int call = 1; call <= 3; call++) {
+        new Call(this, s, steps, call).take();
+      }
+    }
+
+    @Override
+    public String broken(State<Var> s) {
+      boolean data = s.has(Var.DATA) || s.has(Var.ELSEWHERE);
+      boolean any = data || s.has(Var.MANIFEST) || s.has(Var.LIST) || s.has(Var.KEPT);
+      if (s.has(Var.FORGOTTEN) && (any || s.has(Var.STRAY))) {
+        return "the purge has forgotten plaintext that is left";
+      }
+
+      boolean lost = s.has(Var.LOST);
+      boolean cut =
+          data && !s.has(Var.MANIFEST) && !lost
+              || (data || s.has(Var.MANIFEST)) && !s.has(Var.LIST)
+              || any && !s.has(Var.KEPT);
+      return cut ? "nothing names old files that are left" : stuck(s);
+    }
+
+    /** A call without a fault of its own, and nothing wrong with the table before it, ends. */
+    private static String stuck(State<Var> s) {
+      for (int call = 1; call <= 3; call++) {
+        boolean fails = s.is(Var.PC1.of(call), Pc.FAILED) && !s.has(Var.FAULTY1.of(call));
+        if (fails && !s.has(Var.LOST) && !s.has(Var.STRAY)) {
+          return "call " + call + " cannot go on";
+        }
+      }
+
+      return null;
+    }
+
+    @Override
+    public String brokenAtTheEnd(State<Var> s) {
+      for (int call = 1; call <= 3; call++) {
+        if (s.is(Var.PC1.of(call), Pc.DONE) && !s.has(Var.FORGOTTEN)) {
+          return "call " + call + " says that it is done";
+        }
+      }
+
+      return null;
+    }
+  }
+
+  /** What one call may do next. */
+  private record Call(Purge model, State<Var> s, Model.Steps<Var> steps, int call) {
+    private Var var(Var first) {
+      return first.of(call);
+    }
+
+    private void step(String name, Pc next, Consumer<State<Var>> change) {
+      steps.step(
+          "call " + call + ": " + name,
+          n -> {
+            change.accept(n);
+            n.set(var(Var.PC1), next);
+          });
+    }
+
+    private void step(String name, Pc next) {
+      step(name, next, n -> {});
+    }
+
+    private void fault(String name, Pc next, Consumer<State<Var>> change) {
+      if (s.get(Var.FAULTS) < model.faults()) {
+        step(
+            name,
+            next,
+            n -> {
+              change.accept(n);
+              n.add(Var.FAULTS, 1).set(var(Var.FAULTY1), 1);
+            });
+      }
+    }
+
+    private boolean plants(Defect defect) {
+      return model.defect() == defect;
+    }
+
+    private Phase seen() {
+      return Phase.values()[s.get(var(Var.SEEN1))];
+    }
+
+    private void take() {
+      Pc pc = Pc.values()[s.get(var(Var.PC1))];
+      if (pc != Pc.IDLE && !pc.ended()) {
+        fault("is killed", Pc.DEAD, n -> {});
+      }
+
+      switch (pc) {
+        case IDLE -> {
+          if (call != 2 || Pc.values()[s.get(Var.PC1)].ended()) {
+            step("begins", Pc.LOAD);
+          }
+        }
+        case LOAD ->
+            step(
+                "loads the table",
+                s.has(Var.FORGOTTEN) ? Pc.REFUSED : Pc.READ_KEPT,
+                n -> forgetWhatItRead(n).set(var(Var.SEEN1), n.get(Var.BEGUN)));
+        case READ_KEPT -> read(Var.KEPT, FileKind.METADATA_FILE, true, Var.LISTED1);
+        case READ_LIST ->
+            read(Var.LIST, FileKind.MANIFEST_LIST, s.has(var(Var.LISTED1)), Var.NAMED1);
+        case READ_MANIFEST ->
+            read(Var.MANIFEST, FileKind.MANIFEST, s.has(var(Var.NAMED1)), Var.KNOWN1);
+        case DECIDE -> decide();
+        case DELETE_DATA -> delete(Var.DATA, Var.KNOWN1);
+        case DELETE_ELSEWHERE -> delete(Var.ELSEWHERE, Var.KNOWN1);
+        case PROVE_OTHERS -> proveOthers();
+        case BEGIN_MANIFESTS -> begin(Phase.MANIFESTS, Var.MANIFEST, Var.NAMED1);
+        case DELETE_MANIFEST -> delete(Var.MANIFEST, Var.NAMED1);
+        case BEGIN_LISTS -> begin(Phase.MANIFEST_LISTS, Var.LIST, Var.LISTED1);
+        case DELETE_LIST -> delete(Var.LIST, Var.LISTED1);
+        case SHORTEN_LOG -> record("PurgeRecord.shortenLog", Phase.METADATA_FILES, pc.next());
+        case PROVE_ALL -> proveAll();
+        case DELETE_KEPT -> deleteFile(Var.KEPT);
+        case FORGET -> forget();
+        default -> {}
+      }
+    }
+
+    private State<Var> forgetWhatItRead(State<Var> n) {
+      return n.set(var(Var.LISTED1), 0)
+          .set(var(Var.NAMED1), 0)
+          .set(var(Var.KNOWN1), 0)
+          .set(var(Var.GAP1), 0);
+    }
+
+    private Pc next() {
+      return Pc.values()[s.get(var(Var.PC1))].next();
+    }
+
+    /** OldMetadata and OldTree; OldFiles.gaps. */
+    private void read(Var file, FileKind kind, boolean named, Var what) {
+      boolean isGap =
+          named
+              && !s.has(file)
+              && !Phase.mayMiss(kind, seen())
+              && !plants(Defect.TAKES_MISSING_FOR_NOTHING)
+              && !plants(Defect.DELETES_IN_ANY_ORDER);
+      step(
+          "reads the " + kind.label() + (named && !s.has(file) ? ", which is not there" : ""),
+          next(),
+          n ->
+              n.set(var(what), named && n.has(file) ? 1 : 0)
+                  .set(var(Var.GAP1), isGap ? 1 : n.get(var(Var.GAP1))));
+      if (named) {
+        fault("the storage does not give the " + kind.label(), Pc.FAILED, n -> {});
+      }
+    }
+
+    /** PlaintextPurge.isAnotherAhead and requireKnown. */
+    private void decide() {
+      Phase now = Phase.values()[s.get(Var.BEGUN)];
+      boolean ahead =
+          (s.has(Var.FORGOTTEN) || !now.isReached(seen()))
+              && !plants(Defect.TAKES_ANOTHER_CALL_FOR_LOSS);
+      if (!s.has(var(Var.GAP1))) {
+        step("knows all old files", next());
+      } else if (ahead) {
+        step("another call is ahead: it begins anew", Pc.LOAD);
+      } else {
+        step("refuses, as what named old files is missing", Pc.FAILED);
+      }
+    }
+
+    private void delete(Var file, Var named) {
+      if (plants(Defect.DELETES_IN_ANY_ORDER) && s.is(var(Var.PC1), Pc.DELETE_DATA)) {
+        for (Var any : new Var[] {Var.LIST, Var.MANIFEST}) {
+          if (s.has(any)) {
+            step("deletes the " + any.name().toLowerCase(), Pc.DELETE_DATA, n -> n.set(any, 0));
+          }
+        }
+      }
+
+      if (s.has(var(named)) && s.has(file)) {
+        deleteFile(file);
+      } else {
+        step("has nothing to delete (" + file.name().toLowerCase() + ")", next());
+      }
+    }
+
+    private void deleteFile(Var file) {
+      String name = file.name().toLowerCase();
+      step("ProvenDeletion: " + name, next(), n -> n.set(file, 0));
+      Pc then = plants(Defect.TAKES_FAILURES_FOR_DELETED) ? next() : Pc.FAILED;
+      fault("ProvenDeletion cannot delete: " + name, then, n -> {});
+    }
+
+    private void begin(Phase phase, Var file, Var named) {
+      if (!s.has(var(named)) || !s.has(file)) {
+        step("has nothing to begin (" + phase.label() + ")", next());
+      } else if (plants(Defect.RECORDS_NO_STEP)) {
+        step("begins without a record (" + phase.label() + ")", next());
+      } else {
+        record("PurgeRecord.begin: " + phase.label(), phase, next());
+      }
+    }
+
+    private void record(String name, Phase phase, Pc then) {
+      Consumer<State<Var>> commit =
+          n -> {
+            if (!n.has(Var.FORGOTTEN) && !phase.isReached(Phase.values()[n.get(Var.BEGUN)])) {
+              n.set(Var.BEGUN, phase);
+            }
+          };
+      step(name, then, commit);
+      fault(name + ", and the answer is lost", Pc.FAILED, commit);
+      fault(name + " fails", Pc.FAILED, n -> {});
+    }
+
+    /** Proof.ofOthers: what is plaintext in the table's folders, and not known. */
+    private void proveOthers() {
+      if (seen() != Phase.DATA) {
+        step("was past that proof", next());
+      } else {
+        boolean others = s.has(Var.STRAY) || s.has(Var.DATA) && !s.has(var(Var.KNOWN1));
+        step(
+            others ? "Proof.ofOthers finds plaintext" : "Proof.ofOthers",
+            others ? Pc.FAILED : next());
+        fault("Proof.ofOthers cannot read the folders", Pc.FAILED, n -> {});
+      }
+    }
+
+    /** Proof.ofAll: the same of all but the kept metadata. */
+    private void proveAll() {
+      if (plants(Defect.FORGETS_BEFORE_THE_PROOF)) {
+        step("forgets first", Pc.DELETE_KEPT, n -> n.set(Var.FORGOTTEN, 1));
+        return;
+      }
+
+      boolean left = s.has(Var.STRAY) || s.has(Var.DATA) || s.has(Var.MANIFEST) || s.has(Var.LIST);
+      step(left ? "Proof.ofAll finds plaintext" : "Proof.ofAll", left ? Pc.FAILED : next());
+      fault("Proof.ofAll cannot read the folders", Pc.FAILED, n -> {});
+    }
+
+    private void forget() {
+      step("PurgeRecord.forget", Pc.DONE, n -> n.set(Var.FORGOTTEN, 1));
+      fault("PurgeRecord.forget, and the answer is lost", Pc.FAILED, n -> n.set(Var.FORGOTTEN, 1));
+      fault("PurgeRecord.forget fails", Pc.FAILED, n -> {});
+    }
+  }
+
+  private static Explorer explore(Defect defect) {
+    return Explorer.explore(new Purge(defect, LakeFixture.NIGHTLY ? 3 : 2), Var.class);
+  }
+
+  @Test
+  void thePurgeForgetsNothing() {
+    explore(Defect.NONE).requireSound("purge_plaintext");
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "NONE")
+  void aPlantedDefectIsFound(Defect defect) {
+    String wrong =
+        switch (defect) {
+          case DELETES_IN_ANY_ORDER, TAKES_FAILURES_FOR_DELETED, TAKES_MISSING_FOR_NOTHING ->
+              "nothing names old files";
+          case FORGETS_BEFORE_THE_PROOF -> "has forgotten plaintext";
+          default -> "cannot go on";
+        };
+    explore(defect).requireBroken("purge_plaintext, " + defect, wrong);
+  }
+}
