@@ -52,7 +52,8 @@ def spark_jar(pattern: str) -> Path:
 def compile_file_system(folder: Path) -> str:
     """Compiles Hadoop's local files without a process, chmod, for each, into `folder`; gives its name."""
     name = "io.icebergcrypto.testing.NoChmodFileSystem"
-    source = ROOT / "jvm" / "core" / "src" / "test" / "java" / f"{name.replace('.', '/')}.java"
-    hadoop = spark_jar("hadoop-client-api-*.jar")
-    subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", hadoop, source], check=True)
+    sources = ROOT / "jvm" / "core" / "src" / "test" / "java"
+    source = sources / f"{name.replace('.', '/')}.java"
+    paths = ["-cp", spark_jar("hadoop-client-api-*.jar"), "-sourcepath", sources]
+    subprocess.run(["javac", "-nowarn", "-d", folder, *paths, source], check=True)
     return name

@@ -46,15 +46,28 @@ def plaintext_below(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def faulty(lake: Lake, fault: str, number: int) -> Iterator[None]:
-    """The storage of the table dies after so many deletes, or so many of its deletes fail."""
+def failing_deletes(lake: Lake, times: int) -> Iterator[None]:
+    """So many of the deletes of the table's files fail."""
     jvm: Any = lake.spark.sparkContext._jvm
     storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
-    getattr(storage, fault)(str(lake.folder / "t"), number)
+    storage.failDeletes(str(lake.folder / "t"), times)
     try:
         yield
     finally:
         storage.heal()
+
+
+@contextmanager
+def killed_at_delete(lake: Lake, number: int) -> Iterator[None]:
+    """After so many deletes of the table's files, its storage ends, as for a process that is killed."""
+    jvm: Any = lake.spark.sparkContext._jvm
+    calls = jvm.io.icebergcrypto.testing.NumberedCalls
+    deletes = jvm.java.util.Set.of(calls.Kind.DELETE)
+    calls.begin(str(lake.folder / "t"), deletes, calls.Fault.KILLED, number)
+    try:
+        yield
+    finally:
+        calls.end()
 
 
 def properties_of(lake: Lake, table: str) -> dict[str, str]:
@@ -73,7 +86,7 @@ def test_a_purge_that_is_killed_at_any_delete_goes_on(lake: Lake) -> None:
     assert before[0] == 3 and before[1] - before[2] == before[2] == 3
     for _ in range(40):
         left = len(data()) + len(manifests())
-        with faulty(lake, "dieAfter", 1):
+        with killed_at_delete(lake, 1):
             try:
                 purge_plaintext(lake.spark, table)
                 break
@@ -109,7 +122,7 @@ def test_deletes_that_fail(lake: Lake) -> None:
     lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
     encrypt_table(lake.spark, table, "k1")
     before = plaintext_below(lake.folder / "t")
-    with faulty(lake, "failDeletes", 1000), pytest.raises(IcebergCryptoError) as caught:
+    with failing_deletes(lake, 1000), pytest.raises(IcebergCryptoError) as caught:
         purge_plaintext(lake.spark, table)
     text = str(caught.value)
     data = [path for path in before if path.suffix == ".parquet"]
@@ -117,7 +130,7 @@ def test_deletes_that_fail(lake: Lake) -> None:
     assert all(str(path) in text for path in data)
     assert plaintext_below(lake.folder / "t") == before
     assert "encryption.plaintext-metadata" in properties_of(lake, table)
-    with faulty(lake, "failDeletes", 2):
+    with failing_deletes(lake, 2):
         assert purge_plaintext(lake.spark, table).files > len(before)
     assert purge_ended(lake, table)
 

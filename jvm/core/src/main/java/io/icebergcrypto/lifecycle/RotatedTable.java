@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
@@ -15,6 +16,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 
 /** An encrypted table whose keys are to be changed. */
 final class RotatedTable {
@@ -91,9 +93,19 @@ final class RotatedTable {
    *
    * @param change makes the metadata to be of that in force; the same instance: nothing is to be
    *     committed
+   * @throws CommitStateUnknownException when the table cannot be loaded after it
    */
   void commit(UnaryOperator<TableMetadata> change) {
     CommitRetry.commit(name, ops, ops.current().properties(), change);
-    ops.refresh();
+    try {
+      ops.refresh();
+    } catch (RuntimeException e) {
+      throw new CommitStateUnknownException(
+          new IcebergCryptoException(
+                  "the commit was made, and the table cannot be loaded since: " + e.getMessage(),
+                  "Once it can be loaded, call this again: it does what is left to do.",
+                  e)
+              .inTable(name));
+    }
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.testing.NumberedCalls.Kind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -27,9 +28,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** System property: the names of files that cannot be read, as root can read all. */
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
-  private static final Fault NONE = new Fault("none", new AtomicInteger(), 0);
-
-  private static volatile Fault fault = NONE;
+  private static volatile FailingDeletes fails = new FailingDeletes("", new AtomicInteger());
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
   private static volatile Held held = new Held("/", "/", 0);
 
@@ -78,49 +77,22 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     return ended.created();
   }
 
-  /**
-   * From now on the storage below a folder ends, as for a process that is killed, at one of the
-   * deletes: that one, and whatever is asked after it, fails.
-   *
-   * @param deletes how many files are deleted before
-   */
-  public static void dieAfter(String folder, int deletes) {
-    fault = new Fault(folder, new AtomicInteger(deletes), -1);
-  }
-
   /** From now on some deletes below a folder fail, each of which may be tried again. */
   public static void failDeletes(String folder, int times) {
-    fault = new Fault(folder, new AtomicInteger(), times);
+    fails = new FailingDeletes(folder, new AtomicInteger(times));
   }
 
   /** The storage is well again. */
   public static void heal() {
-    fault = NONE;
+    fails = new FailingDeletes("", new AtomicInteger());
   }
 
-  /** What fails; times: how many deletes, -1 for all that is asked from then on. */
-  private record Fault(String folder, AtomicInteger deletes, AtomicInteger failed, int times) {
-    private Fault(String folder, AtomicInteger deletes, int times) {
-      this(folder, deletes, new AtomicInteger(), times);
-    }
-
-    private void meet(Path path, boolean deletes) throws IOException {
-      String name = path.getName(); // of no bookkeeping, which Hadoop's catalog deletes, too
-      if (!path.toUri().getPath().startsWith(folder)
-          || deletes && (name.startsWith(".") || name.startsWith("version-hint"))) {
-        return;
-      }
-
-      if (deletes && times < 0 ? this.deletes.getAndDecrement() <= 0 : times < 0 && isDead()) {
-        this.deletes.set(-1);
-        throw new Error("killed"); // no code of ours goes on after it
-      } else if (deletes && times > 0 && failed.getAndIncrement() < times) {
-        throw new IOException("503 Slow Down");
-      }
-    }
-
-    private boolean isDead() {
-      return deletes.get() < 0;
+  private record FailingDeletes(String folder, AtomicInteger left) {
+    private boolean meet(Path path) {
+      return path.toUri().getPath().startsWith(folder)
+          && !path.getName().startsWith(".") // bookkeeping, which Hadoop's catalog deletes, too
+          && !path.getName().startsWith("version-hint")
+          && left.getAndDecrement() > 0;
     }
   }
 
@@ -194,14 +166,16 @@ public final class NoChmodFileSystem extends LocalFileSystem {
       }
 
       meeting.join(path);
-      fault.meet(path, false);
-      return super.open(path, bufferSize);
+      return call(Kind.OPEN, path, () -> super.open(path, bufferSize));
     }
 
     @Override
     public boolean delete(Path path, boolean recursive) throws IOException {
-      fault.meet(path, true);
-      return super.delete(path, recursive);
+      if (fails.meet(path)) {
+        throw new IOException("503 Slow Down");
+      }
+
+      return call(Kind.DELETE, path, () -> super.delete(path, recursive));
     }
 
     /** What all files are created by: {@link LocalFileSystem} gives each its permission. */
@@ -215,22 +189,25 @@ public final class NoChmodFileSystem extends LocalFileSystem {
         long blockSize,
         Progressable progress)
         throws IOException {
-      fault.meet(path, false);
       held.pass(path);
-      return super.create(
-          path, permission, overwrite, bufferSize, replication, blockSize, progress);
+      return call(
+          Kind.CREATE,
+          path,
+          () ->
+              new Created(
+                  path,
+                  super.create(
+                      path, permission, overwrite, bufferSize, replication, blockSize, progress)));
     }
 
     @Override
     public boolean rename(Path from, Path to) throws IOException {
-      fault.meet(from, false);
-      return super.rename(from, to);
+      return call(Kind.RENAME, to, () -> super.rename(from, to));
     }
 
     @Override
     public FileStatus[] listStatus(Path path) throws IOException {
-      fault.meet(path, false);
-      return super.listStatus(path);
+      return call(Kind.LIST, path, () -> super.listStatus(path));
     }
 
     @Override
@@ -241,6 +218,32 @@ public final class NoChmodFileSystem extends LocalFileSystem {
               + permission.getOtherAction().SYMBOL;
       Files.setPosixFilePermissions(
           pathToFile(path).toPath(), PosixFilePermissions.fromString(symbols));
+    }
+  }
+
+  private static <T> T call(Kind kind, Path path, NumberedCalls.Call<T, IOException> call)
+      throws IOException {
+    return NumberedCalls.ofFile(kind, path.toUri().getPath(), call, IOException::new);
+  }
+
+  /** A file is whole once it is closed. */
+  private static final class Created extends FSDataOutputStream {
+    private final Path path;
+
+    private Created(Path path, FSDataOutputStream file) throws IOException {
+      super(file, null);
+      this.path = path;
+    }
+
+    @Override
+    public void close() throws IOException {
+      call(
+          Kind.CLOSE,
+          path,
+          () -> {
+            super.close();
+            return null;
+          });
     }
   }
 }

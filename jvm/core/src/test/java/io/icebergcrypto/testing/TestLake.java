@@ -178,22 +178,33 @@ public final class TestLake {
 
   /** The ids in the table. */
   public static Set<Long> ids(Table table) {
+    return new TreeSet<>(rows(table));
+  }
+
+  /** The ids in the table, in order, as often as they are there. */
+  public static List<Long> rows(Table table) {
     return ids(IcebergGenerics.read(table));
+  }
+
+  /** The same of a snapshot of the table. */
+  public static List<Long> rows(Table table, long snapshotId) {
+    return ids(IcebergGenerics.read(table).useSnapshot(snapshotId));
   }
 
   /** The ids in a snapshot of the table. */
   public static Set<Long> ids(Table table, long snapshotId) {
-    return ids(IcebergGenerics.read(table).useSnapshot(snapshotId));
+    return new TreeSet<>(rows(table, snapshotId));
   }
 
-  private static Set<Long> ids(IcebergGenerics.ScanBuilder scan) {
-    Set<Long> ids = new TreeSet<>();
+  private static List<Long> ids(IcebergGenerics.ScanBuilder scan) {
+    List<Long> ids = new ArrayList<>();
     try (CloseableIterable<Record> rows = scan.build()) {
       rows.forEach(row -> ids.add((Long) row.getField("id")));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
 
+    ids.sort(null);
     return ids;
   }
 
@@ -239,7 +250,7 @@ public final class TestLake {
           all.filter(Files::isRegularFile)
               .filter(
                   file ->
-                      !file.toString().matches(".*(\\.metadata\\.json|version-hint\\.text|\\.crc)"))
+                      !file.toString().matches(".*(\\.metadata\\.json|version-hint\\.\\w+|\\.crc)"))
               .toList());
     } catch (IOException e) {
       throw new UncheckedIOException(e);

@@ -148,7 +148,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    *
    * @param tableName the table's full name
    * @param table the table's operations in this catalog
-   * @throws CommitStateUnknownException when a REST server may have made the commit
+   * @throws CommitStateUnknownException when the catalog may have made the commit
    */
   public void commit(
       String tableName,
@@ -170,7 +170,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     } else if (isRest()) {
       ServerRefusal.send(tableName, () -> table.commit(base, metadata));
     } else {
-      table.commit(base, metadata);
+      MadeCommit.commit(tableName, table, base, metadata);
     }
   }
 
