@@ -92,6 +92,9 @@ def test_every_property_has_a_known_name() -> None:
     )
     (known,) = java_files("main", "PropertyNames")
     named = set(re.findall(r"\w\.([A-Z_]+)\b", known.read_text()))
+    (own,) = java_files("main", "EncryptionProperties")
+    (of_plaintext,) = re.findall(r"OF_PLAINTEXT =\s*Set\.of\(([^)]+)\)", own.read_text())
+    named |= set(re.findall(r"\w+", of_plaintext))
     assert declared
     assert declared <= named, declared - named
 
