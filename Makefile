@@ -105,7 +105,7 @@ test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
 # What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
 OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
     tests/test_examples.py::test_quickstart tests/catalog/orc/test_orc_columns.py tests/catalog/interop/test_kryo.py \
-    $(addprefix tests/catalog/parquet/test_,columns.py hudi.py) \
+    $(addprefix tests/catalog/parquet/test_,columns.py delta.py hudi.py) \
     $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
 
 .PHONY: test-older
@@ -301,7 +301,7 @@ $(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
-	@$(gradle) restServerJars metastoreServerJars nessieServerJars hadoopKmsServerJars testJars kmsJars
+	@$(gradle) restServerJars metastoreServerJars nessieServerJars hadoopKmsServerJars deltaJars testJars kmsJars
 	@touch $@
 
 $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))

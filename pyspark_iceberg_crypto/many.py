@@ -129,8 +129,8 @@ def verify_folder(
     """Look for plaintext in a folder and those in it: by each file's first bytes, without a catalog.
 
     Table metadata (``*.metadata.json``) and Hadoop's checksums are plaintext by design, and so no problem. Of Parquet
-    files with keys for columns, the session's KMS opens the footers. What Hudi writes beside its Parquet files has
-    kinds of its own: "hudi log", "hudi metadata", "hudi timeline".
+    files with keys for columns, the session's KMS opens the footers. What Hudi and Delta write beside their Parquet
+    files has kinds of its own, such as "hudi timeline", "hudi column stats" and "delta log": see docs/hudi.md.
 
     Args:
         spark: a session; it brings the storage's file systems, and the KMS of `ParquetKeys`.

@@ -83,7 +83,13 @@ def pytest_sessionfinish() -> None:
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
 SESSIONS = ("spark", "spark of tables")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
-OF_THEIR_OWN = ("test_defaults.py", "test_hudi.py", "test_kryo.py", "test_keys_out_of_sight.py")
+OF_THEIR_OWN = (
+    "test_defaults.py",
+    "test_delta.py",
+    "test_hudi.py",
+    "test_kryo.py",
+    "test_keys_out_of_sight.py",
+)
 
 
 def group(nodeid: str) -> str:

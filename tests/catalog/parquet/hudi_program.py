@@ -1,12 +1,15 @@
 """What test_hudi.py runs on Spark 3.5: Hudi's tables, with keys in their Parquet files.
 
+With the setting "unchecked", Spark has no extension that checks statements: only its tasks refuse.
+
 Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
 """
 
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,10 @@ from pyspark_iceberg_crypto import (
 )
 
 MARKER = "sesame-4711"
-ALLOWED = {"iceberg-crypto.hudi.plaintext": "allow"}
-MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **ALLOWED}
-STATISTICS = "hoodie.metadata.index.column.stats.enable"
+ALLOWED = "iceberg-crypto.hudi.plaintext"
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+METADATA = "hoodie.metadata.enable"
+EMPTY_LOG = 200  # bytes, of which Hudi makes one for each part of an index
 
 
 def main() -> None:
@@ -40,8 +44,10 @@ def main() -> None:
     configure_spark(
         builder, "lake", "hadoop", warehouse=warehouse, kms=keys, parquet_columns=parquet
     )
+    if settings.get("unchecked"):
+        builder.config("spark.sql.extensions", settings["conf"]["spark.sql.extensions"])
     work = Work(builder.getOrCreate(), folder, keys)
-    seen = work.done()
+    seen = work.unchecked() if settings.get("unchecked") else work.done()
     work.spark.stop()
     sys.stdout.write("SEEN " + json.dumps(seen, default=str) + "\n")
 
@@ -58,8 +64,18 @@ class Work:
         steps: list[Callable[[], Any]] = [
             *(self.copy_on_write, self.denied, self.verified, self.bulk_insert, self.clustered),
             *(self.archived, self.merge_on_read, self.parquet_in_logs, self.statistics, self.sql),
-            *(self.refused, self.refused_in_sql, self.nothing_written),
+            *(self.indexes, self.turned_off, self.refused, self.refused_in_sql),
+            self.nothing_written,
         ]
+        return self.seen(steps)
+
+    def unchecked(self) -> dict[str, Any]:
+        steps: list[Callable[[], Any]] = [
+            *(self.sound, self.refused_by_tasks, self.indexed, self.left)
+        ]
+        return self.seen(steps)
+
+    def seen(self, steps: list[Callable[[], Any]]) -> dict[str, Any]:
         seen = {}
         for step in steps:
             try:
@@ -67,6 +83,24 @@ class Work:
             except Exception:  # noqa: BLE001 (told by the step's test)
                 seen[step.__name__] = {"error": traceback.format_exc()}
         return seen
+
+    @contextmanager
+    def context(self, name: str = ALLOWED, value: str = "allow") -> Iterator[None]:
+        """Sets something in SparkContext's Hadoop configuration, from which Hudi takes it."""
+        hadoop: Any = self.spark.sparkContext._jsc.hadoopConfiguration()
+        hadoop.set(name, value)
+        try:
+            yield
+        finally:
+            hadoop.unset(name)
+
+    @contextmanager
+    def session(self, name: str, value: str) -> Iterator[None]:
+        self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(name)
 
     def rows(self, start: int, end: int, ts: int) -> DataFrame:
         return self.spark.range(start, end).select(
@@ -85,7 +119,7 @@ class Work:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.datasource.write.operation": operation,
-            STATISTICS: "false",
+            METADATA: "false",
             **more,
         }
         options = {key: value for key, value in options.items() if value}
@@ -185,8 +219,9 @@ class Work:
         ]
 
     def merge_on_read(self) -> Any:
-        self.write("mor", self.rows(0, 10, 1), "insert", **MOR)
-        self.write("mor", self.rows(5, 10, 2), **{**MOR, "hoodie.compact.inline": "false"})
+        with self.context():
+            self.write("mor", self.rows(0, 10, 1), "insert", **MOR)
+            self.write("mor", self.rows(5, 10, 2), **{**MOR, "hoodie.compact.inline": "false"})
         seen = {
             "snapshot": self.by_ts("mor"),
             "read_optimized": self.by_ts("mor", "read_optimized"),
@@ -195,29 +230,69 @@ class Work:
             "verified": self.problems("mor"),
         }
         compact = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-        self.write("mor", self.rows(5, 10, 3), **MOR, **compact)
+        with self.context():
+            self.write("mor", self.rows(5, 10, 3), **MOR, **compact)
         seen["compacted"] = self.by_ts("mor", "read_optimized")
         seen["compacted base"] = self.files("mor", "a/*.parquet")
         return seen
 
     def parquet_in_logs(self) -> Any:
         blocks = {**MOR, "hoodie.logfile.data.block.format": "parquet"}
-        self.write("blocks", self.rows(0, 10, 1), "insert", **blocks)
-        self.write("blocks", self.rows(5, 10, 2), **blocks)
+        with self.context():
+            self.write("blocks", self.rows(0, 10, 1), "insert", **blocks)
+            self.write("blocks", self.rows(5, 10, 2), **blocks)
         return [self.by_ts("blocks"), self.files("blocks", "a/.*.log.*"), self.problems("blocks")]
 
     def statistics(self) -> Any:
-        """What Hudi 1.0 does by default, with keys or without."""
-        self.write("statistics", self.rows(0, 10, 1), "insert", **ALLOWED, **{STATISTICS: ""})
+        """What Hudi does by default, with keys or without."""
+        with self.context():
+            self.write("statistics", self.rows(0, 10, 1), "insert", **{METADATA: ""})
         table = self.spark.read.format("hudi").load(f"{self.folder}/statistics/.hoodie/metadata")
         values = table.where("type = 3 AND ColumnStatsMetadata.columnName = 'ssn'")
         return str(values.select("ColumnStatsMetadata.minValue").collect())
+
+    def indexes(self) -> Any:
+        """Each has a folder of its own in the metadata table, and a kind."""
+        more = dict.fromkeys(
+            (
+                METADATA,
+                "hoodie.metadata.index.bloom.filter.enable",
+                "hoodie.metadata.index.column.stats.enable",
+                "hoodie.metadata.index.partition.stats.enable",
+                "hoodie.metadata.record.index.enable",
+            ),
+            "true",
+        )
+        with self.context():
+            self.write("indexes", self.rows(0, 10, 1), "insert", **more)
+            self.spark.sql(f"CREATE TABLE indexed USING hudi LOCATION '{self.folder}/indexes'")
+            lock = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+            with (
+                self.session("hoodie.metadata.record.index.enable", "true"),
+                self.session("hoodie.write.lock.provider", lock),
+            ):
+                self.spark.sql("CREATE INDEX of_ssn ON indexed (ssn)")
+                self.spark.sql(
+                    "CREATE INDEX hours ON indexed USING column_stats(ts)"
+                    " OPTIONS(expr = 'from_unixtime', format = 'yyyy')"
+                )
+        folders = sorted(path.name for path in (self.folder / "indexes/.hoodie/metadata").iterdir())
+        return [folders, self.problems("indexes")["problems"]]
+
+    def turned_off(self) -> Any:
+        """A table of before, which has a metadata table."""
+        told = self.told(lambda: self.write("statistics", self.rows(0, 10, 2)))
+        with self.context():
+            self.spark.sql(f"CREATE TABLE old USING hudi LOCATION '{self.folder}/statistics'")
+        self.spark.sql("CALL delete_metadata_table(table => 'old')").collect()
+        self.write("statistics", self.rows(0, 10, 3))
+        return [told, self.by_ts("statistics"), self.problems("statistics")["problems"]]
 
     def sql(self) -> Any:
         name = "spark_catalog.default.h"
         self.spark.sql(
             f"CREATE TABLE {name} (id BIGINT, ssn STRING, ts INT) USING hudi TBLPROPERTIES"
-            f" (primaryKey = 'id', preCombineField = 'ts', '{STATISTICS}' = 'false')"
+            f" (primaryKey = 'id', preCombineField = 'ts', '{METADATA}' = 'false')"
             f" LOCATION '{self.folder}/sql'"
         )
         self.spark.sql(f"INSERT INTO {name} VALUES (1, '{MARKER}', 1), (2, 'x', 1), (3, 'y', 1)")
@@ -229,9 +304,10 @@ class Work:
         self.spark.sql(f"DELETE FROM {name} WHERE id = 3")
         found = self.spark.sql(f"SELECT id, ssn, ts FROM {name} ORDER BY id").collect()
         self.spark.sql(
-            f"CREATE TABLE selected USING hudi TBLPROPERTIES (primaryKey = 'id', '{STATISTICS}' ="
+            f"CREATE TABLE selected USING hudi TBLPROPERTIES (primaryKey = 'id', '{METADATA}' ="
             f" 'false') AS SELECT id, ssn FROM {name}"
         )
+        self.spark.sql("CALL show_commits(table => 'h', limit => 1)").collect()
         selected = self.files("spark-warehouse/selected", "*.parquet")
         return [[list(row) for row in found], self.files("sql", "*.parquet"), selected]
 
@@ -243,6 +319,27 @@ class Work:
             return f"{type(error).__name__}: {error}"
         return "not refused"
 
+    def streamed(self, name: str, **more: str) -> None:
+        source = self.folder / "source"
+        if not source.exists():
+            self.rows(0, 3, 1).write.parquet(str(source))
+        options = {
+            "hoodie.table.name": name,
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "part",
+            "checkpointLocation": f"{self.folder}/{name}-checkpoint",
+            **more,
+        }
+        query = (
+            self.spark.readStream.schema(self.spark.read.parquet(str(source)).schema)
+            .parquet(str(source))
+            .writeStream.format("hudi")
+            .options(**options)
+            .trigger(availableNow=True)
+            .start(f"{self.folder}/{name}")
+        )
+        query.awaitTermination()
+
     def refused(self) -> Any:
         rows = self.rows(0, 3, 1)
         typo = rows.withColumnRenamed("ssn", "snn")
@@ -250,87 +347,142 @@ class Work:
         partition = "hoodie.datasource.write.partitionpath.field"
 
         def by_columns() -> None:
-            options = {"hoodie.table.name": "r", record_key: "id", STATISTICS: "false"}
+            options = {"hoodie.table.name": "r", record_key: "id", METADATA: "false"}
             writer = rows.write.format("hudi").options(**options).partitionBy("ssn")
             writer.mode("append").save(f"{self.folder}/refused")
 
         def overwrite() -> None:
-            options = {"hoodie.table.name": "cow", record_key: "id", STATISTICS: "false"}
-            options["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
+            options = {"hoodie.table.name": "cow", record_key: "id", METADATA: "false", **MOR}
             writer = rows.write.format("hudi").options(**options)
             writer.mode("overwrite").save(f"{self.folder}/cow")
 
         def write(rows: DataFrame = rows, **more: str) -> Callable[[], None]:
             return lambda: self.write("refused", rows, **more)
 
-        def in_context(name: str, value: str) -> Callable[[], None]:
+        def within(setting: AbstractContextManager[None]) -> Callable[[], None]:
             def run() -> None:
-                hadoop: Any = self.spark.sparkContext._jsc.hadoopConfiguration()
-                hadoop.set(name, value)
-                try:
+                with setting:
                     self.write("refused", rows)
-                finally:
-                    hadoop.unset(name)
 
             return run
 
         def in_session() -> None:
             session = self.spark.newSession()
-            keys = ParquetKeys(uniform="pii")
-            configure_spark(
-                session,
-                "late",
-                "hadoop",
-                warehouse=str(self.folder),
-                kms=self.keys,
-                path_access=False,
-                parquet_columns=keys,
-            )
+            session.conf.set("parquet.encryption.uniform.key", "pii")
             self.write(
                 "refused", session.createDataFrame([(1, "a", 1)], "id INT, part STRING, ts INT")
             )
 
+        def in_defaults() -> None:
+            file = self.folder / "conf" / "hudi-defaults.conf"
+            file.write_text("# of all tables\nhoodie.metadata.enable   true\n")
+            try:
+                self.write("refused", rows)
+            finally:
+                file.write_text("")
+
         return {
-            "merge on read": self.told(write(**{**MOR, **dict.fromkeys(ALLOWED, "refuse")})),
-            "statistics": self.told(write(**{STATISTICS: ""})),
+            "merge on read": self.told(write(**MOR)),
+            "statistics": self.told(write(**{METADATA: ""})),
+            "metadata": self.told(write(**{METADATA: "true"})),
             "changes": self.told(write(**{"hoodie.table.cdc.enabled": "true"})),
             "record index": self.told(write(**{"hoodie.metadata.record.index.enable": "true"})),
             "orc": self.told(write(**{"hoodie.table.base.file.format": "ORC"})),
+            "alias": self.told(write(**{"hoodie.table.ro.file.format": "ORC"})),
+            "unknown": self.told(write(**{"hoodie.of.a.later.version": "1"})),
+            "key generator": self.told(
+                write(**{"hoodie.datasource.write.keygenerator.class": "com.acme.Keys"})
+            ),
+            "session's": self.told(within(self.session(METADATA, "true"))),
+            "spark's": self.told(within(self.session(f"spark.{METADATA}", "true"))),
+            "hadoop's": self.told(within(self.context("hoodie.metadata.enable", "true"))),
+            "defaults": self.told(in_defaults),
+            "stream": self.told(lambda: self.streamed("refused", **{METADATA: "false"})),
             "record key": self.told(write(**{record_key: "ssn"})),
             "partition": self.told(write(**{partition: "ssn"})),
             "partitionBy": self.told(by_columns),
             "column": self.told(write(typo)),
             "option": self.told(write(**{"parquet.encryption.column.keys": "pii:tags"})),
+            "allowing": self.told(write(**{ALLOWED: "allow"})),
             "session": self.told(in_session),
             "existing": self.told(lambda: self.write("mor", rows)),
             "overwriting": self.told(overwrite),
             "bootstrap": self.told(write(**{"hoodie.datasource.write.operation": "bootstrap"})),
-            "footer": self.told(in_context("parquet.encryption.plaintext.footer", "true")),
+            "footer": self.told(
+                within(self.context("parquet.encryption.plaintext.footer", "true"))
+            ),
             "keys beside": self.told(
-                in_context("parquet.encryption.key.material.store.internally", "false")
+                within(self.context("parquet.encryption.key.material.store.internally", "false"))
             ),
         }
 
     def refused_in_sql(self) -> Any:
         table = "(id BIGINT, ssn STRING, ts INT) USING hudi TBLPROPERTIES (primaryKey = 'id'"
         place = f"LOCATION '{self.folder}/refused'"
+
+        def sql(statement: str) -> str:
+            return self.told(lambda: self.spark.sql(statement))
+
+        with self.session(METADATA, "true"):
+            inserted = sql("INSERT INTO h VALUES (9, 'x', 1)")
         return {
-            "statistics": self.told(lambda: self.spark.sql(f"CREATE TABLE r1 {table}) {place}")),
-            "merge on read": self.told(
-                lambda: self.spark.sql(
-                    f"CREATE TABLE r2 {table}, type = 'mor', '{STATISTICS}' = 'false') {place}"
-                )
+            "statistics": sql(f"CREATE TABLE r1 {table}) {place}"),
+            "merge on read": sql(
+                f"CREATE TABLE r2 {table}, type = 'mor', '{METADATA}' = 'false') {place}"
             ),
-            "as select": self.told(
-                lambda: self.spark.sql(
-                    "CREATE TABLE refused USING hudi TBLPROPERTIES (primaryKey = 'id',"
-                    f" type = 'mor', '{STATISTICS}' = 'false') AS SELECT 1 AS id, 'x' AS ssn"
-                )
+            "as select": sql(
+                "CREATE TABLE refused USING hudi TBLPROPERTIES (primaryKey = 'id',"
+                f" type = 'mor', '{METADATA}' = 'false') AS SELECT 1 AS id, 'x' AS ssn"
             ),
-            "index": self.told(
-                lambda: self.spark.sql("CREATE INDEX i ON h USING secondary_index(ssn)")
-            ),
+            "session": inserted,
+            "index": sql("CREATE INDEX i ON indexed USING secondary_index(ssn)"),
+            "procedure": sql("CALL run_clustering(table => 'h')"),
         }
+
+    def sound(self) -> Any:
+        self.write("cow", self.rows(0, 10, 1), "insert")
+        self.write("cow", self.rows(5, 15, 2))
+        return [self.by_ts("cow"), self.files("cow", "a/*.parquet")]
+
+    def refused_by_tasks(self) -> Any:
+        rows = self.rows(0, 3, 1)
+        by_row = {"hoodie.datasource.write.row.writer.enable": "true"}
+
+        def write(name: str, operation: str = "upsert", **more: str) -> str:
+            return self.chain(lambda: self.write(name, rows, operation, **more))
+
+        return {
+            "statistics": write("r1", **{METADATA: ""}),
+            "bulk": write("r2", "bulk_insert", **{METADATA: "", **by_row}),
+            "merge on read": write("r3", **MOR),
+            "changes": write("r4", **{"hoodie.table.cdc.enabled": "true"}),
+            "partition": write("r5", **{"hoodie.datasource.write.partitionpath.field": "ssn"}),
+            "existing": write("cow", **{METADATA: "true"}),
+        }
+
+    def indexed(self) -> Any:
+        """Hudi passes over files whose statistics it cannot read: where nobody refuses the write."""
+        self.write("indexed", self.rows(0, 10, 1), "insert")
+        self.spark.sql(f"CREATE TABLE indexed USING hudi LOCATION '{self.folder}/indexed'")
+        self.spark.sql("CALL create_metadata_table(table => 'indexed')").collect()
+        return self.by_ts("indexed")
+
+    def chain(self, work: Callable[[], Any]) -> str:
+        """Hudi's own error, with all its causes."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 (Hudi has its own around ours)
+            return f"{type(error).__name__}: {error} {error.__cause__} {traceback.format_exc()}"
+        return "not refused"
+
+    def left(self) -> Any:
+        """Of all that was refused: what has the marker, and the partitions of metadata tables."""
+        found = [path for path in self.folder.glob("**/*") if path.is_file()]
+        statistics = [path for path in found if path.parent.name.endswith("_stats")]
+        return [
+            [str(p) for p in found if MARKER.encode() in p.read_bytes() and "/r5/" not in str(p)],
+            [str(p) for p in statistics if p.suffix != ".crc" and p.stat().st_size > EMPTY_LOG],
+        ]
 
     def nothing_written(self) -> Any:
         folders = ("refused", "spark-warehouse/refused")

@@ -17,16 +17,26 @@ if BUILT.spark != "3.5":
 
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 PLAINTEXT = "iceberg-crypto.hudi.plaintext=allow"
+VERSIONS = ("1.0.2", "1.2.0")
 
 
-def jars() -> str:
+def jars(version: str) -> str:
     iceberg = build_jars("test-jars", "iceberg-spark-*.jar")
-    return ",".join(map(str, [our_jar(), *build_jars("hudi"), *iceberg]))
+    return ",".join(map(str, [our_jar(), *build_jars(f"hudi-{version}"), *iceberg]))
 
 
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("hudi")
+@pytest.fixture(scope="module", params=VERSIONS)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return ran(tmp_path_factory.mktemp("hudi"), request.param)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def unchecked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """In a session without the extension that checks statements."""
+    return ran(tmp_path_factory.mktemp("unchecked"), request.param, unchecked=True)
+
+
+def ran(folder: Path, version: str, *, unchecked: bool = False) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEYSTORE_PASSWORD", "only-for-tests")
         Keystore.create(
@@ -36,7 +46,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "spark.master": "local[2]",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.jars": jars(),
+            "spark.jars": jars(version),
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.sql.extensions": HUDI,
@@ -44,9 +54,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
             "spark.ui.enabled": "false",
         }
-        settings = json.dumps({"conf": conf, "folder": str(folder)})
+        settings = json.dumps({"conf": conf, "folder": str(folder), "unchecked": unchecked})
         program = Path(__file__).with_name("hudi_program.py")
-        said = run([sys.executable, program], folder, given=settings)
+        (folder / "conf").mkdir()
+        (folder / "conf" / "hudi-defaults.conf").touch()
+        defaults = {"HUDI_CONF_DIR": str(folder / "conf")}
+        said = run([sys.executable, program], folder, defaults, given=settings)
     return dict(json.loads(said.rpartition("SEEN ")[2]))
 
 
@@ -78,10 +91,10 @@ def test_who_lacks_a_columns_key(seen: dict[str, Any]) -> None:
 def test_verification_tells_what_each_file_is(seen: dict[str, Any]) -> None:
     for found in outcome(seen, "verified"):
         assert found["encrypted"] == {"file": 3}
-        assert found["problems"] == [["hudi metadata", "plaintext"], ["hudi timeline", "plaintext"]]
+        assert found["problems"] == [["hudi timeline", "plaintext"]]
         names = {path.rpartition("/")[2] for path in found["paths"]}
         assert {"hoodie.properties", ".hoodie_partition_metadata"} < names
-        assert any(name.endswith(".hfile") for name in names)
+        assert not any(name.endswith(".hfile") for name in names)
         assert not any(name.endswith(".parquet") for name in names)
 
 
@@ -125,6 +138,25 @@ def test_column_statistics_are_plaintext(seen: dict[str, Any]) -> None:
     assert "sesame-4711" in outcome(seen, "statistics")
 
 
+def test_each_index_has_a_kind(seen: dict[str, Any]) -> None:
+    folders, problems = outcome(seen, "indexes")
+    kinds = {kind for kind, _ in problems}
+    assert {"column_stats", "partition_stats", "bloom_filters", "record_index"} < set(folders)
+    assert {"secondary_index_of_ssn", "expr_index_hours"} < set(folders)
+    assert kinds == {
+        *("hudi metadata", "hudi timeline", "hudi column stats", "hudi partition stats"),
+        *("hudi bloom filters", "hudi record index", "hudi secondary index"),
+        "hudi expression index",
+    }
+
+
+def test_the_metadata_table_is_turned_off(seen: dict[str, Any]) -> None:
+    told, rows, problems = outcome(seen, "turned_off")
+    assert "its metadata table, in .hoodie/metadata" in told
+    assert rows == {"3": 10}
+    assert problems == [["hudi timeline", "plaintext"]]
+
+
 def test_sql(seen: dict[str, Any]) -> None:
     rows, files, selected = outcome(seen, "sql")
     assert rows == [[1, "sesame-4711", 2], [2, "sesame-4711", 3]]
@@ -135,20 +167,30 @@ def test_sql(seen: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("what", "told"),
     {
-        "merge on read": "PlaintextFoundError: .*rows in log files",
-        "statistics": "PlaintextFoundError: .*column statistics in the metadata table, unless",
-        "changes": "PlaintextFoundError: .*rows in log files of changes",
+        "merge on read": "PlaintextFoundError: .*table.type=MERGE_ON_READ \\(options\\)",
+        "statistics": "PlaintextFoundError: .*column statistics in a metadata table, as hoodie.meta",
+        "metadata": "PlaintextFoundError: .*hoodie.metadata.enable=true \\(options\\)",
+        "changes": "PlaintextFoundError: .*hoodie.table.cdc.enabled=true",
         "record index": "PlaintextFoundError: .*hoodie.metadata.record.index.enable=true",
-        "orc": "PlaintextFoundError: .*another format than Parquet",
+        "orc": "PlaintextFoundError: .*hoodie.table.base.file.format=ORC",
+        "alias": "PlaintextFoundError: .*hoodie.table.ro.file.format=ORC",
+        "unknown": "PlaintextFoundError: .*hoodie.of.a.later.version=1",
+        "key generator": "PlaintextFoundError: .*keygenerator.class=com.acme.Keys",
+        "session's": "PlaintextFoundError: .*hoodie.metadata.enable=true \\(this session\\)",
+        "spark's": "PlaintextFoundError: .*hoodie.metadata.enable=true \\(this session\\)",
+        "hadoop's": "PlaintextFoundError: .*metadata.enable=true \\(SparkContext's Hadoop conf",
+        "defaults": "PlaintextFoundError: .*metadata.enable=true \\(hudi-defaults.conf\\)",
+        "stream": "PlaintextFoundError: Hudi table of a stream",
         "record key": "ConfigurationError: .*'ssn' has key 'pii', and _hoodie_record_key",
         "partition": "PlaintextFoundError: .*'ssn', in names of folders",
         "partitionBy": "PlaintextFoundError: .*'ssn', in names of folders",
         "column": "ConfigurationError: .*column 'ssn', which is not in the file",
         "option": "ConfigurationError: .*parquet.encryption.column.keys, which Hudi does not see",
+        "allowing": "ConfigurationError: .*iceberg-crypto.hudi.plaintext, which Hudi does not see",
         "session": "ConfigurationError: .*parquet.encryption.uniform.key, which Hudi does not see",
-        "existing": "PlaintextFoundError: .*rows in log files",
-        "overwriting": "PlaintextFoundError: .*rows in log files",
-        "bootstrap": "PlaintextFoundError: .*the files that a bootstrap leaves as they are",
+        "existing": "PlaintextFoundError: .*hoodie.table.type=MERGE_ON_READ in .hoodie/hoodie.prop",
+        "overwriting": "PlaintextFoundError: .*table.type=MERGE_ON_READ \\(options\\)",
+        "bootstrap": "PlaintextFoundError: .*hoodie.datasource.write.operation=bootstrap",
         "footer": "PlaintextFoundError: .*the largest record key, in plaintext footers",
         "keys beside": "NotSupportedError: .*Hudi does not move or clean files of keys",
     }.items(),
@@ -160,17 +202,48 @@ def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("what", "told"),
     {
-        "statistics": "column statistics in the metadata table",
-        "merge on read": "rows in log files",
-        "as select": "rows in log files",
-        "index": "an index in the metadata table",
+        "statistics": "column statistics in a metadata table",
+        "merge on read": "type=mor",
+        "as select": "type=mor",
+        "session": "hoodie.metadata.enable=true \\(this session\\)",
+        "index": "column statistics in a metadata table",
+        "procedure": "what nobody knows of such a statement",
     }.items(),
 )
 def test_refused_in_sql(seen: dict[str, Any], what: str, told: str) -> None:
     explained(outcome(seen, "refused_in_sql")[what], f"PlaintextFoundError: .*{told}")
 
 
-def test_page(tmp_path: Path) -> None:
+def test_tasks_write_a_sound_table(unchecked: dict[str, Any]) -> None:
+    rows, files = outcome(unchecked, "sound")
+    assert rows == {"1": 5, "2": 10}
+    encrypted(files, len(files) or 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    {
+        "statistics": "its metadata table, in .hoodie/metadata",
+        "bulk": "its metadata table, in .hoodie/metadata",
+        "merge on read": "hoodie.table.type=MERGE_ON_READ in .hoodie/hoodie.properties",
+        "changes": "hoodie.table.cdc.enabled=true in .hoodie/hoodie.properties",
+        "partition": "values of column 'ssn', in names of folders",
+        "existing": "its metadata table, in .hoodie/metadata",
+    }.items(),
+)
+def test_tasks_refuse_what_no_extension_has_seen(
+    unchecked: dict[str, Any], what: str, told: str
+) -> None:
+    assert told in outcome(unchecked, "refused_by_tasks")[what]
+
+
+def test_what_tasks_refuse_leaves_no_value(unchecked: dict[str, Any]) -> None:
+    assert outcome(unchecked, "indexed") == {"1": 10}
+    assert outcome(unchecked, "left") == [[], []]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_page(tmp_path: Path, version: str) -> None:
     """The Python of docs/hudi.md, as a reader would type it; the jars are here."""
     text = (ROOT / "docs" / "hudi.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
@@ -180,7 +253,9 @@ def test_page(tmp_path: Path) -> None:
     assert jars_named == 1
     program = tmp_path / "page.py"
     program.write_text(code + "\nspark.stop()\n")
-    submit = f"--master local[2] --conf spark.driver.host=127.0.0.1 --jars {jars()} pyspark-shell"
+    submit = (
+        f"--master local[2] --conf spark.driver.host=127.0.0.1 --jars {jars(version)} pyspark-shell"
+    )
     environment = {"KEYSTORE_PASSWORD": "only-for-tests", "PYSPARK_SUBMIT_ARGS": submit}
     said = run([sys.executable, program], tmp_path, environment)
     assert "file PARE encrypted" in said

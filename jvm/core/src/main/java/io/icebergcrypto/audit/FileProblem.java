@@ -89,11 +89,26 @@ public record FileProblem(ProblemCode code, String words) {
           "Hudi encrypts no log file. Compact the table, and leave it to Hudi's cleaner to remove"
               + " the log; copy-on-write tables have none, unless they record changes (CDC).";
       case HUDI_METADATA ->
-          "Hudi does not encrypt it. Without indexes of columns and keys it has names of files"
-              + " only: docs/hudi.md has the settings that turn these off.";
+          "Hudi does not encrypt it: names and sizes of files, and names of partitions. With"
+              + " hoodie.metadata.enable=false a table has none (docs/hudi.md).";
+      case HUDI_COLUMN_STATS,
+          HUDI_PARTITION_STATS,
+          HUDI_BLOOM_FILTERS,
+          HUDI_RECORD_INDEX,
+          HUDI_SECONDARY_INDEX,
+          HUDI_EXPRESSION_INDEX,
+          HUDI_OTHER_INDEX ->
+          "Hudi does not encrypt it, and it holds values of columns, or keys of records: they are"
+              + " known to whoever could read it. With hoodie.metadata.enable=false for all"
+              + " writers, CALL delete_metadata_table(table => ...) removes it; it has nothing but"
+              + " repeats (docs/hudi.md).";
       case HUDI_TIMELINE ->
           "Hudi does not encrypt it: schema, names and sizes of files and names of partitions can"
               + " be read, and statistics of columns that are recorded for its metadata table.";
+      case DELTA_LOG ->
+          "Delta does not encrypt it: schema, names of files, values of partition columns,"
+              + " predicates of DELETE, UPDATE and MERGE, and, unless they are off, the smallest"
+              + " and largest values of columns can be read (docs/parquet-columns.md, \"Delta\").";
       default ->
           "Find out how it got there. If it stands in the place of an encrypted file, restore that"
               + " one from a backup or an object version. If a client without encryption or"

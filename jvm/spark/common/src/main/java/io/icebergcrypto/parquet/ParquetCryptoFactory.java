@@ -10,11 +10,13 @@ import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.parquet.tables.ColumnChoices;
+import io.icebergcrypto.parquet.tables.DeltaStatistics;
+import io.icebergcrypto.parquet.tables.HudiTable;
+import io.icebergcrypto.parquet.tables.TableFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.hadoop.HadoopFileIO;
@@ -43,58 +45,16 @@ public final class ParquetCryptoFactory
     implements EncryptionPropertiesFactory, DecryptionPropertiesFactory {
   private final PropertiesDrivenCryptoFactory parquets = new PropertiesDrivenCryptoFactory();
 
-  /** See docs/hudi.md. */
-  public static final String HUDI_PLAINTEXT = ParquetSettings.HUDI_PLAINTEXT;
-
-  /**
-   * What settings say of the files of a table.
-   *
-   * @param columnKeys the master keys of columns, by the names that the settings have
-   * @param hudiPlaintext whether Hudi may leave rows and values in plaintext in other files
-   * @param keysBeside whether wrapped keys are in files beside the Parquet files
-   * @param complete whether columns that are not among them have the footer's key
-   */
-  public record Choices(
-      boolean namesKeys,
-      Map<String, String> columnKeys,
-      boolean plaintextFooter,
-      boolean keysBeside,
-      boolean hudiPlaintext,
-      boolean complete) {
-    /**
-     * The columns with keys, or with such in them; all of them where a key is for all.
-     *
-     * @param columns the names of a table's columns
-     */
-    public Set<String> keyed(List<String> columns) {
-      return !namesKeys
-          ? Set.of()
-          : columns.stream()
-              .filter(
-                  column ->
-                      complete
-                          || columnKeys.isEmpty()
-                          || columnKeys.keySet().stream()
-                              .anyMatch(
-                                  name -> name.equals(column) || name.startsWith(column + ".")))
-              .collect(Collectors.toSet());
-    }
-  }
+  /** The extension of Spark SQL that checks writes before they begin. */
+  private static final String CHECKS = "io.icebergcrypto.spark.parquet.ParquetWrites";
 
   /**
    * Reads settings.
    *
    * @throws InvalidConfigurationException when a name or a value means nothing
    */
-  public static Choices choices(Configuration hadoop) {
-    ParquetSettings settings = new ParquetSettings(hadoop);
-    return new Choices(
-        settings.namesKeys(),
-        settings.columnKeys(),
-        settings.plaintextFooter(),
-        settings.keysBeside(),
-        settings.hudiPlaintext(),
-        settings.complete());
+  public static ColumnChoices choices(Configuration hadoop) {
+    return new ParquetSettings(hadoop).choices();
   }
 
   /** Parquet makes one for each file. */
@@ -113,8 +73,8 @@ public final class ParquetCryptoFactory
     if (isSet(hadoop)) {
       Configuration own = new Configuration(hadoop);
       own.unset(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME); // or there would be a file
-      new ParquetCryptoFactory()
-          .getFileEncryptionProperties(own, folder, new WriteContext(schema, Map.of()));
+      ParquetSettings settings = new ParquetSettings(own);
+      new ParquetCryptoFactory().encrypted(settings, folder, new WriteContext(schema, Map.of()));
     }
   }
 
@@ -130,13 +90,47 @@ public final class ParquetCryptoFactory
    * @throws PlaintextException when no key is named, and plaintext is not allowed
    * @throws InvalidConfigurationException when a property is misspelt or wrong, a column is not in
    *     the file, or there is no KMS
-   * @throws NotSupportedException when the settings would leave a part of the file in plaintext
+   * @throws NotSupportedException when the settings would leave a part of the file in plaintext, or
+   *     a program writes that is not known to keep no values beside the file
    * @throws IcebergCryptoException the KMS's own typed error when a key cannot be used
    */
   @Override
   public FileEncryptionProperties getFileEncryptionProperties(
       Configuration hadoop, Path file, WriteContext context) {
     ParquetSettings settings = new ParquetSettings(hadoop);
+    TableFormat.calling().ifPresent(format -> check(format, settings.choices(), file, hadoop));
+    return encrypted(settings, file, context);
+  }
+
+  /** The last look at what a program keeps beside its files, in whatever session it writes. */
+  private static void check(
+      TableFormat format, ColumnChoices chosen, Path file, Configuration hadoop) {
+    if (!chosen.namesKeys()) {
+      return;
+    }
+
+    switch (format) {
+      case HUDI -> HudiTable.checkWrite(file, chosen, hadoop);
+      case DELTA -> {
+        if (file == null || FileKind.ofPath(file.toString()) != FileKind.DELTA_LOG) {
+          DeltaStatistics.checkWrite(file, chosen, hadoop, CHECKS);
+        }
+      }
+      default ->
+          throw new NotSupportedException(
+              String.format(
+                  "%s is about to write %s, which would have keys for columns; what %s keeps of"
+                      + " their values elsewhere is plaintext",
+                  format.label(), file, format.label()),
+              "Write it without "
+                  + ParquetSettings.FACTORY
+                  + ", or as an encrypted Iceberg table. Nothing was written.");
+    }
+  }
+
+  private FileEncryptionProperties encrypted(
+      ParquetSettings given, Path file, WriteContext context) {
+    ParquetSettings settings = given;
     settings.checkSummaries(); // of files that are in the folder, too
     if (file != null && FileKind.ofPath(file.toString()) != FileKind.FILE) {
       settings = settings.forOther(context.getSchema());
@@ -245,11 +239,16 @@ public final class ParquetCryptoFactory
       refusePlaintext(hadoop, file);
     }
 
+    DecryptionKeyRetriever keys = keys(settings, file);
+    DecryptionKeyRetriever checked =
+        metadata -> {
+          TableFormat.checkRead(file, settings.choices());
+          return keys.getKey(metadata);
+        };
     FileDecryptionProperties.Builder own =
         FileDecryptionProperties.builder()
             .withKeyRetriever(
-                new KeysOfFile(
-                    keys(settings, file), file, metadata -> columns(hadoop, file, metadata)));
+                new KeysOfFile(checked, file, metadata -> columns(hadoop, file, metadata)));
     return settings.plaintextReads() ? own.withPlaintextFilesAllowed().build() : own.build();
   }
 

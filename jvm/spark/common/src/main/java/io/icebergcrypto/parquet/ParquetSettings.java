@@ -6,6 +6,8 @@ import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.parquet.tables.ColumnChoices;
+import io.icebergcrypto.parquet.tables.HudiTable;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -40,7 +42,7 @@ final class ParquetSettings {
    * Whether Hudi tables may be written whose rows or values Hudi leaves plaintext in other files
    * than Parquet: {@code refuse} (default) or {@code allow}.
    */
-  static final String HUDI_PLAINTEXT = "iceberg-crypto.hudi.plaintext";
+  static final String HUDI_PLAINTEXT = HudiTable.PLAINTEXT;
 
   /** Names below these are checked. */
   private static final List<String> PREFIXES =
@@ -216,9 +218,10 @@ final class ParquetSettings {
         .toList();
   }
 
-  /** The keys of columns, by the names that are given. */
-  Map<String, String> columnKeys() {
-    return columns.keyIds();
+  /** What these say of the files of a table. */
+  ColumnChoices choices() {
+    return new ColumnChoices(
+        namesKeys(), columns.keyIds(), complete(), plaintextFooter(), keysBeside(), hudiPlaintext);
   }
 
   boolean plaintextFooter() {
@@ -323,8 +326,8 @@ final class ParquetSettings {
   }
 
   /**
-   * These settings for a file without any of the columns that have keys, which Hudi writes for
-   * itself: all of it has the footer's key.
+   * These settings for a file without any of the columns that have keys, which Hudi or Delta writes
+   * for itself: all of it has the footer's key.
    */
   ParquetSettings forOther(MessageType schema) {
     if (columns.isEmpty() || footerKey() == null || columns.namesOneOf(schema)) {

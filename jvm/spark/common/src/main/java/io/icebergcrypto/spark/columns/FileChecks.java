@@ -96,6 +96,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
       }
     } else if (plan instanceof CreateDataSourceTableCommand create) {
       checkCreated(create.table());
+      checkOther(plan);
     } else if (plan instanceof CreateDataSourceTableAsSelectCommand create) {
       checkCreated(create.table());
       StructType columns = create.query().schema();
@@ -103,6 +104,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
           && !keyed(hadoop(create.table().storage().properties()), columns).isEmpty()) {
         checkMetadata("table " + create.table().identifier().unquotedString(), columns);
       }
+      checkOther(plan);
     } else if (plan instanceof LogicalRelation read
         && read.relation() instanceof HadoopFsRelation files
         && isOf(files.fileFormat().getClass())) {

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
-import io.icebergcrypto.parquet.ParquetCryptoFactory.Choices;
+import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.spark.columns.FileChecks;
 import java.util.List;
 import java.util.Set;
@@ -13,11 +13,11 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
 import org.apache.spark.sql.types.StructType;
 
-/** Checks writes of Parquet files, and of Hudi tables, before they begin. */
+/** Checks writes of Parquet files, and of other programs' tables of them, before they begin. */
 public final class ParquetWrites extends FileChecks {
   /** Spark makes one by this constructor. */
   public ParquetWrites() {
-    super("parquet", List.of("parquet.encryption.", "parquet.crypto.", "iceberg-crypto."));
+    super("parquet", KeySettings.PREFIXES);
   }
 
   @Override
@@ -39,7 +39,7 @@ public final class ParquetWrites extends FileChecks {
       return false;
     }
 
-    Choices choices = ParquetCryptoFactory.choices(hadoop);
+    ColumnChoices choices = ParquetCryptoFactory.choices(hadoop);
     return choices.namesKeys() && (choices.plaintextFooter() || !choices.columnKeys().isEmpty());
   }
 
@@ -54,6 +54,8 @@ public final class ParquetWrites extends FileChecks {
 
   @Override
   protected void checkOther(LogicalPlan plan) {
-    HudiWrites.check(SparkSession.active(), plan);
+    SparkSession spark = SparkSession.active();
+    HudiWrites.check(spark, plan);
+    OtherWrites.check(spark, plan);
   }
 }

@@ -223,7 +223,14 @@ public record StrayTasks(
     return switch (kind) {
       case HUDI_LOG -> "a log file of a Hudi table, with rows or keys of records";
       case HUDI_METADATA -> "of a Hudi table's metadata table";
+      case HUDI_COLUMN_STATS, HUDI_PARTITION_STATS ->
+          "of a Hudi table's metadata table, with the smallest and largest values of columns";
+      case HUDI_BLOOM_FILTERS, HUDI_RECORD_INDEX ->
+          "of a Hudi table's metadata table, with keys of records, or filters of them";
+      case HUDI_SECONDARY_INDEX, HUDI_EXPRESSION_INDEX, HUDI_OTHER_INDEX ->
+          "of a Hudi table's metadata table, with values of columns";
       case HUDI_TIMELINE -> "of a Hudi table's timeline";
+      case DELTA_LOG -> "of a Delta table's log";
       default -> magic == FileMagic.OTHER ? "of an unknown format" : magic.name();
     };
   }

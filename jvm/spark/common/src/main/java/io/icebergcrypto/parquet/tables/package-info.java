@@ -1,0 +1,4 @@
+/**
+ * Other programs' tables whose Parquet files have keys, and what these programs keep beside them.
+ */
+package io.icebergcrypto.parquet.tables;

@@ -1,0 +1,149 @@
+package io.icebergcrypto.spark.parquet;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.parquet.ParquetCryptoFactory;
+import io.icebergcrypto.parquet.tables.DeltaStatistics;
+import io.icebergcrypto.parquet.tables.TableFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable;
+
+/**
+ * Statements of other programs that write tables, such as Delta: they give no options to Parquet.
+ *
+ * @param target what is written, for errors
+ * @param options of the write
+ */
+record OtherWrites(String target, Map<String, String> options) {
+  /** Commands of Delta's that read rows, for its log, as a query does. */
+  private static final List<String> DELTA_READS = List.of("ConvertToDelta", "CloneTable");
+
+  /**
+   * Checks a statement before it begins.
+   *
+   * @throws InvalidConfigurationException when settings of keys, or of Delta's statistics, are
+   *     where they do nothing
+   * @throws PlaintextException when Delta would read values of columns with keys into its log
+   */
+  static void check(SparkSession spark, LogicalPlan plan) {
+    OtherWrites write = of(plan);
+    if (write != null) {
+      write.checkOptions(spark);
+    }
+
+    if (plan instanceof Command && isDeltas(plan)) {
+      Configuration hadoop = spark.sessionState().newHadoopConf();
+      if (ParquetCryptoFactory.isSet(hadoop)) {
+        checkDelta(hadoop, plan);
+      }
+    }
+  }
+
+  private static OtherWrites of(LogicalPlan plan) {
+    if (plan instanceof SaveIntoDataSourceCommand save) {
+      String name = save.dataSource().getClass().getName();
+      return TableFormat.HUDI.owns(name)
+          ? null
+          : new OtherWrites(name, HudiStatement.map(save.options()));
+    } else if (plan instanceof AppendData write) {
+      return of(write.table(), write.writeOptions());
+    } else if (plan instanceof OverwriteByExpression write) {
+      return of(write.table(), write.writeOptions());
+    } else if (plan instanceof OverwritePartitionsDynamic write) {
+      return of(write.table(), write.writeOptions());
+    } else if (plan instanceof CreateTableAsSelect write) {
+      return new OtherWrites("the table", HudiStatement.map(write.writeOptions()));
+    } else if (plan instanceof ReplaceTableAsSelect write) {
+      return new OtherWrites("the table", HudiStatement.map(write.writeOptions()));
+    }
+
+    return null;
+  }
+
+  private static OtherWrites of(
+      NamedRelation table, scala.collection.immutable.Map<String, String> options) {
+    boolean takesThem =
+        table instanceof DataSourceV2Relation relation && relation.table() instanceof ParquetTable;
+    return takesThem ? null : new OtherWrites(table.name(), HudiStatement.map(options));
+  }
+
+  private void checkOptions(SparkSession spark) {
+    Configuration hadoop = spark.sessionState().newHadoopConf();
+    List<String> ignored =
+        options.entrySet().stream()
+            .filter(option -> KeySettings.isOne(option.getKey()))
+            .filter(
+                option ->
+                    !Objects.equals(
+                        hadoop.get(KeySettings.name(option.getKey())), option.getValue()))
+            .map(Map.Entry::getKey)
+            .sorted()
+            .toList();
+    if (!ignored.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Options of a write to %s set %s, which do nothing there",
+              target, String.join(", ", ignored)),
+          "Only Spark's own Parquet files take keys from options. Delta takes those of the session;"
+              + " Iceberg's tables have encryption.key-id. Nothing was written.");
+    }
+  }
+
+  private static boolean isDeltas(LogicalPlan plan) {
+    return isDeltas((Object) plan)
+        || plan instanceof SaveIntoDataSourceCommand save && isDeltas(save.dataSource())
+        || plan instanceof AppendData write && isDeltas(write.table())
+        || plan instanceof OverwriteByExpression replace && isDeltas(replace.table())
+        || plan instanceof OverwritePartitionsDynamic dynamic && isDeltas(dynamic.table());
+  }
+
+  private static boolean isDeltas(NamedRelation table) {
+    return table instanceof DataSourceV2Relation relation && isDeltas((Object) relation.table());
+  }
+
+  private static boolean isDeltas(Object one) {
+    String name = one.getClass().getName();
+    return TableFormat.DELTA.owns(name) || TableFormat.DELTA_KERNEL.owns(name);
+  }
+
+  private static void checkDelta(Configuration hadoop, LogicalPlan plan) {
+    if (DeltaStatistics.isOff(hadoop) || !ParquetCryptoFactory.choices(hadoop).namesKeys()) {
+      return;
+    }
+
+    for (String name : List.of(DeltaStatistics.COLUMNS, DeltaStatistics.COUNT)) {
+      if (hadoop.get(name) != null) {
+        throw new InvalidConfigurationException(
+            String.format("This session sets %s, which Delta reads of a table alone", name),
+            String.format(
+                "Make it a property of the table, or set %s=false for the session. Nothing was"
+                    + " written.",
+                DeltaStatistics.COLLECT));
+      }
+    }
+
+    if (DELTA_READS.stream().anyMatch(plan.toString()::contains)) {
+      throw new PlaintextException(
+          String.format(
+              "%s would read the smallest and largest values of columns, which may have keys, into"
+                  + " Delta's log, in plaintext",
+              plan.nodeName()),
+          String.format(
+              "Set %s=false for the session. Nothing was written.", DeltaStatistics.COLLECT));
+    }
+  }
+}

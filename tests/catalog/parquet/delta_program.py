@@ -1,0 +1,245 @@
+"""What test_delta.py runs: Delta's tables, with keys in their Parquet files.
+
+Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from pyspark_iceberg_crypto import (
+    IcebergCryptoError,
+    Keystore,
+    ParquetKeys,
+    configure_spark,
+    typed_errors,
+    verify_folder,
+)
+
+MARKER = "sesame-4711"
+COLLECT = "spark.databricks.delta.stats.collect"
+COUNT = "delta.dataSkippingNumIndexedCols"
+COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+def main() -> None:
+    settings = json.load(sys.stdin)
+    builder = SparkSession.builder.appName("iceberg-crypto Delta test")
+    for key, value in settings["conf"].items():
+        builder = builder.config(key, value)
+    folder = Path(settings["folder"])
+    keys = Keystore(folder / "keys.p12", password_env="KEYSTORE_PASSWORD")
+    parquet = ParquetKeys(footer="footer", columns={"ssn": "pii"})
+    configure_spark(
+        builder, "lake", "hadoop", warehouse=f"{folder}/lake", kms=keys, parquet_columns=parquet
+    )
+    work = Work(builder.getOrCreate(), folder)
+    seen = work.done()
+    work.spark.stop()
+    sys.stdout.write("SEEN " + json.dumps(seen, default=str) + "\n")
+
+
+class Work:
+    """The steps, each of which is told apart: what it saw, or its error."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def done(self) -> dict[str, Any]:
+        steps: list[Callable[[], Any]] = [
+            *(self.without_statistics, self.by_property, self.of_columns_without_keys),
+            *(self.in_sql, self.deletion_vectors, self.stream),
+            *(self.refused, self.left, self.kept),
+        ]
+        seen = {}
+        for step in steps:
+            try:
+                seen[step.__name__] = step()
+            except Exception:  # noqa: BLE001 (told by the step's test)
+                seen[step.__name__] = {"error": traceback.format_exc()}
+        return seen
+
+    def rows(self, count: int = 10) -> DataFrame:
+        return self.spark.range(count).select("id", fn.lit(MARKER).alias("ssn"))
+
+    @contextmanager
+    def set(self, **conf: str) -> Iterator[None]:
+        for name, value in conf.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in conf:
+                self.spark.conf.unset(name)
+
+    def write(self, name: str, rows: DataFrame | None = None, **options: str) -> None:
+        mode = options.pop("mode", "append")
+        with typed_errors():
+            writer = (rows or self.rows()).write.format("delta").options(**options)
+            writer.mode(mode).save(str(self.folder / name))
+
+    def create(self, name: str, **properties: str) -> None:
+        told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        self.spark.sql(
+            f"CREATE TABLE {name} (id BIGINT, ssn STRING) USING delta"
+            f" LOCATION '{self.folder}/{name}'" + (f" TBLPROPERTIES ({told})" if told else "")
+        )
+
+    def count(self, name: str) -> int:
+        return self.spark.read.format("delta").load(str(self.folder / name)).count()
+
+    def files(self, name: str) -> dict[str, Any]:
+        """First bytes of the table's Parquet files and checkpoints, and where the marker is."""
+        all_files = [path for path in (self.folder / name).rglob("*") if path.is_file()]
+        parquet = [path for path in all_files if path.suffix == ".parquet"]
+        return {
+            "data": sorted({p.read_bytes()[:4].decode() for p in parquet if "log" not in str(p)}),
+            "checkpoints": [p.read_bytes()[:4].decode() for p in parquet if "_log" in str(p)],
+            "marker": [path.name for path in all_files if MARKER.encode() in path.read_bytes()],
+            "ids": any(b"maxValues" in p.read_bytes() for p in all_files if p.suffix == ".json"),
+        }
+
+    def without_statistics(self) -> Any:
+        with self.set(**{COLLECT: "false"}):
+            self.create("off", **{"delta.checkpointInterval": "2"})
+            for _ in range(3):
+                self.write("off")
+            seen = {"rows": self.count("off"), **self.files("off")}
+        with verify_folder(self.spark, f"{self.folder}/off", progress=False) as report:
+            seen["problems"] = sorted({(p.kind, p.code) for p in report.problems})
+        return seen
+
+    def by_property(self) -> Any:
+        self.create("none", **{COUNT: "0"})
+        self.write("none")
+        return {"rows": self.count("none"), **self.files("none")}
+
+    def of_columns_without_keys(self) -> Any:
+        with self.set(**{"parquet.encryption.complete.columns": "false"}):
+            self.create("some", **{COLUMNS: "id"})
+            self.write("some")
+            return {"rows": self.count("some"), **self.files("some")}
+
+    def in_sql(self) -> Any:
+        with self.set(**{COLLECT: "false"}):
+            self.create("sql")
+            self.spark.sql(f"INSERT INTO sql VALUES (1, '{MARKER}'), (2, '{MARKER}'), (3, 'x')")
+            self.spark.sql("UPDATE sql SET ssn = concat(ssn, '') WHERE id = 1")
+            self.spark.sql(
+                f"MERGE INTO sql USING (SELECT 4L AS id, '{MARKER}' AS ssn) s ON sql.id = s.id"
+                " WHEN NOT MATCHED THEN INSERT *"
+            )
+            self.spark.sql("DELETE FROM sql WHERE id = 3")
+            self.spark.sql("OPTIMIZE sql")
+            self.spark.sql(
+                f"CREATE TABLE selected USING delta LOCATION '{self.folder}/selected'"
+                " AS SELECT * FROM sql"
+            )
+        found = self.spark.sql("SELECT count(*), min(ssn) FROM sql").first()
+        return [list(found or []), self.files("sql"), self.files("selected")]
+
+    def deletion_vectors(self) -> Any:
+        """Delta reads statistics of files that have none when it writes vectors for them."""
+        vectors = {"delta.enableDeletionVectors": "true"}
+        with self.set(**{COLLECT: "false"}):
+            self.create("vectors", **vectors)
+            self.write("vectors")
+            told = self.told(lambda: self.spark.sql("DELETE FROM vectors WHERE id = 3"))
+        self.create("counted", **vectors, **{COUNT: "0"})
+        self.write("counted")
+        self.spark.sql("DELETE FROM counted WHERE id = 3")
+        left = [self.files("vectors"), self.files("counted")]
+        return [told, self.count("vectors"), self.count("counted"), left]
+
+    def streamed(self, name: str) -> None:
+        source = self.folder / "source"
+        if not source.exists():
+            self.rows().write.parquet(str(source))
+        query = (
+            self.spark.readStream.schema("id BIGINT, ssn STRING")
+            .parquet(str(source))
+            .writeStream.format("delta")
+            .option("checkpointLocation", f"{self.folder}/{name}-checkpoint")
+            .trigger(availableNow=True)
+            .start(f"{self.folder}/{name}")
+        )
+        query.awaitTermination()
+
+    def stream(self) -> Any:
+        with self.set(**{COLLECT: "false"}):
+            self.streamed("streamed")
+        return {"rows": self.count("streamed"), **self.files("streamed")}
+
+    def told(self, work: Callable[[], Any]) -> str:
+        try:
+            with typed_errors():
+                work()
+        except IcebergCryptoError as error:
+            return f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 (a stream's)
+            return f"{type(error).__name__}: {error}"
+        return "not refused"
+
+    def refused(self) -> Any:
+        self.create("keyed", **{COLUMNS: "ssn"})
+        self.create("footers", **{COLUMNS: "id"})
+        self.create("mapped", **{COUNT: "0", "delta.columnMapping.mode": "name"})
+
+        def with_session(**conf: str) -> Callable[[], None]:
+            def run() -> None:
+                with self.set(**conf):
+                    self.write("refused")
+
+            return run
+
+        def partitioned() -> None:
+            with self.set(**{COLLECT: "false"}):
+                writer = self.rows().write.format("delta").partitionBy("ssn")
+                writer.save(f"{self.folder}/refused")
+
+        def converted() -> None:
+            self.rows().write.parquet(f"{self.folder}/converted")
+            self.spark.sql(f"CONVERT TO DELTA parquet.`{self.folder}/converted`")
+
+        keys = {"parquet.encryption.column.keys": "pii:id"}
+        return {
+            "default": self.told(lambda: self.write("refused")),
+            "overwrite": self.told(lambda: self.write("off", mode="overwrite")),
+            "sql": self.told(
+                lambda: self.spark.sql(
+                    f"CREATE TABLE r USING delta LOCATION '{self.folder}/refused'"
+                    f" AS SELECT 1L AS id, '{MARKER}' AS ssn"
+                )
+            ),
+            "keyed": self.told(lambda: self.write("keyed")),
+            "footers": self.told(lambda: self.write("footers")),
+            "mapped": self.told(lambda: self.write("mapped")),
+            "session": self.told(with_session(**{COUNT: "0"})),
+            "option": self.told(lambda: self.write("refused", **keys)),
+            "OPTION": self.told(
+                lambda: self.write("refused", **{name.upper(): keys[name] for name in keys})
+            ),
+            "stream": self.told(lambda: self.streamed("refused")),
+            "partition": self.told(partitioned),
+            "convert": self.told(converted),
+        }
+
+    def left(self) -> Any:
+        """Of all that was refused."""
+        found = [*self.folder.glob("refused/**/*"), *self.folder.glob("converted/_delta_log/*")]
+        return [str(path) for path in found if path.is_file() and path.suffix != ".crc"]
+
+    def kept(self) -> Any:
+        return self.count("off")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Delta's tables, whose Parquet files have keys: their values are not in Delta's log."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.jars import BUILT, build_jars, our_jar
+from harness.programs import run
+
+from pyspark_iceberg_crypto import Keystore
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("delta")
+    iceberg = build_jars("test-jars", "iceberg-spark-*.jar")
+    jars = [our_jar(), *build_jars(f"delta-{BUILT.spark}"), *iceberg]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEYSTORE_PASSWORD", "only-for-tests")
+        Keystore.create(
+            folder / "keys.p12", keys=["footer", "pii"], password_env="KEYSTORE_PASSWORD"
+        )
+        conf = {
+            "spark.master": "local[2]",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.jars": ",".join(map(str, jars)),
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+            "spark.ui.enabled": "false",
+        }
+        settings = json.dumps({"conf": conf, "folder": str(folder)})
+        program = Path(__file__).with_name("delta_program.py")
+        said = run([sys.executable, program], folder, given=settings)
+    return dict(json.loads(said.rpartition("SEEN ")[2]))
+
+
+def outcome(seen: dict[str, Any], step: str) -> Any:
+    found = seen[step]
+    assert not (isinstance(found, dict) and "error" in found), found["error"]
+    return found
+
+
+def encrypted(found: dict[str, Any]) -> None:
+    assert found["data"] == ["PARE"]
+    assert found["marker"] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "rows"), [("without_statistics", 30), ("by_property", 10), ("stream", 10)]
+)
+def test_no_value_is_in_the_log(seen: dict[str, Any], step: str, rows: int) -> None:
+    found = outcome(seen, step)
+    assert found["rows"] == rows
+    encrypted(found)
+    assert not found["ids"], "columns without keys of their own have the footer's"
+
+
+def test_checkpoints_have_the_footers_key(seen: dict[str, Any]) -> None:
+    """They have none of the columns, and without one Delta would read its whole log each time."""
+    found = outcome(seen, "without_statistics")
+    assert found["checkpoints"]
+    assert set(found["checkpoints"]) == {"PARE"}
+    assert found["problems"] == [["delta log", "plaintext"]]
+
+
+def test_columns_without_keys_may_have_statistics(seen: dict[str, Any]) -> None:
+    found = outcome(seen, "of_columns_without_keys")
+    assert found["rows"] == 10
+    encrypted(found)
+    assert found["ids"]
+
+
+def test_sql(seen: dict[str, Any]) -> None:
+    rows, *files = outcome(seen, "in_sql")
+    assert rows == [3, "sesame-4711"]
+    for found in files:
+        encrypted(found)
+
+
+def test_deletion_vectors_bring_no_statistics(seen: dict[str, Any]) -> None:
+    told, refused, deleted, left = outcome(seen, "deletion_vectors")
+    assert "Delta reads the smallest and largest values" in told
+    assert (refused, deleted) == (10, 9)
+    for found in left:
+        encrypted(found)
+        assert not found["ids"]
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    {
+        "default": "PlaintextFoundError: .*values of columns with keys into its log, in plaintext",
+        "overwrite": "PlaintextFoundError: .*values of columns with keys into its log",
+        "sql": "PlaintextFoundError: .*values of columns with keys into its log",
+        "keyed": r"PlaintextFoundError: .*values of columns with keys \(ssn\) into its log",
+        "footers": r"PlaintextFoundError: .*values of columns with keys \(id\) into its log",
+        "session": "ConfigurationError: .*sets delta.dataSkippingNumIndexedCols, which Delta reads",
+        "option": "ConfigurationError: .*set parquet.encryption.column.keys, which do nothing",
+        "OPTION": "ConfigurationError: .*set (?i:PARQUET.ENCRYPTION.COLUMN.KEYS), which do nothing",
+        "stream": ".*values of columns with keys into its log",
+        "mapped": "PlaintextFoundError: .*is partitioned by a column with a key",
+        # before 4.4, Delta leaves such columns out of its files
+        "partition": ".*(Values of column 'ssn', which has key 'pii'|'ssn', which is not in the file)",
+        "convert": "PlaintextFoundError: .*would read the smallest and largest values",
+    }.items(),
+)
+def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
+    assert re.match(told, outcome(seen, "refused")[what], re.DOTALL), seen["refused"][what]
+
+
+def test_a_refusal_leaves_nothing_and_loses_nothing(seen: dict[str, Any]) -> None:
+    assert outcome(seen, "left") == []
+    assert outcome(seen, "kept") == 30
