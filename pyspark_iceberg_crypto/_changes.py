@@ -26,6 +26,7 @@ class Changed(_terminal.Shown):
 
 
 @_terminal.layout.register
-def _(found: Changed) -> RenderableType:
+def done_shown(found: Changed) -> RenderableType:
+    """Lay it out as done, or as not committed."""
     mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
     return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)

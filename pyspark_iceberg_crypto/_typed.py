@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto import artifacts, errors
 
 try:
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -45,6 +45,8 @@ _BAD_ARGUMENT = {
     "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": "check the catalog's name, "
     "or set the catalog up with configure_spark",
 }
+_NO_CLASS = ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")
+_ICEBERGS = re.compile(r"org\.apache\.iceberg\.[\w.$]+$")
 # An executor's exception reaches the driver as the text of a stack trace, the driver's a client of Spark Connect as
 # "(class) message".
 _IN_TEXT = re.compile(
@@ -89,6 +91,13 @@ def _typed(error: Py4JJavaError | PySparkException) -> errors.IcebergCryptoError
             kind = _PYTHON_TYPES.get(name.rpartition(".")[2], errors.IcebergCryptoError)
             return kind(str(thrown.problem()), str(thrown.hint() or ""))
     for thrown in _causes(error):
+        name, said = str(thrown.getClass().getName()), str(thrown.getMessage()).replace("/", ".")
+        if name in _NO_CLASS and _ICEBERGS.match(said):
+            return errors.JarMissingError(
+                f"Iceberg's jar is not on Spark's class path, and this project's jar is (no class {said})",
+                "call configure_spark before the first Spark session of this process, which adds both, or start "
+                f"Spark with --packages {artifacts.hint()}",
+            )
         hint = _BAD_ARGUMENT.get(str(thrown.getClass().getName()))
         if hint is not None:
             return errors.ConfigurationError(str(thrown.getMessage()), hint)

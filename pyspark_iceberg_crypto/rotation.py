@@ -6,11 +6,15 @@ import json
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from rich.console import RenderableType
+from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import Changed
+from pyspark_iceberg_crypto._changes import Changed, done_shown
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import visible
 
 __all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]
 
@@ -43,6 +47,19 @@ class MasterKeyRotation(Changed):
     kms_calls: int
     value_keys: int = 0
     value_keys_left: str | None = None
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether another key or version may wrap now; False: the KMS has no newer version of the master key."""
+        is_same = self.old_key_id == self.new_key_id and self.old_versions == self.new_versions
+        return not is_same or self.new_versions is None or self.value_keys > 0
+
+
+@_terminal.layout.register
+def _(found: MasterKeyRotation) -> RenderableType:
+    if found.is_newer:
+        return done_shown(found)
+    return Text(f"! {visible(found.table)}: {visible(found.message)}", "bold yellow")
 
 
 @dataclass(frozen=True)

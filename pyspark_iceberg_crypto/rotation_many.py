@@ -84,6 +84,10 @@ def _(found: RotationsReport) -> RenderableType:
     counts.append(f"{len(found.skipped):,} skipped")
     text = f"{visible(found.target)}: {', '.join(counts)}"
     parts.append(Text(text, "bold" if found.ok else "bold red"))
+    if found.ok and found.current and not found.done:
+        parts.append(
+            Text("Nothing was rotated: all of them have the newest key already.", "yellow")
+        )
     return Group(*parts)
 
 

@@ -61,7 +61,8 @@ def rotate(
       iceberg-crypto rotate 'lake.db.*' --new-key-id sales-2 --dry-run
       iceberg-crypto rotate lake --kek --older-than-days 730
 
-    Exit code: 0 it is done, 1 some of the tables are left, 2 it could not be done, and nothing was changed unless
+    Exit code: 0 it is done, 1 some of the tables are left, or the KMS has no newer version of a named table's master
+    key, 2 it could not be done, and nothing was changed unless
     the error says so, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     if kek and new_key_id is not None:
@@ -102,4 +103,6 @@ def rotate(
 
 
 def _code(done: MasterKeyRotation | KekRotation | RotationsReport) -> int:
-    return _shared.PROBLEM if isinstance(done, RotationsReport) and not done.ok else _shared.OK
+    is_left = isinstance(done, RotationsReport) and not done.ok
+    is_same = isinstance(done, MasterKeyRotation) and not done.is_newer
+    return _shared.PROBLEM if is_left or is_same else _shared.OK

@@ -247,6 +247,22 @@ def test_an_error_that_pyspark_has_converted_is_looked_through() -> None:
     assert caught.value.hint == ""
 
 
+def test_our_jar_without_icebergs_says_what_is_missing() -> None:
+    missing = JavaThrowable(
+        "java.lang.NoClassDefFoundError", "org/apache/iceberg/spark/SparkCatalog"
+    )
+    for error in (missing, JavaThrowable("X", cause=missing)):
+        with (
+            pytest.raises(errors.JarMissingError, match="Iceberg's jar is not") as caught,
+            typed_errors(),
+        ):
+            raise thrown(error)
+        assert "--packages io.icebergcrypto:" in caught.value.hint
+    other = thrown(JavaThrowable("java.lang.NoClassDefFoundError", "com/example/Library"))
+    with pytest.raises(Py4JJavaError), typed_errors():
+        raise other
+
+
 def test_a_missing_file_is_a_wrong_argument() -> None:
     missing = JavaThrowable("org.apache.iceberg.exceptions.NotFoundException", "no file /nope")
     with pytest.raises(errors.ConfigurationError, match="no file /nope"), typed_errors():

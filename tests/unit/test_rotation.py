@@ -69,6 +69,28 @@ def test_the_master_key(run: Command) -> None:
     assert json.loads(result.stdout) == MASTER
 
 
+SAME = {**MASTER, "new_key_id": "k1", "old_versions": "1", "message": "nothing is newer"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (SAME, 1),
+        ({**SAME, "committed": False}, 1),
+        ({**SAME, "new_versions": "2"}, 0),
+        ({**SAME, "old_versions": None, "new_versions": None}, 0),
+        ({**SAME, "value_keys": 1}, 0),
+    ],
+)
+def test_a_rotation_to_the_same_version_is_not_green(
+    run: Command, answer: dict[str, Any], code: int
+) -> None:
+    result, _ = run("lake.db.t", answer=answer)
+    assert result.exit_code == code
+    assert result.stdout.strip() == f"{'!' if code else '✓'} lake.db.t: nothing is newer"
+    assert run("lake.db.t", "--output", "json", answer=answer)[0].exit_code == code
+
+
 def test_the_kek(run: Command) -> None:
     result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
     assert asked == ["rotateKek", "lake.db.t", True, True]

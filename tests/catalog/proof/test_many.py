@@ -1,5 +1,6 @@
 """verify_catalog and verify_folder: more than one table, or none."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,15 @@ from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
+    encrypt_table,
+    encryption_keys,
+    kms_metrics,
+    rotate_catalog,
+    rotate_master_key,
+    typed_errors,
     verify_catalog,
     verify_folder,
+    verify_table,
 )
 
 pytestmark = pytest.mark.catalogs("rest")
@@ -54,7 +62,8 @@ def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_p
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nowhere", "no catalog nowhere"),
+        ("nowhere", "There is no catalog 'nowhere'; the session has: .*enc_jdbc, "),
+        ("lak.db", "There is no catalog 'lak'"),
         ("{catalog}.nowhere", "no namespace nowhere"),
         ("{catalog}..x", "is not the name"),
         (" ", "cannot be a catalog's name"),
@@ -63,6 +72,30 @@ def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_p
 def test_names_of_nothing(lake: Lake, name: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         verify_catalog(lake.spark, name.format(catalog=lake.catalog))
+
+
+@pytest.mark.catalogs("jdbc")
+def test_a_misspelt_catalog_gets_one_answer_everywhere(lake: Lake) -> None:
+    spark, table = lake.spark, "lak.db.t"
+    lake.insert(lake.create(), [1])
+
+    def typed(statement: str) -> None:
+        with typed_errors():
+            spark.sql(statement)
+
+    calls: list[Callable[[], object]] = [
+        lambda: verify_table(spark, table),
+        lambda: encryption_keys(spark, table),
+        lambda: encrypt_table(spark, table, "k1"),
+        lambda: rotate_master_key(spark, table),
+        lambda: rotate_master_key(spark, lake.table(), from_catalog="lak"),
+        lambda: rotate_catalog(spark, "lak"),
+        lambda: kms_metrics(spark, "lak"),
+        lambda: typed(f"CALL {lake.catalog}.system.verify_encryption(table => '{table}')"),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigurationError, match=r"no catalog 'lak'; the session has: .*enc_"):
+            call()
 
 
 def test_a_folder(lake: Lake, tmp_path: Path) -> None:

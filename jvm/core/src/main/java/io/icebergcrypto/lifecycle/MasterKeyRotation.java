@@ -219,14 +219,23 @@ public record MasterKeyRotation(
   /** One sentence for people. */
   public String message() {
     String number = number(keks, "KEK");
+    if (oldKeyId.equals(newKeyId)
+        && newVersions != null
+        && newVersions.equals(oldVersions)
+        && valueKeys == 0) {
+      return String.format(
+          "nothing is newer: the KMS has no later version of '%s' than %s, which wraps %s as"
+              + " before. Make one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
+              + " rotate again",
+          newKeyId, newVersions, number);
+    }
+
     String by =
         !oldKeyId.equals(newKeyId)
             ? "'" + newKeyId + "' instead of '" + oldKeyId + "'"
             : newVersions == null
                 ? "the newest version of '" + newKeyId + "'"
-                : String.format(
-                    "version %s of '%s'%s",
-                    newVersions, newKeyId, newVersions.equals(oldVersions) ? ", as before" : "");
+                : String.format("version %s of '%s'", newVersions, newKeyId);
     if (valueKeys > 0) {
       by += ", and " + number(valueKeys, "value key") + " anew";
     }

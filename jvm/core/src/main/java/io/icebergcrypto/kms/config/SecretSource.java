@@ -227,7 +227,11 @@ public final class SecretSource implements Serializable {
           String.format(
               "File %s, which %s names, is open to others than its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
-          "Make it private: chmod 600 " + file + advice);
+          isProjected(file)
+              ? "It is in a volume of Kubernetes, where chmod does not last: in a pod template,"
+                    + " give the volume defaultMode: 0400, and the pod's securityContext the"
+                    + " runAsUser of the image and the same fsGroup."
+              : "Make it private: chmod 600 " + file + advice);
     }
   }
 

@@ -113,6 +113,17 @@ class SecretSourceTest {
   }
 
   @Test
+  void theHintForAVolumeOfKubernetesIsNoChmod() throws Exception {
+    Path file = secret("hush-hush", "rw-r--r--");
+    Files.createSymbolicLink(folder.resolve("..data"), folder);
+    assertThatThrownBy(() -> SecretSource.file(file.toString(), "the.property").read())
+        .hasMessageContaining("open to others")
+        .message()
+        .contains("defaultMode: 0400", "fsGroup")
+        .doesNotContain("chmod 600");
+  }
+
+  @Test
   void theGroupMayReadAnotherUsersFile() throws Exception {
     Path file = secret("hush-hush", "rw-r-----"); // a secret that Kubernetes mounts
     SecretSource.requirePrivate(file, "the.property", "somebody-else");

@@ -540,7 +540,10 @@ public final class PythonApi {
   }
 
   private static EncryptedCatalog catalog(SparkSession spark, String name) {
-    CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
+    CatalogPlugin plugin =
+        name.equals(PATH_CATALOG)
+            ? spark.sessionState().catalogManager().catalog(name)
+            : TableNames.catalog(spark, name);
     EncryptedCatalog ours = SparkCatalogs.encryptedOrNull(plugin);
     if (ours != null) {
       return ours;

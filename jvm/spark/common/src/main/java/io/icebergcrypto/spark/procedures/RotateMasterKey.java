@@ -6,6 +6,7 @@ import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.List;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
@@ -77,7 +78,7 @@ final class RotateMasterKey extends TableProcedure {
 
   /** The KMS that a catalog is set up with. */
   private static CachingKmsClient kms(String catalog) {
-    CatalogPlugin plugin = SparkSession.active().sessionState().catalogManager().catalog(catalog);
+    CatalogPlugin plugin = TableNames.catalog(SparkSession.active(), catalog);
     if (plugin instanceof OurCatalog ours) {
       return ours.encryptedCatalog().kms();
     }

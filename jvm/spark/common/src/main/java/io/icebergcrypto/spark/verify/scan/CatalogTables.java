@@ -57,13 +57,7 @@ public final class CatalogTables {
    * @throws InvalidConfigurationException when there is none of that name
    */
   public static TableCatalog catalog(SparkSession spark, String name) {
-    if (!spark.sessionState().catalogManager().isCatalogRegistered(name)) {
-      throw new InvalidConfigurationException(
-          String.format("There is no catalog %s in this session", name),
-          "Give a catalog, or a namespace with its catalog: lake, or lake.db.");
-    }
-
-    CatalogPlugin plugin = spark.sessionState().catalogManager().catalog(name);
+    CatalogPlugin plugin = TableNames.catalog(spark, name);
     if (plugin instanceof TableCatalog catalog) {
       return catalog;
     }

@@ -29,6 +29,7 @@ public final class TableLoader {
     Table table;
     try {
       startCatalog(spark, TableNames.ofTable(spark, name).get(0));
+      TableNames.find(spark, name); // of a misspelt catalog Spark says what its own one needs
       table = Spark3Util.loadIcebergTable(spark, name);
     } catch (org.apache.spark.sql.catalyst.analysis.NoSuchTableException
         | ClassCastException

@@ -4,15 +4,20 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 
 /** Names of tables, namespaces and catalogs as in SQL. */
 public final class TableNames {
   private static final String ALL = ".*";
+  private static final String CATALOG = "spark.sql.catalog.";
 
   private TableNames() {}
 
@@ -21,9 +26,46 @@ public final class TableNames {
    *
    * @param name the table as in SQL: {@code lake.db.t}
    * @throws NotSupportedException when it is not the name of a table
+   * @throws InvalidConfigurationException when it begins with what is neither a catalog nor, in the
+   *     current one, a namespace
    */
   public static CatalogAndIdentifier find(SparkSession spark, String name) {
     return find(spark, name, spark.sessionState().catalogManager().currentCatalog());
+  }
+
+  private static boolean isNamespace(CatalogPlugin catalog, String name) {
+    return !(catalog instanceof SupportsNamespaces namespaces)
+        || namespaces.namespaceExists(new String[] {name});
+  }
+
+  /**
+   * A catalog of a session.
+   *
+   * @throws InvalidConfigurationException when there is none of that name
+   */
+  public static CatalogPlugin catalog(SparkSession spark, String name) {
+    CatalogManager catalogs = spark.sessionState().catalogManager();
+    if (name.equals(CatalogManager.SESSION_CATALOG_NAME())
+        || spark.conf().contains(CATALOG + name)) {
+      return catalogs.catalog(name);
+    }
+
+    Set<String> known = new TreeSet<>();
+    spark
+        .conf()
+        .getAll()
+        .keysIterator()
+        .foreach(key -> key.startsWith(CATALOG) && known.add(key.substring(CATALOG.length())));
+    known.removeIf(key -> key.contains("."));
+    throw new InvalidConfigurationException(
+        String.format(
+            "There is no catalog '%s'; the session has: %s.",
+            name,
+            known.isEmpty() ? CatalogManager.SESSION_CATALOG_NAME() : String.join(", ", known)),
+        String.format(
+            "Check its name, or set it up: configure_spark(..., catalog=\"%s\") in Python, or"
+                + " spark.sql.catalog.%s.",
+            name, name));
   }
 
   /**
@@ -32,7 +74,15 @@ public final class TableNames {
    * @param catalog the catalog of a name that begins with none
    */
   public static CatalogAndIdentifier find(SparkSession spark, String name, CatalogPlugin catalog) {
-    return Spark3Util.catalogAndIdentifier(spark, ofTable(spark, name), catalog);
+    List<String> parts = ofTable(spark, name);
+    CatalogAndIdentifier found = Spark3Util.catalogAndIdentifier(spark, parts, catalog);
+    if (parts.size() > 2
+        && found.identifier().namespace().length == parts.size() - 1 // no catalog was found
+        && !isNamespace(catalog, parts.get(0))) {
+      catalog(spark, parts.get(0)); // it does not start, or there is none
+    }
+
+    return found;
   }
 
   /** Whether a name is a path: {@code /folder/table} or {@code s3://bucket/folder/table}. */
