@@ -206,3 +206,36 @@ def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
         thread.join()
     assert headers(hadoop) == [] and left(hadoop) == 2
     assert finish(hadoop) == 2 and hadoop.ids(table) == [0, 1, 10, 11]
+
+
+def row_ids(lake: Lake, of: str = "") -> list[tuple[int, int]]:
+    query = f"SELECT id, _row_id FROM {lake.table()} {of} ORDER BY id"
+    return [(row.id, row._row_id) for row in lake.sql(query)]
+
+
+def test_row_ids_that_rows_get_between_two_portions(hadoop: Lake) -> None:
+    """A copy from before the upgrade to format version 3 has no ids, so it is made again."""
+    table = table_of(hadoop, 3, format__version="2")
+    assert portion(hadoop, 2).copied_files == 2
+    hadoop.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('format-version'='3')")
+    hadoop.sql(f"DELETE FROM {table} WHERE id = 12")
+    insert(hadoop, 3)
+    before = row_ids(hadoop)
+    assert None not in dict(before).values()
+    encrypt_table(hadoop.spark, table, "k1")
+    assert row_ids(hadoop) == before
+
+
+def test_a_file_that_was_cherry_picked_has_other_row_ids(hadoop: Lake) -> None:
+    table = table_of(hadoop, 1, format__version="3")
+    hadoop.sql(f"ALTER TABLE {table} CREATE BRANCH work")
+    hadoop.sql(f"INSERT INTO {table}.branch_work VALUES (5, '{MARKER}-5', 'p')")
+    insert(hadoop, 1)
+    picked = hadoop.value(f"SELECT snapshot_id FROM {table}.refs WHERE name = 'work'")
+    name = f"{hadoop.namespace}.t"
+    call = f"CALL {hadoop.catalog}.system.cherrypick_snapshot(table => '{name}'"
+    hadoop.sql(f"{call}, snapshot_id => {picked})")
+    before = row_ids(hadoop), row_ids(hadoop, "VERSION AS OF 'work'")
+    assert dict(before[0])[5] != dict(before[1])[5]
+    encrypt_table(hadoop.spark, table, "k1")
+    assert (row_ids(hadoop), row_ids(hadoop, "VERSION AS OF 'work'")) == before

@@ -9,8 +9,10 @@ import java.util.stream.Collectors;
 import org.apache.iceberg.FileScanTask;
 
 /**
- * What is copied as a whole: a data file with its delete files, by a hash of their paths, so that a
- * great many take little memory, and a list of them says nothing about the table.
+ * What is copied as a whole: a data file with its row ids and its delete files, by a hash of their
+ * paths, so that a great many take little memory, and a list of them says nothing about the table.
+ * The same file has other row ids where it was cherry-picked, and has none before an upgrade to
+ * format version 3: what was copied with those is not a copy of these rows.
  */
 public record Unit(long high, long low) {
   private static final int BYTES = 16;
@@ -26,7 +28,8 @@ public record Unit(long high, long low) {
             .map(file -> file.location() + '@' + file.contentOffset())
             .sorted()
             .collect(Collectors.joining("\n"));
-    String all = task.file().location() + '\n' + occurrence + '\n' + deletes;
+    String file = task.file().location() + '\n' + task.file().firstRowId();
+    String all = file + '\n' + occurrence + '\n' + deletes;
     try {
       byte[] hash =
           MessageDigest.getInstance("SHA-256").digest(all.getBytes(StandardCharsets.UTF_8));
