@@ -80,9 +80,18 @@ def pytest_sessionfinish() -> None:
     used.keep()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What long tests have counted, from whichever worker."""
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in report.user_properties if report.when == "call" else ():
+                if name == "counts":
+                    terminalreporter.write_line(str(value))
+
+
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
 SESSIONS = ("spark", "spark of tables")
-WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/kms/test_outage.py")
+WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/twin/", "tests/kms/test_outage.py")
 OF_THEIR_OWN = (
     "test_defaults.py",
     "test_delta.py",

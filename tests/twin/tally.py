@@ -1,0 +1,28 @@
+"""Counts what a run has done, and what it has never reached."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from twin.operations import BY_NAME
+
+
+@dataclass
+class Tally:
+    """Of all histories of one test, those that hypothesis repeats to shrink a failure included."""
+
+    histories: int = 0
+    steps: int = 0
+    planted: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{name} {n}" for name, n in sorted(self.reached.items()))
+        refused = ", ".join(f"{name} {n}" for name, n in sorted(self.refused.items()))
+        never = ", ".join(sorted(BY_NAME.keys() - self.reached.keys()))
+        planted = ", ".join(f"{name} {n}" for name, n in sorted(self.planted.items()))
+        return (
+            f"{self.histories} histories, {self.steps} steps\n"
+            f"done: {done}\nrefused by both: {refused or 'nothing'}\n"
+            f"never done: {never or 'nothing'}\nplanted changes found: {planted or 'none'}"
+        )
