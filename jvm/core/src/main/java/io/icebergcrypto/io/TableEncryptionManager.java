@@ -43,10 +43,10 @@ import org.apache.iceberg.io.OutputFile;
  * one, or its FileIO, then meets manifest lists whose keys it does not know.
  *
  * <p>The keys are in a map of the superclass that is not thread-safe. All that reads it takes the
- * read lock, as {@link TableFileIO} and {@link StatisticsFiles} do by {@link #decryptKeyMetadata};
- * all that adds or removes keys takes the write lock. The KMS is asked for a KEK under the lock,
- * when the KEK is first needed: readers do not wait for each other then, but learning and
- * registering keys wait for it.
+ * read lock; all that adds or removes keys takes the write lock. No KEK is unwrapped by the
+ * superclass, which would keep it for an hour: {@link TableFileIO} and {@link StatisticsFiles}
+ * decrypt key metadata by {@link #decryptKeyMetadata}. Registering keys asks the KMS for a KEK
+ * under the lock, and learning waits for it.
  *
  * <p>Kryo is told to leave this class to Java's serialization ({@link #writeReplace}). A subclass
  * needs the same annotation.
@@ -63,7 +63,6 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private final KeyManagementClient kms;
   private final transient TableKmsClient ofTable;
   private final WrittenFiles written = new WrittenFiles();
-  private final String firstTableKeyId; // the superclass's
   private final int firstDataKeyLength; // the superclass's
   private volatile String tableKeyId;
   private volatile int dataKeyLength;
@@ -97,7 +96,6 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     this.tableName = tableName;
     this.kms = kms;
     this.ofTable = ofTable;
-    this.firstTableKeyId = tableKeyId;
     this.tableKeyId = tableKeyId;
     this.firstDataKeyLength = dataKeyLength;
     this.dataKeyLength = dataKeyLength;
@@ -224,12 +222,29 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * @throws RuntimeException Iceberg's own, when the key is not known or does not decrypt
    */
   final ByteBuffer decryptKeyMetadata(ManifestListFile list) {
+    EncryptedKey entry = key(list.encryptionKeyID());
+    EncryptedKey kek = entry == null ? null : key(entry.encryptedById());
+    if (kek != null) {
+      return list.decryptKeyMetadata(manager(kek, entry, tableKeyId));
+    }
+
     lock.readLock().lock();
     try {
-      return list.decryptKeyMetadata(this);
+      return list.decryptKeyMetadata(this); // throws
     } finally {
       lock.readLock().unlock();
     }
+  }
+
+  /**
+   * Iceberg's own manager for one use of a KEK. Each keeps unwrapped KEKs for an hour, however
+   * short the cache's time to live is: so none is used twice.
+   */
+  private StandardEncryptionManager manager(
+      EncryptedKey kek, EncryptedKey entry, String masterKeyId) {
+    TableKmsClient client = new TableKmsClient(tableName, kms);
+    client.knows(() -> List.of(kek, entry));
+    return new StandardEncryptionManager(List.of(kek, entry), masterKeyId, dataKeyLength, client);
   }
 
   /**
@@ -368,18 +383,9 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     lock.writeLock().lock();
     try {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
-      String masterKeyId = tableKeyId;
-      int length = dataKeyLength;
       EncryptedKey kek = liveKek();
       known.putIfAbsent(kek.keyId(), kek);
-      boolean only =
-          known.values().stream()
-              .allMatch(key -> key == kek || !masterKeyId.equals(key.encryptedById()));
-      if (only && length == firstDataKeyLength && masterKeyId.equals(firstTableKeyId)) {
-        return registration.apply(null);
-      }
-
-      StandardEncryptionManager other = with(length, List.of(kek));
+      StandardEncryptionManager other = with(dataKeyLength, List.of(kek));
       T registered = registration.apply(other);
       known.putAll(EncryptionUtil.encryptionKeys(other));
       return registered;
@@ -424,12 +430,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * @throws RuntimeException Iceberg's, when they do not decrypt
    */
   final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
-    TableKmsClient client = new TableKmsClient(tableName, kms);
-    client.knows(() -> List.of(kek, key));
-    StandardEncryptionManager keys =
-        new StandardEncryptionManager(
-            List.of(kek, key), kek.encryptedById(), dataKeyLength, client);
-    return new KeyOfList(location, key.keyId()).decryptKeyMetadata(keys);
+    return new KeyOfList(location, key.keyId())
+        .decryptKeyMetadata(manager(kek, key, kek.encryptedById()));
   }
 
   /** Iceberg's own manager, for a key length, a KEK or a master key other than the superclass's. */

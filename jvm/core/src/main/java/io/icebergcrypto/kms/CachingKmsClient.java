@@ -10,6 +10,7 @@ import io.icebergcrypto.kms.call.Resilience;
 import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.shared.SharedKeys;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -73,6 +74,13 @@ public final class CachingKmsClient
     this.limits = limits;
     this.application = application;
     this.id = UUID.randomUUID().toString();
+  }
+
+  /** Has what this JVM keeps for it closed when it is garbage: Spark closes no catalog. */
+  CachingKmsClient closedAsGarbage() {
+    String here = id; // not this
+    SharedKeys.whenGarbage(this, () -> LocalKms.giveUp(here));
+    return this;
   }
 
   @Override

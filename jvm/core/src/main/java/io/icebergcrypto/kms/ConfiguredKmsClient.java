@@ -5,6 +5,7 @@ import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SettingsGuard;
+import io.icebergcrypto.kms.shared.SharedKeys;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;
@@ -19,7 +20,7 @@ abstract class ConfiguredKmsClient
   private static final long serialVersionUID = 1L;
 
   private KmsConfig config;
-  private transient MasterKeys open;
+  private transient SharedKeys.Hold open;
 
   /** Reads the catalog's properties. */
   abstract KmsConfig read(Map<String, String> properties);
@@ -65,13 +66,16 @@ abstract class ConfiguredKmsClient
     return config.mayCloseWhenIdle();
   }
 
-  /** Ends the login and the connections of this JVM. Another call makes new ones. */
+  /**
+   * Gives up the login and the connections of this JVM; they end with the last client that has
+   * them. Another call makes new ones.
+   */
   @Override
   public synchronized void close() {
-    MasterKeys before = open;
+    SharedKeys.Hold before = open;
     this.open = null;
     if (before != null) {
-      before.close();
+      before.release();
     }
   }
 
@@ -83,9 +87,9 @@ abstract class ConfiguredKmsClient
 
   synchronized MasterKeys keys() {
     if (open == null) {
-      this.open = config.open();
+      this.open = SharedKeys.of(config, this);
     }
 
-    return open;
+    return open.keys();
   }
 }

@@ -75,7 +75,8 @@ public final class KmsClients {
       }
 
       client.initialize(properties);
-      return new CachingKmsClient(client, ttlMs, limits, authenticated, application);
+      return new CachingKmsClient(client, ttlMs, limits, authenticated, application)
+          .closedAsGarbage();
     } catch (LinkageError e) {
       throw KmsType.missingLibrary(implementation, e);
     } catch (IcebergCryptoException e) {

@@ -63,6 +63,17 @@ final class LocalKms {
         });
   }
 
+  /** Closes that of a client which nobody has any more; copies of it may make another one. */
+  static void giveUp(String id) {
+    LocalKms one = BY_ID.get(id);
+    if (one != null) {
+      one.forget();
+      if (one.client instanceof ConfiguredKmsClient ours) {
+        ours.close();
+      }
+    }
+  }
+
   /** How many there are in this JVM. */
   static int count() {
     return BY_ID.size();

@@ -38,6 +38,7 @@ import org.junit.jupiter.api.Test;
 /** What a manager learns and forgets, while others use it. */
 class TableEncryptionManagerTest {
   private static final long HOUR_MS = 3_600_000;
+  private static final AtomicInteger UNWRAPPED = new AtomicInteger();
 
   private final TableEncryptionManager manager = manager(List.of());
 
@@ -81,6 +82,21 @@ class TableEncryptionManagerTest {
     assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
     assertThat(manager.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
         .isPositive();
+  }
+
+  /** Iceberg's own manager would keep it for an hour, whatever the cache's time to live is. */
+  @Test
+  void aKekIsKeptByTheCacheAlone() {
+    List<EncryptedKey> keys = lists(1);
+    manager.learn(keys, 16);
+    for (int i = 0; i < 3; i++) {
+      int before = UNWRAPPED.get();
+      manager.decryptKeyMetadata(new ListOf(keys.get(1).keyId()));
+      assertThat(UNWRAPPED).hasValueGreaterThan(before);
+      before = UNWRAPPED.get();
+      manager.registerKeyMetadata(fileKey(manager));
+      assertThat(UNWRAPPED).hasValueGreaterThan(before);
+    }
   }
 
   @Test
@@ -336,6 +352,7 @@ class TableEncryptionManagerTest {
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      UNWRAPPED.incrementAndGet();
       return wrappedKey.duplicate();
     }
 

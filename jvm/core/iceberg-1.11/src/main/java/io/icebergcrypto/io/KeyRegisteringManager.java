@@ -21,7 +21,7 @@ public abstract class KeyRegisteringManager extends StandardEncryptionManager {
   /**
    * Registers key metadata, under the lock that guards the keys, and takes over the keys made.
    *
-   * @param registration takes the manager to register it with, which is null for the superclass
+   * @param registration takes the manager to register it with
    */
   abstract <T> T registering(Function<StandardEncryptionManager, T> registration);
 
@@ -42,10 +42,6 @@ public abstract class KeyRegisteringManager extends StandardEncryptionManager {
    */
   @Override
   public String addManifestListKeyMetadata(NativeEncryptionKeyMetadata metadata) {
-    return registering(
-        other ->
-            other == null
-                ? super.addManifestListKeyMetadata(metadata)
-                : other.addManifestListKeyMetadata(metadata));
+    return registering(other -> other.addManifestListKeyMetadata(metadata));
   }
 }

@@ -20,7 +20,7 @@ public abstract class KeyRegisteringManager extends StandardEncryptionManager {
   /**
    * Registers key metadata, under the lock that guards the keys, and takes over the keys made.
    *
-   * @param registration takes the manager to register it with, which is null for the superclass
+   * @param registration takes the manager to register it with
    */
   abstract <T> T registering(Function<StandardEncryptionManager, T> registration);
 
@@ -40,10 +40,6 @@ public abstract class KeyRegisteringManager extends StandardEncryptionManager {
    */
   @Override
   public FileEncryptionKeys registerKeyMetadata(NativeEncryptionKeyMetadata metadata) {
-    return registering(
-        other ->
-            other == null
-                ? super.registerKeyMetadata(metadata)
-                : other.registerKeyMetadata(metadata));
+    return registering(other -> other.registerKeyMetadata(metadata));
   }
 }

@@ -2,11 +2,16 @@ package io.icebergcrypto.kms.call;
 
 import java.util.concurrent.ThreadFactory;
 
-/** Makes threads that do not keep the JVM from its end. */
+/**
+ * Makes threads that do not keep the JVM from its end. They have nothing of the thread that needed
+ * them first: Spark's active session is an inherited thread local, and a session's jars are behind
+ * its context class loader.
+ */
 public record DaemonThreads(String name) implements ThreadFactory {
   @Override
   public Thread newThread(Runnable work) {
-    Thread thread = new Thread(work, name);
+    Thread thread = new Thread(null, work, name, 0, /* inheritThreadLocals= */ false);
+    thread.setContextClassLoader(DaemonThreads.class.getClassLoader());
     thread.setDaemon(true);
     return thread;
   }

@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
@@ -35,6 +36,9 @@ public final class Resilience {
    * Each wait is longer or shorter by up to this part of it, so that clients do not come in step.
    */
   private static final double JITTER = 0.25;
+
+  /** Failsafe's own thread would have the first session for ever. */
+  private static final ScheduledThreadPoolExecutor TIMER = timer();
 
   /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
   public record Limits(
@@ -89,7 +93,7 @@ public final class Resilience {
           Timeout.builder(Duration.ofMillis(limits.callTimeoutMs())).withInterrupt().build());
     }
 
-    this.executor = Failsafe.with(policies);
+    this.executor = Failsafe.with(policies).with(TIMER);
   }
 
   /**
@@ -202,6 +206,13 @@ public final class Resilience {
   /** How many master keys are being left alone. */
   public int keysLeftAlone() {
     return breakers == null ? 0 : breakers.keysLeftAlone();
+  }
+
+  private static ScheduledThreadPoolExecutor timer() {
+    ScheduledThreadPoolExecutor executor =
+        new ScheduledThreadPoolExecutor(1, new DaemonThreads("iceberg-crypto-kms-timer"));
+    executor.setRemoveOnCancelPolicy(true);
+    return executor;
   }
 
   private static RetryPolicy<Object> retry(Limits limits, KmsMetrics metrics) {

@@ -44,9 +44,10 @@ public final class TimedCalls {
    * @throws ExecutionException what it throws
    */
   public <T> T within(TimeLimit limit, String problem, Callable<T> call) throws ExecutionException {
+    ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Future<T> running;
     try {
-      running = pool.submit(call);
+      running = pool.submit(() -> withLoader(loader, call));
     } catch (RejectedExecutionException e) {
       throw new KmsUnavailableException(
           String.format("%s: %d calls hang", problem, MAX_THREADS),
@@ -55,5 +56,17 @@ public final class TimedCalls {
     }
 
     return limit.await(running, problem);
+  }
+
+  /** Libraries find classes by it; the thread does not keep it. */
+  private static <T> T withLoader(ClassLoader loader, Callable<T> call) throws Exception {
+    Thread thread = Thread.currentThread();
+    ClassLoader ofPool = thread.getContextClassLoader();
+    thread.setContextClassLoader(loader);
+    try {
+      return call.call();
+    } finally {
+      thread.setContextClassLoader(ofPool);
+    }
   }
 }

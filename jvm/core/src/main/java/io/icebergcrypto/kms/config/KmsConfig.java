@@ -1,6 +1,7 @@
 package io.icebergcrypto.kms.config;
 
 import java.io.Serializable;
+import java.util.List;
 
 /**
  * What a catalog's properties say of a KMS: where it is, and where the login's secret is. It
@@ -27,6 +28,22 @@ public interface KmsConfig extends Serializable {
    */
   default boolean limitsRequests() {
     return false;
+  }
+
+  /**
+   * Whether clients with an equal configuration may share what is open. Not where a class of the
+   * user's gives the login: it may be another one in each session, and give each another login.
+   */
+  default boolean mayBeShared() {
+    return false;
+  }
+
+  /**
+   * Hashes of the secrets and files that are read when it is opened or logs in, as they are now.
+   * Those with other ones share nothing.
+   */
+  default List<String> nowThere() {
+    return List.of();
   }
 
   /** Whether what is open may be closed while it is idle, and opened again for the next call. */

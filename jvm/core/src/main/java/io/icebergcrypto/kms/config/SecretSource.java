@@ -13,6 +13,7 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -180,6 +181,29 @@ public final class SecretSource implements Serializable {
     }
 
     return secret;
+  }
+
+  /** A hash of what is there now, good for nothing but a comparison in this process. */
+  public String nowThere() {
+    String value = variable == null ? null : System.getenv(variable);
+    return variable == null
+        ? contentHash(Path.of(file))
+        : value == null ? "" : SecretHash.of(value);
+  }
+
+  /** Whether it is the same place, not whether it is the same secret. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof SecretSource source
+        && property.equals(source.property)
+        && Objects.equals(variable, source.variable)
+        && Objects.equals(file, source.file)
+        && mayBeProjected == source.mayBeProjected;
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(property, variable, file);
   }
 
   /** The place; never the secret. */

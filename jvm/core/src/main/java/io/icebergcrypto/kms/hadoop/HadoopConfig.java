@@ -6,7 +6,10 @@ import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -105,6 +108,16 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
   @Override
   public boolean limitsRequests() {
     return true;
+  }
+
+  @Override
+  public boolean mayBeShared() {
+    return true;
+  }
+
+  @Override
+  public List<String> nowThere() {
+    return caFile == null ? List.of() : List.of(SecretSource.contentHash(Path.of(caFile)));
   }
 
   @Override

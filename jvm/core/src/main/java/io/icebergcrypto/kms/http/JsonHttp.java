@@ -10,6 +10,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.call.DaemonThreads;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.TimeLimit;
@@ -36,6 +37,8 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import javax.net.ssl.KeyManager;
@@ -56,6 +59,8 @@ import javax.net.ssl.TrustManagerFactory;
 public final class JsonHttp {
   private static final long MOST_IDLE_NANOS = 30_000_000_000L;
   private static final int PROXY_LOGIN = 407;
+  private static final ExecutorService THREADS =
+      Executors.newCachedThreadPool(new DaemonThreads("iceberg-crypto-kms-http"));
 
   private final String kms;
   private final TimeLimit limit;
@@ -109,6 +114,7 @@ public final class JsonHttp {
         HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER)
+            .executor(THREADS)
             .connectTimeout(limit.toConnect());
     if (caFile != null || keyManagers != null) {
       builder.sslContext(context(keyManagers, caFile == null ? null : trusting(caFile)));
@@ -121,7 +127,14 @@ public final class JsonHttp {
   private synchronized HttpClient client() {
     long now = nanoClock.getAsLong();
     if (client == null || now - usedNanos > MOST_IDLE_NANOS) {
-      this.client = newClient.get();
+      Thread thread = Thread.currentThread();
+      ClassLoader loader = thread.getContextClassLoader();
+      thread.setContextClassLoader(JsonHttp.class.getClassLoader()); // the client's thread keeps it
+      try {
+        this.client = newClient.get();
+      } finally {
+        thread.setContextClassLoader(loader);
+      }
     }
 
     this.usedNanos = now;

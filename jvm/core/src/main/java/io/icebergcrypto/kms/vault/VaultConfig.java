@@ -8,6 +8,9 @@ import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -115,6 +118,30 @@ public record VaultConfig(
   @Override
   public boolean limitsRequests() {
     return true;
+  }
+
+  @Override
+  public boolean mayBeShared() {
+    return true;
+  }
+
+  @Override
+  public List<String> nowThere() {
+    List<String> found = new ArrayList<>();
+    if (caFile != null) {
+      found.add(SecretSource.contentHash(Path.of(caFile)));
+    }
+
+    if (auth != null && auth.secret() != null) {
+      found.add(auth.secret().nowThere());
+    }
+
+    if (auth != null && auth.certificate() != null) {
+      found.add(SecretSource.contentHash(Path.of(auth.certificate().file())));
+      found.add(auth.certificate().key().nowThere());
+    }
+
+    return found;
   }
 
   @Override
