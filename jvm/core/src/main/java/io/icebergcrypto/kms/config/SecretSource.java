@@ -253,8 +253,8 @@ public final class SecretSource implements Serializable {
               file, property, PosixFilePermissions.toString(attributes.permissions())),
           isProjected(file)
               ? "It is in a volume of Kubernetes, where chmod does not last: in a pod template,"
-                    + " give the volume defaultMode: 0400, and the pod's securityContext the"
-                    + " runAsUser of the image and the same fsGroup."
+                  + " give the volume defaultMode: 0400, and the pod's securityContext the"
+                  + " runAsUser of the image and the same fsGroup."
               : "Make it private: chmod 600 " + file + advice);
     }
   }
