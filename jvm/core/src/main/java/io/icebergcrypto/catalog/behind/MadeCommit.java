@@ -7,6 +7,7 @@ import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.util.List;
 import java.util.stream.Stream;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadata.MetadataLogEntry;
 import org.apache.iceberg.TableMetadataParser;
@@ -82,11 +83,15 @@ final class MadeCommit {
             .inTable(tableName));
   }
 
-  /** Whether metadata is the one in force, or one between that and its base. */
+  /**
+   * Whether the metadata in force has the snapshots of a commit. One without snapshots is the
+   * metadata in force, or was so between that and its base.
+   */
   private static boolean isIn(
       TableOperations table, TableMetadata now, TableMetadata base, TableMetadata metadata) {
-    if (isSame(now, metadata)) {
-      return true;
+    List<Snapshot> added = ServerRefusal.added(metadata);
+    if (!added.isEmpty() || isSame(now, metadata)) {
+      return added.stream().allMatch(snapshot -> now.snapshot(snapshot.snapshotId()) != null);
     }
 
     List<MetadataLogEntry> log = now.previousFiles();

@@ -223,7 +223,8 @@ public final class ServerRefusal {
     throw new LostKeys(tableName, since ? whatToDo(before) : LAGS, lost);
   }
 
-  private static List<Snapshot> added(TableMetadata committed) {
+  /** The snapshots that a commit adds. */
+  static List<Snapshot> added(TableMetadata committed) {
     return committed.changes().stream()
         .filter(MetadataUpdate.AddSnapshot.class::isInstance)
         .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot())
