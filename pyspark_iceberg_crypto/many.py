@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -35,6 +36,7 @@ def verify_catalog(
     seed: int = 0,
     strays: bool = False,
     resume: str | None = None,
+    except_tables: Sequence[str] = (),
     progress: bool | None = None,
 ) -> TablesReport:
     """Check each table of a catalog, or of a namespace and those within it, as `verify_table` does.
@@ -51,20 +53,30 @@ def verify_catalog(
         seed: see there.
         strays: see there.
         resume: the URI of a folder; in it each table has a folder of its own.
+        except_tables: full names of tables that are not verified, as they are meant to be plaintext. The report lists
+            them in `left_out`, and is ok without them.
         progress: see there.
 
     Raises:
-        ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
+        ConfigurationError: an argument is wrong, there is no such catalog or namespace, or it has no table of a name in
+            except_tables; nothing was verified then.
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
+    if isinstance(except_tables, str) or not all(isinstance(one, str) for one in except_tables):
+        raise ConfigurationError(
+            f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
+        )
     options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
     if _connect.is_connect(spark):
-        return _by_procedure(spark, name, json.loads(options))
+        return _by_procedure(
+            spark, name, {**json.loads(options), "except_tables": list(except_tables) or None}
+        )
     reports: list[VerifyReport] = []
     not_checked: list[dict[str, str]] = []
     views: list[str] = []
-    for one in json.loads(_jvm.call(spark, "listTables", name)):
+    selected = select_tables(spark, name, except_tables)
+    for one in selected["listed"]:
         table = one["name"]
         if one["view"]:
             views.append(table)
@@ -92,7 +104,17 @@ def verify_catalog(
                     not_checked.append(_not_checked(table, error.message, error.hint))
             except UNTYPED as error:
                 not_checked.append(_not_checked(table, first_line(error), ""))
-    return TablesReport(name, reports, not_checked, views)
+    return TablesReport(name, reports, not_checked, views, selected["leftOut"])
+
+
+def select_tables(spark: SparkSession, name: str, except_tables: Sequence[str]) -> dict[str, Any]:
+    """List what is to be verified of a catalog or a namespace, and what was left out.
+
+    Raises:
+        ConfigurationError: there is no table of a name in except_tables.
+    """
+    found: dict[str, Any] = json.loads(_jvm.call(spark, "selectTables", name, list(except_tables)))
+    return found
 
 
 def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:
@@ -107,16 +129,18 @@ def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> Ta
     by_table: dict[str, list[dict[str, Any]]] = {}
     for row in _connect.rows(spark, catalog, "verify_encryption", given):
         by_table.setdefault(row["table"], []).append(row)
-    reports, not_checked, views = [], [], []
+    reports, not_checked, views, left_out = [], [], [], []
     for table, rows in by_table.items():
         report = next((row["report"] for row in rows if row["report"]), None)
         if report is not None:
             reports.append(VerifyReport.of(json.loads(report)))
         elif rows[0]["kind"] == "view":
             views.append(table)
+        elif rows[0]["kind"] == "left out":
+            left_out.append({"table": table, "encrypted": rows[0]["encrypted"]})
         else:
             not_checked.append(_not_checked(table, rows[0]["problem"], rows[0]["hint"]))
-    return TablesReport(name, reports, not_checked, views)
+    return TablesReport(name, reports, not_checked, views, left_out)
 
 
 def _not_checked(table: str, problem: str, hint: str | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
-from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
+from pyspark_iceberg_crypto.many import select_tables, verify_catalog, verify_folder
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
@@ -44,6 +44,14 @@ from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
     help="Check the files of all snapshots, not of the current one, branches and tags only.",
 )
 @click.option("--strays", is_flag=True, help="Look for files that no metadata reaches, too.")
+@click.option(
+    "--except",
+    "except_tables",
+    multiple=True,
+    metavar="TABLE",
+    help="Leave out this table (lake.db.t) of a catalog or a namespace, as it is meant to be plaintext. The report "
+    "lists it. Can be repeated.",
+)
 @click.option("--resume", metavar="FOLDER", help="Record there what is done, and go on from that.")
 @click.option("--folder", is_flag=True, help="TARGETs are folders; no catalog or key is needed.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page for auditors.")
@@ -73,6 +81,7 @@ def verify(
     Examples:
       iceberg-crypto verify lake.db.t --deep
       iceberg-crypto verify lake.db lake.hr.people --html report.html --sign-with audit
+      iceberg-crypto verify lake --except lake.web.zip_codes
       iceberg-crypto verify --folder s3://bucket/orders
 
     Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
@@ -103,16 +112,20 @@ def _verify(
     if folder:
         _refuse_for_a_folder(options)
         options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
+    names = options.pop("except_tables")
     if len(targets) == 1:
-        return _one(spark, targets[0], folder, options)
+        return _one(spark, targets[0], folder, options, names)
+    excepted = _excepted(spark, targets, names)
     found = TablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
-            report = _one(spark, target, folder, _resumed_in_its_own(target, options))
+            its_own = _resumed_in_its_own(target, options)
+            report = _one(spark, target, folder, its_own, excepted[target])
             if isinstance(report, TablesReport):
                 found.reports.extend(report.reports)
                 found.not_checked.extend(report.not_checked)
                 found.views.extend(report.views)
+                found.left_out.extend(one for one in report.left_out if one not in found.left_out)
             else:
                 found.reports.append(report)
         except Exception as error:  # noqa: BLE001 (of one target; the others are still to be checked)
@@ -130,12 +143,42 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
         "seed": (0,),
     }
     for name, value in options.items():
-        if value not in defaults.get(name, (False, None)):
+        if value not in defaults.get(name, (False, None, ())):
+            option = "except" if name == "except_tables" else name.replace("_", "-")
             raise _shared.CommandLineError(
-                f"--{name.replace('_', '-')} is not for a folder",
+                f"--{option} is not for a folder",
                 "the first bytes of each file in it are read, and with --deep the pages of Parquet files that have "
                 "keys for columns; give a table for more",
             )
+
+
+def _excepted(
+    spark: SparkSession, targets: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """Return the tables to leave out by target, all of which there are: before anything is verified."""
+    found: dict[str, tuple[str, ...]] = {}
+    for target in targets:
+        within = _names.parts(target.removesuffix(".*"))
+        found[target] = tuple(n for n in names if _names.parts(n)[: len(within)] == within)
+    for name in names:
+        if not any(name in its_own for its_own in found.values()):
+            raise _shared.CommandLineError(
+                f"--except {name}: no TARGET has such a table",
+                "give its full name, such as lake.db.t, and the catalog or the namespace as TARGET",
+            )
+    for target, its_own in found.items():
+        if its_own:
+            _refuse_but_for_a_namespace(spark, target)
+            select_tables(spark, target, its_own)
+    return found
+
+
+def _refuse_but_for_a_namespace(spark: SparkSession, target: str) -> None:
+    if not (_names.is_whole(target) or _is_namespace(spark, target)):
+        raise _shared.CommandLineError(
+            f"--except leaves out tables of a catalog or a namespace, and {target} is none",
+            "leave it out, or give the catalog or the namespace as TARGET",
+        )
 
 
 def _resumed_in_its_own(target: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -144,17 +187,25 @@ def _resumed_in_its_own(target: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one(
-    spark: SparkSession, target: str, folder: bool, options: dict[str, Any]
+    spark: SparkSession,
+    target: str,
+    folder: bool,
+    options: dict[str, Any],
+    except_tables: tuple[str, ...] = (),
 ) -> VerifyReport | TablesReport:
     if folder:
         with verify_folder(spark, target, deep=options["deep"]) as report:
             return report
     parts = _names.parts(target)
     is_whole = _names.is_whole(target)
-    if is_whole or (len(parts) == 2 and _is_namespace(spark, target)):
-        if not is_whole:
+    if except_tables:
+        _refuse_but_for_a_namespace(spark, target)
+    may_be_one = len(parts) == 2 or bool(except_tables)
+    if is_whole or (may_be_one and _is_namespace(spark, target)):
+        if len(parts) == 2 and not is_whole:
             _refuse_what_is_a_table_too(spark, target, parts[0])
-        return _with_all_keys(spark, verify_catalog(spark, target, **options))
+        found = verify_catalog(spark, target, **options, except_tables=except_tables)
+        return _with_all_keys(spark, found)
     # Spark would take a first part that is the name of a catalog for one
     is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
     name = f"{SESSION_CATALOG}.{target}" if is_sparks else target

@@ -70,6 +70,8 @@ class TablesReport(Evidence):
         reports: a report on each table.
         not_checked: tables and namespaces of which there is no report: table, problem, hint.
         views: the views, which have no files of their own and were not looked at.
+        left_out: the tables that were not verified, as `except_tables` named them: table, and encrypted, whether it has
+            a key id; None: it could not be loaded.
         signature: what ``sign`` adds; None: it is not signed.
     """
 
@@ -77,6 +79,7 @@ class TablesReport(Evidence):
     reports: list[Any]
     not_checked: list[dict[str, str]]
     views: list[str] = field(default_factory=list)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
     signature: dict[str, str] | None = None
 
     @classmethod
@@ -89,11 +92,16 @@ class TablesReport(Evidence):
         reports = [kind.of(one) for one in found["reports"]]
         not_checked = [{str(k): str(v) for k, v in one.items()} for one in found["not_checked"]]
         views = [str(view) for view in found.get("views") or ()]
-        return cls(str(found["target"]), reports, not_checked, views, found.get("signature"))
+        left_out = [
+            {"table": str(one["table"]), "encrypted": one["encrypted"]}
+            for one in found.get("left_out") or ()
+        ]
+        signature = found.get("signature")
+        return cls(str(found["target"]), reports, not_checked, views, left_out, signature)
 
     @property
     def ok(self) -> bool:
-        """Whether every table is ok, and none was left out. Without a table nothing is proved."""
+        """Whether every table is ok that was not to be left out. Without a table nothing is proved."""
         return bool(self.reports) and all(one.ok for one in self.reports) and not self.not_checked
 
     @property
@@ -133,11 +141,20 @@ class TablesReport(Evidence):
             self.target,
             self.reports,
             self.signature,
-            _html.Several(_KINDS[self.exit_code], _verdict(self), _scope(self), self.not_checked),
+            _html.Several(
+                _KINDS[self.exit_code],
+                _verdict(self),
+                _scope(self),
+                self.not_checked,
+                [(one["table"], _words.left_out(one["encrypted"])) for one in self.left_out],
+            ),
         )
 
     def _repr_html_(self) -> str:
-        return "".join(_html.note(report) for report in self.reports)
+        notes = [_html.note(report) for report in self.reports]
+        for said, without in (("Not checked", self.not_checked), ("Left out", self.left_out)):
+            notes.append(_html.listed(said, [one["table"] for one in without]))
+        return "".join(notes)
 
 
 @_terminal.layout.register
@@ -160,6 +177,9 @@ def _tables(found: TablesReport) -> RenderableType:
     for one in found.not_checked:
         name, said = Text(visible(one["table"])), Text("not checked", "yellow")
         table.add_row(Text("?", "yellow"), name, "", "", "", said)
+    for left in found.left_out:
+        said = Text(_words.left_out(left["encrypted"]), "dim")
+        table.add_row(Text("-", "dim"), Text(visible(left["table"])), "", "", "", said)
     known = _KINDS[found.exit_code]
     verdict = Text(f"{_words.mark(known)} {visible(_verdict(found))}", f"bold {_COLOURS[known]}")
     signed = [f"signed with master key {found.signature['key_id']!r}"] if found.signature else []
@@ -187,13 +207,19 @@ _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
 
 
 def _verdict(found: TablesReport) -> str:
+    left = plural(len(found.left_out), "table")
+    return _found(found) + (f"; {left} left out and not verified" if found.left_out else "")
+
+
+def _found(found: TablesReport) -> str:
     are_folders = bool(found.reports) and all(one.folder is not None for one in found.reports)
     tables = plural(len(found.reports), "folder" if are_folders else "table")
     codes = [report.exit_code for report in found.reports]
     if found.ok:
         return _good(found, tables, are_folders)
     if not found.reports and not found.not_checked:
-        return f"no table of {found.target} was found, so nothing is proved"
+        found_one = "verified" if found.left_out else "found"
+        return f"no table of {found.target} was {found_one}, so nothing is proved"
     told = [
         f"{codes.count(PROBLEM)} with problems",
         f"{codes.count(UNCHECKED)} not fully checked",
@@ -210,9 +236,11 @@ def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
         return f"no problem in a sample of {tables} of {found.target}"
     if are_folders:
         return f"all files in {tables} are of encrypted formats: {found.target}"
-    said = f"all {tables} of {found.target} are encrypted"
-    if len(found.reports) == 1:
-        said = f"the one table of {found.target} is encrypted"
+    one = len(found.reports) == 1
+    verified = f" that {'was' if one else 'were'} verified" if found.left_out else ""
+    said = f"all {tables} of {found.target}{verified} are encrypted"
+    if one:
+        said = f"the one table of {found.target}{verified} is encrypted"
     left = sum(one.plaintext_metadata is not None for one in found.reports)
     if left:
         return f"{said}. PLAINTEXT from before encrypt_table is still there, of {plural(left, 'table')}"

@@ -245,6 +245,7 @@ class Several:
     verdict: str
     scope: str
     not_checked: Sequence[Mapping[str, str]]
+    left_out: Sequence[tuple[str, str]]
 
     @property
     def mark(self) -> str:
@@ -295,6 +296,12 @@ def note(report: TableReport) -> str:
         .get_template("note.html.j2")
         .render(shown=View(report, SHOWN_IN_A_NOTE), name=name, style=_safe(_style()))
     )
+
+
+def listed(said: str, tables: Sequence[str]) -> str:
+    """Lay out names of tables of which there is no report, for a notebook; nothing if there are none."""
+    names = ", ".join(map(visible, tables))
+    return Markup("<p>{}: {}</p>").format(said, names) if tables else ""
 
 
 def _safe(style: str) -> Markup:

@@ -58,6 +58,12 @@ def word(known: str) -> str:
     return {"good": "encrypted", "bad": "problems found", "open": "not fully checked"}[known]
 
 
+def left_out(encrypted: bool | None) -> str:
+    """Say of a table that was not verified what is known of it all the same."""
+    known = {True: ", though it has a master key", False: "", None: ", could not be loaded"}
+    return f"left out, not verified{known[encrypted]}"
+
+
 def verdict(report: TableReport) -> str:
     """Say in one line what was found."""
     files = plural(_files(report.counts, report.file_count), "file")

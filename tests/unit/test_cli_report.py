@@ -53,7 +53,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             asked.append(
                 (
                     table,
-                    {k: v for k, v in options.items() if v is True or v not in (None, 0, 1, False)},
+                    {
+                        k: v
+                        for k, v in options.items()
+                        if v is True or v not in (None, 0, 1, False, ())
+                    },
                 )
             )
             found = (answers or {}).get(
@@ -64,10 +68,19 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             if isinstance(found, list):
                 if not whole:
                     raise NotSupportedError(f"There is no Iceberg table {table}")
-                return TablesReport(table, [VerifyReport.of(one) for one in found], [], ["lake.v"])
+                left = [
+                    {"table": one, "encrypted": False} for one in options.get("except_tables") or ()
+                ]
+                reports = [VerifyReport.of(one) for one in found]
+                return TablesReport(table, reports, [], ["lake.v"], left)
             return VerifyReport.of({**found, "table": table})
 
         asked: list[Any] = []
+
+        def select(_: Any, target: str, names: Any) -> None:
+            assert asked == [], "before anything is verified"
+            if any("typo" in name for name in names):
+                raise ConfigurationError(f"{target} has no {names}")
 
         def keys(*_: Any) -> Any:
             if isinstance(rows, Exception):
@@ -83,6 +96,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr(_verify, "verify_table", verify)
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
+        monkeypatch.setattr(_verify, "select_tables", select)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr(_verify, "encryption_keys", keys)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
@@ -193,6 +207,51 @@ def test_a_catalog_or_a_namespace(run: Callable[..., Result], target: str, asked
     assert f"all 2 tables of {target} are encrypted" in result.stdout
     scope = "8 files in 2 tables, depth magic, current snapshots, branches and tags; 1 view, which"
     assert scope in result.stdout
+
+
+PLAIN = ("--except", "lake.db.plain")
+
+
+def test_tables_are_left_out(run: Callable[..., Result]) -> None:
+    answers = {"lake": [verify_json()], "lake.db": [verify_json()], "lake.db.t": verify_json()}
+    answers["lake.a.b"] = [verify_json()]
+    result = run("verify", "lake.db", *PLAIN, "--output", "json", answers=answers)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    Draft202012Validator(report_schema()).validate(found)
+    assert found["left_out"] == [{"table": "lake.db.plain", "encrypted": False}]
+    asked = [("lake.db", {"except_tables": ("lake.db.plain",)})]
+    assert result.asked == asked  # type: ignore[attr-defined]
+    given = ("lake.a.b", "lake.db.t", "lake", "lake.db", *PLAIN, "--except", "lake.a.b.`p.q`")
+    result = run("verify", *given, answers=answers)
+    assert result.exit_code == 0, result.output
+    assert "2 tables left out and not verified" in result.stdout
+    assert result.asked == [  # type: ignore[attr-defined]
+        ("lake.a.b", {"except_tables": ("lake.a.b.`p.q`",)}),
+        ("lake.db.t", {}),
+        ("lake", {"except_tables": ("lake.db.plain", "lake.a.b.`p.q`")}),
+        ("lake.db", {"except_tables": ("lake.db.plain",)}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("lake.db", "lake.db.t", "--except", "lake.hr.t"), 64, "--except lake.hr.t: no TARGET"),
+        (("lake.db", "lake.db.t", "--except", "lake.db.t"), 64, "a namespace, and lake.db.t is"),
+        (("lake.db.t", *PLAIN), 64, "a namespace, and lake.db.t is none"),
+        (("db.t", *PLAIN), 64, "a namespace, and db.t is none"),
+        (("lake.a.b", "lake.db", "--except", "lake.db.typo"), 2, "lake.db has no"),
+        (("--folder", "/f", *PLAIN), 64, "--except is not for a folder"),
+    ],
+)
+def test_a_wrong_table_to_leave_out_stops_all(
+    run: Callable[..., Result], arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    answers = {"lake.db": [verify_json()], "lake.db.t": verify_json(), "lake.a.b": [verify_json()]}
+    result = run("verify", *arguments, answers=answers)
+    assert (result.exit_code, result.asked) == (code, [])  # type: ignore[attr-defined]
+    assert says in " ".join(result.stderr.split())
 
 
 def test_a_name_of_two_parts_is_a_table_of_sparks_catalog(run: Callable[..., Result]) -> None:

@@ -262,10 +262,24 @@ def test_errors_of_the_server_have_their_types() -> None:
         raise unknown("(java.lang.IllegalStateException) not ours")
 
 
+def test_the_server_leaves_tables_out() -> None:
+    rows = [{"kind": "left out", "report": None, "table": f"lake.db.{name}"} for name in "ab"]
+    spark: Any = Remote({**rows[0], "encrypted": True}, {**rows[1], "encrypted": None})
+    report = verify_catalog(spark, "lake.db", except_tables=["lake.db.a", "lake.db.b"])
+    assert report.left_out == [
+        {"table": "lake.db.a", "encrypted": True},
+        {"table": "lake.db.b", "encrypted": None},
+    ]
+    assert "except_tables => array('lake.db.a', 'lake.db.b')" in spark.asked[0]
+    assert not report.ok, "nothing was verified"
+
+
 def test_wrong_arguments_are_refused_before_the_server_is_asked() -> None:
     spark: Any = Remote()
     with pytest.raises(ConfigurationError):
         verify_catalog(spark, " ")
+    with pytest.raises(ConfigurationError, match="is no list of tables"):
+        verify_catalog(spark, "lake", except_tables="lake.db.t")
     with pytest.raises(ConfigurationError):
         verify_table(spark, "")
     assert spark.asked == []

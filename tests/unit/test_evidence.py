@@ -34,6 +34,7 @@ from pyspark_iceberg_crypto.reports._text import visible
 SCHEMA = report_schema()
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
 NOT_CHECKED = {"table": "lake.db.<i>secret", "problem": "no permission", "hint": "ask"}
+LEFT_OUT = {"lake.db.<i>plain": False, "lake.db.kept": True, "lake.db.files": None}
 SIGNATURE = {
     "algorithm": "HMAC-SHA-256",
     "key_id": "k<1>",
@@ -48,8 +49,12 @@ def unchecked_json() -> dict[str, Any]:
     return verify_json(ok=False, unchecked_count=1, problems=[{**problem, "code": "unreadable"}])
 
 
-def several(*found: dict[str, Any], not_checked: Any = ()) -> TablesReport:
-    return TablesReport("lake.db", [VerifyReport.of(one) for one in found], list(not_checked))
+def several(
+    *found: dict[str, Any], not_checked: Any = (), left_out: dict[str, bool | None] | None = None
+) -> TablesReport:
+    reports = [VerifyReport.of(one) for one in found]
+    left = [{"table": table, "encrypted": known} for table, known in (left_out or {}).items()]
+    return TablesReport("lake.db", reports, list(not_checked), [], left)
 
 
 GOOD, BAD, OPEN = verify_json(), evidence_json(), unchecked_json()
@@ -67,6 +72,7 @@ def test_the_schema_is_one() -> None:
         VerifyReport.of({**BAD, "signature": SIGNATURE}),
         several(GOOD, BAD, not_checked=[NOT_CHECKED]),
         several(),
+        several(GOOD, left_out=LEFT_OUT),
     ],
 )
 def test_reports_are_as_the_schema_says(report: VerifyReport | TablesReport) -> None:
@@ -120,7 +126,7 @@ def test_a_report_is_read_from_its_own_json() -> None:
     for found in (GOOD, BAD):
         report = VerifyReport.of(found)
         assert VerifyReport.of(json.loads(report.to_json())) == report
-    both = several(GOOD, BAD, not_checked=[NOT_CHECKED])
+    both = several(GOOD, BAD, not_checked=[NOT_CHECKED], left_out=LEFT_OUT)
     assert TablesReport.of(json.loads(both.to_json()), VerifyReport) == both
 
 
@@ -148,6 +154,9 @@ def test_what_a_later_report_has_more_is_left_out() -> None:
         (VerifyReport.of(verify_json(ok=True, unchecked_count=1)), 2),
         (VerifyReport.of(verify_json(ok=True, problem_count=1)), 1),
         (several(GOOD, GOOD), 0),
+        (several(GOOD, left_out=LEFT_OUT), 0),
+        (several(left_out=LEFT_OUT), 2),
+        (several(BAD, left_out=LEFT_OUT), 1),
         (several(GOOD, OPEN), 2),
         (several(), 2),
         (several(OPEN, BAD, GOOD), 1),
@@ -254,6 +263,27 @@ def test_many_tables_are_a_line_each() -> None:
     assert "✓   lake.db.t" in shown and "✗   lake.db.t" in shown
     assert "✗ 2 tables of lake.db checked: 1 with problems, 1 not checked" in shown
     assert "no permission\nhint: ask" in shown
+
+
+def test_tables_that_were_left_out_are_told_wherever_a_report_is_read() -> None:
+    report = several(GOOD, GOOD, left_out=LEFT_OUT)
+    shown = str(report)
+    verdict = "all 2 tables of lake.db that were verified are encrypted; 3 tables left out and not verified"
+    assert f"✓ {verdict}" in " ".join(shown.split())
+    for table, known in LEFT_OUT.items():
+        (line,) = [line for line in shown.splitlines() if table in line]
+        assert "left out, not verified" in line and ("has a master key" in line) == (known is True)
+    page = report.to_html()
+    assert verdict in page and "lake.db.&lt;i&gt;plain" in page and "<i>" not in page
+    assert page.count("left out, not verified") == 3
+    note = several(GOOD, not_checked=[NOT_CHECKED], left_out=LEFT_OUT)._repr_html_()
+    assert "<p>Not checked: lake.db.&lt;i&gt;secret</p>" in note
+    assert "<p>Left out: lake.db.&lt;i&gt;plain, lake.db.kept, lake.db.files</p>" in note
+    one = several(GOOD, left_out={"lake.db.plain": False})
+    assert "one table of lake.db that was verified is encrypted; 1 table left out" in str(one)
+    assert "no table of lake.db was verified" in str(several(left_out=LEFT_OUT))
+    assert "3 tables left out" in str(several(BAD, left_out=LEFT_OUT))
+    assert "left out" not in str(several(GOOD)) and "left out" not in several(GOOD).to_html()
 
 
 def test_names_of_strangers_do_nothing_to_the_terminal() -> None:

@@ -52,6 +52,17 @@ def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_p
     assert table == lake.table("broken")
     assert metadata.name in said
     assert report.views == [lake.table("v")]
+    left_out = [lake.table("broken"), f"{name}.`plain`"]
+    lake.sql(f"REFRESH TABLE {lake.table('broken')}")
+    report = verify_catalog(lake.spark, name, except_tables=left_out)
+    assert report.ok and [one.table for one in report.reports] == [lake.table("good")]
+    assert report.left_out == [
+        {"table": lake.table("broken"), "encrypted": True},
+        {"table": lake.table("plain"), "encrypted": False},
+    ]
+    for unknown in ("typo", "v"):
+        with pytest.raises(ConfigurationError, match=f"Nothing was verified.*{unknown}"):
+            verify_catalog(lake.spark, name, except_tables=[*left_out, lake.table(unknown)])
     lake.sql(f"DROP TABLE {lake.table('plain')}")
     assert verify_catalog(lake.spark, f"{name}.*", resume=folder).ok
     assert {path.name for path in tmp_path.iterdir()} == {

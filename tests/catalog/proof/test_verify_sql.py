@@ -78,6 +78,12 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
         rest.table("v"): None,
     }
     assert by_table[rest.table("v")].kind == "view"
+    two = f"{rest.namespace}.two"
+    rows = verify(rest, f"namespace => '{rest.namespace}', except_tables => array('{two}')")
+    (row,) = [row for row in rows if row.table == rest.table("two")]
+    assert (row.kind, row.encrypted, row.files, row.problem) == ("left out", False, 0, None)
+    assert {row.table for row in rows} == set(by_table)
+    assert not [row for row in rows if row.problem is not None]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +94,8 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
         ("table => '{ns}.v'", NotSupportedError, "is a view"),
         ("namespace => 'nowhere'", ConfigurationError, "has no namespace nowhere"),
         ("table => '{ns}.t', namespace => '{ns}'", ConfigurationError, "Both a table and"),
+        ("table => '{ns}.t', except_tables => array('{ns}.t')", ConfigurationError, "Both a table"),
+        ("namespace => '{ns}', except_tables => array('{ns}.u')", ConfigurationError, "named .*u"),
         ("table => '{ns}.t', depth => 'bottom'", ConfigurationError, "no depth 'bottom'"),
         ("table => '{ns}.t', sample => 0", ConfigurationError, "no share"),
         ("table => '{ns}.t', sample => 1.5", ConfigurationError, "no share"),

@@ -208,15 +208,28 @@ public final class PythonApi {
    * @return {@link CatalogTables.Listed} as JSON
    */
   public static String listTables(SparkSession spark, String name) {
-    return in(
-        spark,
-        () -> {
-          List<String> parts = TableNames.parts(spark, name);
-          TableCatalog catalog = CatalogTables.catalog(spark, parts.get(0));
-          String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-          return Json.of(
-              CatalogTables.of(spark, catalog, SparkCatalogs.encryptedOrNull(catalog), namespace));
-        });
+    return in(spark, () -> Json.of(select(spark, name, List.of()).listed()));
+  }
+
+  /**
+   * See {@link CatalogTables#without}.
+   *
+   * @param name as of {@link #listTables}
+   * @param exceptTables the tables to leave out
+   * @return {@link CatalogTables.Selected} as JSON
+   */
+  public static String selectTables(SparkSession spark, String name, List<String> exceptTables) {
+    return in(spark, () -> Json.of(select(spark, name, exceptTables)));
+  }
+
+  private static CatalogTables.Selected select(
+      SparkSession spark, String name, List<String> exceptTables) {
+    List<String> parts = TableNames.parts(spark, name);
+    TableCatalog catalog = CatalogTables.catalog(spark, parts.get(0));
+    String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
+    List<CatalogTables.Listed> listed =
+        CatalogTables.of(spark, catalog, SparkCatalogs.encryptedOrNull(catalog), namespace);
+    return CatalogTables.without(spark, catalog, listed, exceptTables);
   }
 
   /** See {@link CatalogTables#lists}, of a name that {@link #listTables} gave. */

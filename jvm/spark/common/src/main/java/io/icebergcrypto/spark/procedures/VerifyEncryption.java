@@ -35,8 +35,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  * {@code CALL system.verify_encryption(...)}: what {@code verify_table} of Python does, for a
  * table, a namespace or the whole catalog. Rows, for each table: one of kind {@code table} that
  * says whether it is all right, one for each kind and format of files, and one for each problem
- * (the first 1000), in which {@code problem} is not null. With {@code report => true} the first of
- * them has the report as JSON.
+ * (the first 1000), in which {@code problem} is not null. A view, and a table that {@code
+ * except_tables} names, has one of kind {@code view} or {@code left out} alone. With {@code report
+ * => true} the first of them has the report as JSON.
  */
 final class VerifyEncryption extends TableProcedure {
   /** The procedure's name. */
@@ -58,6 +59,7 @@ final class VerifyEncryption extends TableProcedure {
           .add("report", DataTypes.StringType);
 
   private static final int REPORT = 9; // its place among the parameters
+  private static final int EXCEPT_TABLES = 10;
 
   private static final Problem NONE = new Problem(null, null, null, null, false, null);
 
@@ -87,7 +89,8 @@ final class VerifyEncryption extends TableProcedure {
       optional("seed", DataTypes.LongType),
       optional("strays", DataTypes.BooleanType),
       optionalText("resume"),
-      optional("report", DataTypes.BooleanType)
+      optional("report", DataTypes.BooleanType),
+      optionalTexts("except_tables")
     };
   }
 
@@ -103,6 +106,12 @@ final class VerifyEncryption extends TableProcedure {
             "Both a table and a namespace are given", "Give one of them, or none for all tables.");
       }
 
+      if (!texts(input, EXCEPT_TABLES).isEmpty()) {
+        throw new InvalidConfigurationException(
+            "Both a table and except_tables are given",
+            "except_tables leaves out tables of a namespace or a catalog.");
+      }
+
       return super.call(input);
     }
 
@@ -112,8 +121,18 @@ final class VerifyEncryption extends TableProcedure {
         input.isNullAt(1)
             ? new String[0]
             : TableNames.parts(spark, given(input, 1)).toArray(String[]::new);
+    CatalogTables.Selected tables =
+        CatalogTables.without(
+            spark,
+            catalog,
+            CatalogTables.of(spark, catalog, encrypted, namespace),
+            texts(input, EXCEPT_TABLES));
     List<Object[]> rows = new ArrayList<>();
-    for (CatalogTables.Listed listed : CatalogTables.of(spark, catalog, encrypted, namespace)) {
+    for (CatalogTables.LeftOut left : tables.leftOut()) {
+      rows.add(new Line(left.table(), "left out", null, left.encrypted(), 0, 0, NONE, null).row());
+    }
+
+    for (CatalogTables.Listed listed : tables.listed()) {
       if (listed.view()) {
         rows.add(new Line(listed.name(), "view", null, null, 0, 0, NONE, null).row());
       } else if (listed.failure() != null) {

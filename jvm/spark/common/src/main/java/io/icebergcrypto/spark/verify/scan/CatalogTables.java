@@ -5,6 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,6 +17,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -38,7 +40,23 @@ public final class CatalogTables {
    * @param failure why a namespace cannot be listed; null for a table or a view
    * @param hint what to do about that
    */
-  public record Listed(String name, boolean view, String failure, String hint) {}
+  public record Listed(String name, boolean view, String failure, String hint) {
+    private boolean isTable() {
+      return !view && failure == null;
+    }
+  }
+
+  /**
+   * A table that is not to be verified.
+   *
+   * @param table its full name, as in {@link Listed}
+   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is no Iceberg
+   *     table
+   */
+  public record LeftOut(String table, Boolean encrypted) {}
+
+  /** What is to be verified, and what is not. */
+  public record Selected(List<Listed> listed, List<LeftOut> leftOut) {}
 
   private final SparkSession spark;
   private final TableCatalog catalog;
@@ -109,6 +127,64 @@ public final class CatalogTables {
     } catch (RuntimeException e) {
       CancelledException.rethrow(e);
       return true;
+    }
+  }
+
+  /**
+   * Leaves out tables.
+   *
+   * @param listed what {@link #of} found
+   * @param names tables as in SQL; those without a catalog are of this one
+   * @throws InvalidConfigurationException when one of them is no table that was listed: a name that
+   *     is misspelt is not to pass for one that is left out
+   */
+  public static Selected without(
+      SparkSession spark, TableCatalog catalog, List<Listed> listed, List<String> names) {
+    Set<String> known = new HashSet<>();
+    listed.stream().filter(Listed::isTable).forEach(one -> known.add(one.name()));
+    Set<String> left = new LinkedHashSet<>();
+    List<String> unknown = new ArrayList<>();
+    for (String name : names) {
+      CatalogAndIdentifier found = TableNames.find(spark, name, catalog);
+      Identifier table = found.identifier();
+      String full = SqlNames.full(found.catalog().name(), table.namespace(), table.name());
+      (known.contains(full) ? left : unknown).add(full);
+    }
+
+    if (!unknown.isEmpty()) {
+      throw noTables(catalog, listed, unknown);
+    }
+
+    return new Selected(
+        listed.stream().filter(one -> !(one.isTable() && left.contains(one.name()))).toList(),
+        left.stream().map(name -> new LeftOut(name, isEncrypted(spark, name))).toList());
+  }
+
+  private static InvalidConfigurationException noTables(
+      TableCatalog catalog, List<Listed> listed, List<String> unknown) {
+    StringBuilder problem = new StringBuilder();
+    problem.append(
+        String.format(
+            "Nothing was verified: among the tables to verify there is none to leave out named %s",
+            String.join(", ", unknown)));
+    listed.stream()
+        .filter(one -> one.failure() != null)
+        .forEach(one -> problem.append("; of ").append(one.name() + " " + one.failure()));
+    return new InvalidConfigurationException(
+        problem.toString(),
+        String.format(
+            "Give full names of tables, as in %s.db.t. A view has no files, and need not be left"
+                + " out.",
+            SqlNames.quoted(catalog.name())));
+  }
+
+  /** Whether a table has a key id, by its metadata; null when that cannot be had. */
+  private static Boolean isEncrypted(SparkSession spark, String table) {
+    try {
+      return TableLoader.load(spark, table).properties().containsKey(EncryptionProperties.KEY_ID);
+    } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
+      return null;
     }
   }
 
