@@ -53,24 +53,56 @@ def test_the_page_in_light_and_dark(browser: webdriver.Chrome, tmp_path: Path, n
     assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe, object") == []
     text = browser.find_element(By.TAG_NAME, "main").text
     assert "<script>alert(1)</script>\\u202egnp.\\x1b[31m.parquet" in text, "it is seen, not done"
-    for number, picture in enumerate(browser.find_elements(By.CSS_SELECTOR, "svg[role=img]")):
+    for number, picture in enumerate(browser.find_elements(By.CSS_SELECTOR, "[role=img]")):
         size: Any = picture.size
         assert size["width"] > 400 and size["height"] > 20, number
 
 
-def test_no_text_is_wider_than_its_picture(browser: webdriver.Chrome, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_it_fits_a_phone_a_tablet_and_a_desk(
+    browser: webdriver.Chrome, tmp_path: Path, width: int
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == 360}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        opened(browser, BOTH.to_html(), tmp_path / "report.html", "light")
+        wide, inner = browser.execute_script(
+            "return [document.documentElement.scrollWidth, innerWidth]"
+        )
+        assert wide <= inner == width, "the page itself does not scroll sideways"
+        # tables may scroll, pictures and words may not
+        beyond = browser.execute_script(
+            """const all = '.verdict *, .facts *, .bar *, .legend *, svg.plot text, h1, h2, p, li';
+               return [...document.querySelectorAll(all)].filter(one => {
+                 const box = one.getBoundingClientRect();
+                 const card = (one.closest('section') || document.body).getBoundingClientRect();
+                 return box.width && !one.closest('.scroll') && (box.left < card.left || box.right > card.right);
+               }).map(one => one.outerHTML)"""
+        )
+        assert beyond == []
+        overlapping = browser.execute_script(
+            """const at = [...document.querySelectorAll('svg.plot')].map(plot =>
+                 [...plot.querySelectorAll('.start, .middle, .end')]
+                   .map(one => one.getBoundingClientRect()).filter(box => box.width));
+               return at.some(row => row.some((box, i) => i && row[i - 1].right > box.left))"""
+        )
+        assert not overlapping, "times below the curve"
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_what_is_damaged_is_not_green(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """A manifest whose first bytes are right, and whose tags are not."""
     opened(browser, REPORT.to_html(), tmp_path / "report.html", "light")
-    wider = browser.execute_script(
-        """return [...document.querySelectorAll('svg[role=img] text')].filter(text => {
-             const box = text.getBBox(), all = text.ownerSVGElement.viewBox.baseVal;
-             return box.x < -1 || box.x + box.width > all.width + 1 || box.y + box.height > all.height + 1;
-           }).map(text => text.textContent)"""
+    fills = browser.execute_script(
+        """const row = [...document.querySelectorAll('.bar')].find(one => one.innerText.startsWith('manifest'));
+           return [...row.querySelectorAll('rect:not(.track)')].map(one => getComputedStyle(one).fill)"""
     )
-    assert wider == []
-    narrow = browser.execute_script(
-        "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    )
-    assert narrow, "the page itself does not scroll sideways"
+    green = colour(browser, "fill", "svg .good-bar")
+    assert fills[0] == green and "-wrong" in fills[1], fills
+    assert colour(browser, "fill", "pattern .wrong-bar") == "rgb(209, 36, 47)" != green
+    assert colour(browser, "color", "td.wrong-text") == colour(browser, "color", "td.bad-text")
+    assert colour(browser, "fill", "circle") != green, "it is about growth, not encryption"
 
 
 def test_a_note_leaves_the_notebook_as_it_is(browser: webdriver.Chrome, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The geometry of the report's pictures; the templates draw them as SVG, 720 units wide."""
+"""The geometry of the report's pictures, which the templates draw as SVG: along x in percent, to fit any width."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pyspark_iceberg_crypto.reports import _words
 from pyspark_iceberg_crypto.reports._data import FileCount, SnapshotTotal
 from pyspark_iceberg_crypto.reports._text import plural, size, visible
 
-LEFT, WIDTH = 150.0, 250.0  # of bars
-ROW = 32
+WIDTH = 100.0  # percent
+LEAST = 1.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A part of a row: where it is, and what it stands for (good, bad, open or plain)."""
+    """A part of a row: where it is, and what it stands for (a state, as ``_words.Part`` has it)."""
 
     x: float
     width: float
@@ -30,7 +30,6 @@ class Row:
     """A named row of bars, and what is said beside it."""
 
     name: str
-    y: int
     parts: list[Bar]
     told: str
 
@@ -43,11 +42,6 @@ class Bars:
     description: str
     rows: list[Row]
     legend: list[tuple[str, str]]
-
-    @property
-    def height(self) -> int:
-        """Its height in the picture's units."""
-        return ROW * len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve over time."""
+    """A curve over time: x in percent, y in pixels."""
 
     title: str
     description: str
@@ -91,13 +85,13 @@ class _Sum:
 def by_kind(counts: Sequence[FileCount]) -> Bars | None:
     """Draw what share of the bytes of each kind of file is encrypted; None: there is no file."""
     kinds: dict[str, dict[str, _Sum]] = {}
-    for count in counts:
-        summed = kinds.setdefault(count.kind, {}).setdefault(_words.state(count), _Sum())
-        summed.files += count.files
-        summed.bytes += count.bytes
+    for part in _words.parts(counts):
+        summed = kinds.setdefault(part.count.kind, {}).setdefault(part.state, _Sum())
+        summed.files += part.files
+        summed.bytes += part.bytes
     if not kinds:
         return None
-    rows = [_kind_row(index, kind, states) for index, (kind, states) in enumerate(kinds.items())]
+    rows = [_kind_row(kind, states) for kind, states in kinds.items()]
     return _bars("Share of bytes that is encrypted, by kind of file", rows, _words.STATES)
 
 
@@ -108,22 +102,27 @@ def _bars(title: str, rows: list[Row], words: Mapping[str, str]) -> Bars:
     return Bars(title, "; ".join(f"{row.name}: {row.told}" for row in rows) + ".", rows, legend)
 
 
-def _kind_row(index: int, kind: str, states: dict[str, _Sum]) -> Row:
+def _kind_row(kind: str, states: dict[str, _Sum]) -> Row:
     files = sum(one.files for one in states.values())
     total = sum(one.bytes for one in states.values())
     # files without bytes are drawn by their number
     shares = {known: one.bytes if total else one.files for known, one in states.items()}
     whole = total or files or 1
-    parts, x = [], LEFT
+    parts, x = [], 0.0
     for known in (known for known in _words.STATES if known in shares):
-        width = max(WIDTH * shares[known] / whole, 2.0)  # however small, it is seen
-        parts.append(Bar(round(min(x, LEFT + WIDTH - 2), 1), round(width, 1), known))
+        width = max(WIDTH * shares[known] / whole, LEAST)  # however small, it is seen
+        parts.append(Bar(round(min(x, WIDTH - LEAST), 1), round(width, 1), known))
         x += width
-    said = f"{percent(shares.get('good', 0), whole)} encrypted"
+    said = ", ".join(
+        f"{percent(shares.get(known, 0), whole)} {_words.STATES[known]}"
+        for known in _words.STATES
+        if known == "good" or known in shares
+    )
     if len(states) == 1 and "good" not in states:
-        said = _words.STATES[next(iter(states))]
+        known = next(iter(states))
+        said = "never encrypted" if kind == _words.METADATA else _words.STATES[known]
     told = f"{said}: {size(total)}, {plural(files, 'file')}"
-    return Row(visible(kind), index * ROW + 4, parts, told)
+    return Row(visible(kind), parts, told)
 
 
 def percent(part: int, whole: int) -> str:
@@ -140,14 +139,15 @@ def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:
         return None
     longest = max(*(float(key["age_days"]) for key in known), 1.0)
     rows = []
-    for index, key in enumerate(known):
+    for key in known:
         days = float(key["age_days"])
-        kind, late = ("bad", ", overdue") if key.get("overdue") else ("good", "")
-        name = visible(key["key_id"])
-        short = name if len(name) <= 16 else f"{name[:14]}..."
-        bar = Bar(LEFT, round(max(WIDTH * days / longest, 2.0), 1), kind)
-        rows.append(Row(short, index * ROW + 4, [bar], plural(round(days), "day") + late))
-    words = {"good": "in its time", "bad": "overdue"}
+        kind, late = ("open", ", overdue") if key.get("overdue") else ("good", "")
+        if key.get("problem"):
+            kind = "wrong"
+        bar = Bar(0.0, round(max(WIDTH * days / longest, LEAST), 1), kind)
+        told = plural(round(days), "day") + late
+        rows.append(Row(visible(key["key_id"]), [bar], told))
+    words = {"good": "in its time", "open": "overdue", "wrong": "with a problem"}
     return _bars("Age of each key encryption key (KEK)", rows, words)
 
 
@@ -161,7 +161,7 @@ def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
     top = _round_up(max(total for _, total, _ in known))
 
     def x(time: float) -> float:
-        return round(70 + 634 * (time - first) / (last - first), 1)
+        return round(WIDTH * (time - first) / (last - first), 1)
 
     def y(total: float) -> float:
         return round(182 - 166 * total / top, 1)
@@ -182,7 +182,7 @@ def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
         f"{plural(len(known), 'snapshot')} from {known[0][2].timestamp} to {known[-1][2].timestamp}: "
         f"from {size(known[0][1])} to {size(known[-1][1])}.",
         steps,
-        f"{steps}V182H{dots[0].x}Z",
+        f"{steps}V182H0Z",
         dots if len(dots) <= 100 else [],
         ticks,
         [Tick(y(top * part), size(round(top * part))) for part in (0, 0.5, 1)],

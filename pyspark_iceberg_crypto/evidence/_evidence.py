@@ -169,8 +169,8 @@ def _tables(found: TablesReport) -> RenderableType:
         table.add_row(
             Text(_words.mark(known), _COLOURS[known]),
             Text(visible(report.table)),
-            f"{report.file_count:,}",
-            size(report.byte_count),
+            f"{_words.file_count(report):,}",
+            size(_words.byte_count(report)),
             Text(visible(report.key_id)),
             Text(_words.word(known), _COLOURS[known]),
         )

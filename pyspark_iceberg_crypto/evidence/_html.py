@@ -86,20 +86,22 @@ class View:
     @property
     def files(self) -> str:
         """How many files there are."""
-        return f"{self.report.file_count:,}"
+        return f"{_words.file_count(self.report):,}"
 
     @property
     def bytes(self) -> str:
         """Their length together."""
-        return size(self.report.byte_count)
+        return size(_words.byte_count(self.report))
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The most important numbers."""
         report = self.report
+        never = _words.never_encrypted(report)
         return [
-            ("files checked", self.files),
+            ("files", self.files),
             ("bytes", self.bytes),
+            *([("never encrypted", f"{never:,} more")] if never else []),
             ("depth", report.depth),
             *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
             *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
@@ -160,14 +162,14 @@ class View:
         """Files by kind and format."""
         return [
             {
-                "kind": count.kind,
-                "magic": count.magic or "-",
-                "state": _words.state(count),
-                "word": _words.state_word(count),
-                "files": f"{count.files:,}",
-                "bytes": f"{count.bytes:,}",
+                "kind": part.count.kind,
+                "magic": part.count.magic or "-",
+                "state": part.state,
+                "word": part.word,
+                "files": f"{part.files:,}",
+                "bytes": f"{part.bytes:,}",
             }
-            for count in self.report.counts
+            for part in _words.parts(self.report.counts)
         ]
 
     @cached_property

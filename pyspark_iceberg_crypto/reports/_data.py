@@ -26,6 +26,10 @@ class FileCount:
         encrypted: whether that is an encrypted format.
         files: how many there are.
         bytes: their length together.
+        wrong_files: how many of them have a problem, whatever their first bytes say.
+        wrong_bytes: the length of those.
+        unchecked_files: how many of them could not be checked.
+        unchecked_bytes: the length of those.
     """
 
     kind: str
@@ -33,6 +37,10 @@ class FileCount:
     encrypted: bool
     files: int
     bytes: int
+    wrong_files: int = 0
+    wrong_bytes: int = 0
+    unchecked_files: int = 0
+    unchecked_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from pyspark_iceberg_crypto.reports._text import visible
 
 WIDTH = 110
 SHOWN_PROBLEMS = 20
-_STYLES = {"good": "green", "bad": "red", "open": "yellow", "plain": "dim"}
+_STYLES = {"good": "green", "bad": "red", "wrong": "red", "open": "yellow", "plain": "dim"}
 
 
 class Shown:
@@ -136,14 +136,14 @@ def _counts(counts: Iterable[FileCount]) -> Table:
     table.add_column("magic")
     table.add_column("files", justify="right")
     table.add_column("bytes", justify="right")
-    for count in counts:
-        known = _words.state(count)
+    for part in _words.parts(counts):
+        style = _STYLES[part.state]
         table.add_row(
-            Text(_words.state_word(count), _STYLES[known]),
-            Text(visible(count.kind)),
-            Text(count.magic or "-", _STYLES[known]),
-            f"{count.files:,}",
-            f"{count.bytes:,}",
+            Text(part.word, style),
+            Text(visible(part.count.kind)),
+            Text(part.count.magic or "-", style),
+            f"{part.files:,}",
+            f"{part.bytes:,}",
         )
     return table
 

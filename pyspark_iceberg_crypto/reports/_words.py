@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from pyspark_iceberg_crypto.reports._data import OK, UNCHECKED, FileCount, TableReport
 from pyspark_iceberg_crypto.reports._text import plural, size
@@ -11,7 +12,8 @@ METADATA = "metadata file"
 STATES = {
     "good": "encrypted",
     "bad": "PLAINTEXT",
-    "open": "not readable",
+    "wrong": "with a problem",  # though its format is right
+    "open": "not checked",
     "plain": "not encrypted",  # and nothing is wrong with that
 }
 _NAMES = (
@@ -26,8 +28,50 @@ _DEPTHS = {
 }
 
 
-def state(count: FileCount) -> str:
-    """Tell what is known of files: good (encrypted), bad (plaintext), open (not readable) or plain.
+@dataclass(frozen=True)
+class Part:
+    """Files of one kind and one format of which the same is known.
+
+    Attributes:
+        state: good (encrypted), bad (plaintext), wrong (another problem), open (not checked) or plain.
+    """
+
+    count: FileCount
+    state: str
+    files: int
+    bytes: int
+
+    @property
+    def word(self) -> str:
+        """Say the state."""
+        never = self.state == "plain" and self.count.kind == METADATA
+        return "never encrypted" if never else STATES[self.state]
+
+
+def parts(counts: Iterable[FileCount]) -> list[Part]:
+    """Part files by what is known of them: a file with a problem is not good, whatever it starts with."""
+    return [part for count in counts for part in _parts(count)]
+
+
+def _parts(count: FileCount) -> Iterator[Part]:
+    usual = _usual(count)
+    wrong = "bad" if usual == "bad" else "wrong"
+    told = {usual: (count.files, count.bytes)}
+    for known, files, size_of in (
+        (wrong, count.wrong_files, count.wrong_bytes),
+        ("open", count.unchecked_files, count.unchecked_bytes),
+    ):
+        if files and known != usual:
+            all_files, all_bytes = told[usual]
+            told[usual] = (all_files - files, all_bytes - size_of)
+            told[known] = (files, size_of)
+    for known, (files, size_of) in told.items():
+        if files:
+            yield Part(count, known, files, size_of)
+
+
+def _usual(count: FileCount) -> str:
+    """Tell what is known of files without a problem.
 
     Iceberg encrypts no metadata.json. A stray JSON file that is something else is among the problems.
     """
@@ -36,11 +80,6 @@ def state(count: FileCount) -> str:
     if count.kind == METADATA or count.magic in ("EMPTY", "JSON"):
         return "plain"
     return "bad" if count.magic else "open"
-
-
-def state_word(count: FileCount) -> str:
-    """Say that state."""
-    return "never encrypted" if count.kind == METADATA else STATES[state(count)]
 
 
 def kind(report: TableReport) -> str:
@@ -66,7 +105,7 @@ def left_out(encrypted: bool | None) -> str:
 
 def verdict(report: TableReport) -> str:
     """Say in one line what was found."""
-    files = plural(_files(report.counts, report.file_count), "file")
+    files = plural(file_count(report), "file")
     of = (
         f"{report.table}"
         if report.key_id is None
@@ -94,9 +133,20 @@ def _key(report: TableReport) -> str:
     return "" if report.key_id is None else f" (master key {report.key_id!r})"
 
 
-def _files(counts: Iterable[FileCount], total: int) -> int:
-    """How many files there are that should be encrypted."""
-    return total - sum(count.files for count in counts if state(count) == "plain")
+def file_count(report: TableReport) -> int:
+    """How many files there are that should be encrypted: the number that is told everywhere."""
+    return report.file_count - never_encrypted(report)
+
+
+def byte_count(report: TableReport) -> int:
+    """Their length together."""
+    never = sum(one.bytes for one in report.counts if _usual(one) == "plain")
+    return report.byte_count - never
+
+
+def never_encrypted(report: TableReport) -> int:
+    """How many files there are besides, which Iceberg never encrypts."""
+    return sum(one.files for one in report.counts if _usual(one) == "plain")
 
 
 def reach(report: TableReport) -> str:
@@ -130,7 +180,7 @@ def scope(report: TableReport) -> str:
         *(["strays"] if report.strays else []),
         *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
-        size(report.byte_count),
+        size(byte_count(report)),
         f"{report.seconds:.1f} s",
     ]
     return ", ".join(parts)

@@ -74,9 +74,19 @@ def evidence_json(**changes: Any) -> dict[str, Any]:
     """The same with all that makes it evidence, and history, keys and a problem of each sort."""
     path = "s3://b/w/t/data/<script>alert(1)</script>\u202egnp.\x1b[31m.parquet"
     found = {"kind": "data", "path": path, "problem": "it is plaintext", "hint": "rewrite it"}
+    damaged = {
+        "kind": "manifest",
+        "path": "s3://b/m.avro",
+        "problem": "a tag is wrong",
+        "hint": None,
+    }
     denied = {"kind": "statistics", "path": "s3://b/x.stats", "problem": "denied", "hint": None}
     counts = [
         {"kind": "data", "magic": "PARE", "encrypted": True, "files": 3, "bytes": 900_000},
+        {
+            **{"kind": "manifest", "magic": "AGS1", "encrypted": True, "files": 2, "bytes": 8_000},
+            **{"wrong_files": 1, "wrong_bytes": 3_000},
+        },
         {"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 100_000},
         {"kind": "metadata file", "magic": "JSON", "encrypted": False, "files": 2, "bytes": 9_000},
         {"kind": "statistics", "magic": None, "encrypted": False, "files": 1, "bytes": 0},
@@ -89,12 +99,14 @@ def evidence_json(**changes: Any) -> dict[str, Any]:
     more = {
         "schema_version": 1,
         "ok": False,
-        "files": 7,
+        "files": 9,
+        "bytes": 1_017_000,
         "counts": counts,
-        "problem_count": 1,
+        "problem_count": 2,
         "unchecked_count": 1,
         "problems": [
             {**found, "unchecked": False, "code": "plaintext"},
+            {**damaged, "unchecked": False, "code": "tampered"},
             {**denied, "unchecked": True, "code": "unreadable"},
         ],
         "depth": "deep",

@@ -353,8 +353,8 @@ def test_a_genuine_report_of_a_bad_table_says_so(
     page = tmp_path / "report.html"
     result = run("report", "check", "r.json", "--html", str(page), checked=SIGNED)
     assert result.exit_code == 0
-    assert "✗ 1 problem found" in result.stdout
-    assert "1 problem found" in page.read_text()
+    assert "✗ 2 problems found" in result.stdout
+    assert "2 problems found" in page.read_text()
 
 
 def test_a_report_that_is_not_genuine_makes_no_page(

@@ -89,6 +89,8 @@ def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
             ):
                 assert bool(tracker.getJobIdsForGroup(group)) == (on_driver == "0")
                 assert report.ok != damaged
+                wrong = sum(one.wrong_files for one in report.counts)
+                assert wrong == report.problem_count and bool(wrong) == damaged
                 files = sorted(report.files.collect(), key=str)
                 seen.append((files, [*map(str, report.problems)], [*map(str, report.counts)]))
         assert seen[0] == seen[1]

@@ -3,8 +3,11 @@ package io.icebergcrypto.spark.verify.scan;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
@@ -28,6 +31,14 @@ public final class Tally {
     }
   }
 
+  /** Files, their bytes; of those with a problem the same, and of those that were not checked. */
+  private static final int SUMS = 6;
+
+  private static final Column BYTES =
+      functions.greatest(functions.col("length"), functions.lit(0L));
+  private static final Column WRONG =
+      functions.col("problem").isNotNull().and(functions.not(UNCHECKED));
+
   private final TreeMap<Group, long[]> groups = new TreeMap<>();
   private final List<Problem> problems = new ArrayList<>();
   private long problemCount;
@@ -49,9 +60,11 @@ public final class Tally {
         .groupBy("kind", "magic", "encrypted")
         .agg(
             functions.count("path"),
-            functions.sum(functions.greatest(functions.col("length"), functions.lit(0L))),
-            functions.count("problem"),
-            functions.count_if(UNCHECKED))
+            functions.sum(BYTES),
+            functions.count_if(WRONG),
+            functions.sum(functions.when(WRONG, BYTES).otherwise(0L)),
+            functions.count_if(UNCHECKED),
+            functions.sum(functions.when(UNCHECKED, BYTES).otherwise(0L)))
         .collectAsList()
         .forEach(tally::addGroup);
     if (tally.problemCount > 0) {
@@ -70,24 +83,32 @@ public final class Tally {
 
   private void addFile(Row file) {
     long[] sums = sums(file.getString(0), file.getString(4), file.getBoolean(5));
-    sums[0]++;
-    sums[1] += Math.max(file.getLong(6), 0L);
+    long bytes = Math.max(file.getLong(6), 0L);
+    count(sums, 0, bytes);
     if (!file.isNullAt(2)) {
-      add(problem(file));
+      Problem problem = problem(file);
+      count(sums, problem.unchecked() ? 4 : 2, bytes);
+      add(problem);
     }
+  }
+
+  private static void count(long[] sums, int place, long bytes) {
+    sums[place]++;
+    sums[place + 1] += bytes;
   }
 
   private long[] sums(String kind, String magic, boolean encrypted) {
     Group group = new Group(kind, magic == null ? "" : magic, encrypted);
-    return groups.computeIfAbsent(group, ignored -> new long[2]);
+    return groups.computeIfAbsent(group, ignored -> new long[SUMS]);
   }
 
   private void addGroup(Row group) {
     long[] sums = sums(group.getString(0), group.getString(1), group.getBoolean(2));
-    sums[0] += group.getLong(3);
-    sums[1] += group.getLong(4);
-    this.problemCount += group.getLong(5);
-    this.uncheckedCount += group.getLong(6);
+    for (int place = 0; place < SUMS; place++) {
+      sums[place] += group.getLong(3 + place);
+    }
+    this.problemCount += group.getLong(5) + group.getLong(7);
+    this.uncheckedCount += group.getLong(7);
   }
 
   private static Problem problem(Row file) {
@@ -102,9 +123,8 @@ public final class Tally {
   public void merge(Tally other) {
     other.groups.forEach(
         (group, sums) -> {
-          long[] mine = groups.computeIfAbsent(group, ignored -> new long[2]);
-          mine[0] += sums[0];
-          mine[1] += sums[1];
+          long[] mine = groups.computeIfAbsent(group, ignored -> new long[SUMS]);
+          Arrays.setAll(mine, place -> mine[place] + sums[place]);
         });
     other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
     this.problemCount += other.problemCount;
@@ -159,11 +179,49 @@ public final class Tally {
         .toList();
   }
 
-  /** The files of one kind that start alike; a null magic: they could not be read. */
-  public record Count(String kind, String magic, boolean encrypted, long files, long bytes) {
+  /**
+   * The files of one kind that start alike; a null magic: they could not be read.
+   *
+   * @param wrongFiles how many of them have a problem, whatever they start with
+   * @param uncheckedFiles how many could not be checked
+   */
+  public record Count(
+      String kind,
+      String magic,
+      boolean encrypted,
+      long files,
+      long bytes,
+      long wrongFiles,
+      long wrongBytes,
+      long uncheckedFiles,
+      long uncheckedBytes) {
     private static Count of(Group group, long[] sums) {
       String magic = group.magic().isEmpty() ? null : group.magic();
-      return new Count(group.kind(), magic, group.encrypted(), sums[0], sums[1]);
+      return new Count(
+          group.kind(),
+          magic,
+          group.encrypted(),
+          sums[0],
+          sums[1],
+          sums[2],
+          sums[3],
+          sums[4],
+          sums[5]);
+    }
+
+    /** The same as JSON has it. */
+    public Map<String, Object> json() {
+      Map<String, Object> json = new LinkedHashMap<>();
+      json.put("kind", kind);
+      json.put("magic", magic);
+      json.put("encrypted", encrypted);
+      json.put("files", files);
+      json.put("bytes", bytes);
+      json.put("wrong_files", wrongFiles);
+      json.put("wrong_bytes", wrongBytes);
+      json.put("unchecked_files", uncheckedFiles);
+      json.put("unchecked_bytes", uncheckedBytes);
+      return json;
     }
   }
 }
