@@ -49,6 +49,11 @@ public record AwsConfig(
   private static final String ICEBERG_REGION = "client.region";
   private static final String ICEBERG_ENDPOINT = "kms.endpoint";
   private static final String PROXY = "http-client.proxy-endpoint";
+  private static final String PROXY_SETTINGS = "http-client.proxy-";
+  private static final List<String> SDKS_PROXIES =
+      List.of(
+          "http-client.proxy-use-system-property-values",
+          "http-client.proxy-use-environment-variable-values");
   private static final String ROLE_TAGS = "client.assume-role.tags.";
   private static final List<String> ICEBERGS = List.of("client.", "http-client.", "kms.");
 
@@ -114,6 +119,34 @@ public record AwsConfig(
     }
 
     return region == null ? "AWS KMS" : "AWS KMS in " + region;
+  }
+
+  /** Whether Iceberg's own properties say which proxy there is. */
+  boolean namesProxy() {
+    return properties.keySet().stream().anyMatch(name -> name.startsWith(PROXY_SETTINGS));
+  }
+
+  /**
+   * Iceberg's properties, for a client without any other proxy than this one.
+   *
+   * @param proxy host and port; null: none
+   */
+  Map<String, String> throughProxy(String proxy) {
+    Map<String, String> result = new TreeMap<>(properties);
+    SDKS_PROXIES.forEach(name -> result.put(name, "false"));
+    if (proxy != null) {
+      result.put(PROXY, "http://" + proxy);
+    }
+
+    return result;
+  }
+
+  /** Where KMS is, as far as the properties say; for errors. */
+  URI address() {
+    return URI.create(
+        endpoint != null
+            ? endpoint
+            : "https://kms." + (region == null ? "" : region + ".") + "amazonaws.com");
   }
 
   /** Whether another class than the SDK's chain gives the credentials. */

@@ -5,6 +5,7 @@ import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.http.Proxies;
 import java.io.IOException;
 import java.util.Locale;
 import java.util.Map;
@@ -218,6 +219,11 @@ record AwsErrors(AwsConfig config) {
    */
   IcebergCryptoException typed(RuntimeException error, String what, String keyId) {
     String problem = String.format("%s could not %s with key '%s'", config, what, keyId);
+    if (error instanceof AwsServiceException answer && answer.statusCode() == 407
+        || Proxies.askForLogin(error)) {
+      return Proxies.loginAsked(problem + ": it", config.address());
+    }
+
     if (error instanceof AwsServiceException answer) {
       return answered(answer, problem, what, keyId);
     }

@@ -6,10 +6,12 @@ import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SecretSource;
+import io.icebergcrypto.kms.http.Proxies;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.Objects;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -171,11 +173,38 @@ final class AwsKeys implements MasterKeys {
     }
   }
 
-  /** As Iceberg's default factory makes it, except for retries: those are CachingKmsClient's. */
+  /**
+   * As Iceberg's default factory makes it, except for retries, which are CachingKmsClient's, and
+   * for the proxy: the SDK's own is that of {@code http.proxyHost}, or of a variable.
+   */
   private static KmsClient byDefault(AwsConfig config) {
-    AwsClientProperties client = new AwsClientProperties(config.properties());
-    HttpClientProperties http = new HttpClientProperties(config.properties());
-    AwsProperties aws = new AwsProperties(config.properties());
+    if (config.namesProxy()) {
+      return made(config.properties());
+    }
+
+    KmsClient direct = made(config.throughProxy(null));
+    String proxy = Proxies.before(address(direct)).map(Proxies::text).orElse(null);
+    if (proxy == null) {
+      return direct;
+    }
+
+    direct.close();
+    return made(config.throughProxy(proxy));
+  }
+
+  private static URI address(KmsClient client) {
+    KmsServiceClientConfiguration actual = client.serviceClientConfiguration();
+    return actual
+        .endpointOverride()
+        .orElseGet(
+            () ->
+                URI.create("https://" + KmsClient.serviceMetadata().endpointFor(actual.region())));
+  }
+
+  private static KmsClient made(Map<String, String> properties) {
+    AwsClientProperties client = new AwsClientProperties(properties);
+    HttpClientProperties http = new HttpClientProperties(properties);
+    AwsProperties aws = new AwsProperties(properties);
     return KmsClient.builder()
         .applyMutation(client::applyClientRegionConfiguration)
         .applyMutation(http::applyHttpClientConfigurations)

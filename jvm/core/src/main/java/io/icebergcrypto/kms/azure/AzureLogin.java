@@ -9,9 +9,11 @@ import com.azure.core.http.HttpClient;
 import com.azure.core.http.HttpMethod;
 import com.azure.core.http.HttpPipelineCallContext;
 import com.azure.core.http.HttpResponse;
+import com.azure.core.http.ProxyOptions;
 import com.azure.core.http.policy.FixedDelay;
 import com.azure.core.http.policy.HttpPipelineSyncPolicy;
 import com.azure.core.http.policy.RetryPolicy;
+import com.azure.core.util.Configuration;
 import com.azure.core.util.HttpClientOptions;
 import com.azure.identity.CredentialUnavailableException;
 import com.azure.identity.DefaultAzureCredentialBuilder;
@@ -24,7 +26,10 @@ import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.http.Proxies;
 import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.OffsetDateTime;
@@ -54,6 +59,11 @@ final class AzureLogin {
 
   /** How often a login that is out of order is asked while the old token is good. */
   private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
+
+  /** Which one of them it is, Azure's library knows; for what is said of a proxy. */
+  private static final URI LOGIN_SERVICE = URI.create("https://login.microsoftonline.com");
+
+  private static final String NEVER_BY_PROXY = "|localhost|127.*|169.254.*";
 
   private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
@@ -265,6 +275,8 @@ final class AzureLogin {
         .httpClient(
             HttpClient.createDefault(
                 new HttpClientOptions()
+                    .setProxyOptions(proxy())
+                    .setConfiguration(Configuration.NONE) // it would name another proxy
                     .setConnectTimeout(config.timeLimit().toConnect())
                     .setResponseTimeout(timeout)))
         // not retryOptions: with them the library refuses to ask a machine's metadata service
@@ -289,6 +301,21 @@ final class AzureLogin {
         .build();
   }
 
+  /**
+   * Java's proxy for https. Azure's library would reach a machine's metadata service by it, too.
+   */
+  private static ProxyOptions proxy() {
+    return Proxies.before(LOGIN_SERVICE)
+        .map(
+            proxy ->
+                new ProxyOptions(
+                        ProxyOptions.Type.HTTP,
+                        new InetSocketAddress(proxy.getHostString(), proxy.getPort()))
+                    .setNonProxyHosts(
+                        System.getProperty("http.nonProxyHosts", "") + NEVER_BY_PROXY))
+        .orElse(null);
+  }
+
   private TokenCredential provided() {
     try {
       return AdlsTokenCredentialProviders.from(config.credential()).credential();
@@ -308,6 +335,10 @@ final class AzureLogin {
   /** What Azure's libraries threw; only their texts tell a busy service from a wrong secret. */
   private IcebergCryptoException failed(String keyId, RuntimeException e) {
     String text = String.valueOf(e.getMessage());
+    if (status == 407 || Proxies.askForLogin(e)) {
+      return Proxies.loginAsked(subject(keyId) + ": the login service", LOGIN_SERVICE);
+    }
+
     String kind;
     String reason = entraError(text);
     Throwable cause = e;

@@ -9,9 +9,11 @@ import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.JsonHttp;
+import io.icebergcrypto.kms.http.Proxies;
 import java.io.EOFException;
 import java.io.InterruptedIOException;
 import java.net.SocketException;
+import java.net.URI;
 import java.net.UnknownHostException;
 import java.util.Map;
 import javax.net.ssl.SSLException;
@@ -127,6 +129,9 @@ final class GcpErrors {
           make a new credentials file.
           """);
 
+  /** Another one may be in the credentials; for what is said of a proxy. */
+  private static final URI LOGIN_SERVICE = URI.create("https://oauth2.googleapis.com");
+
   private GcpErrors() {}
 
   /**
@@ -178,6 +183,12 @@ final class GcpErrors {
    */
   static IcebergCryptoException login(
       GcpConfig config, String keyId, String source, Throwable failure) {
+    if (Proxies.askForLogin(failure)) {
+      return Proxies.loginAsked(
+          String.format("%s: the login for key '%s' with %s", config, keyId, source),
+          LOGIN_SERVICE);
+    }
+
     String kind = "";
     String said = oneLine(Causes.innermostMessage(failure));
     if (HeaderValues.areQuotedBy(failure)) {

@@ -54,7 +54,7 @@ import javax.net.ssl.TrustManagerFactory;
  * them sooner, without a word. So no connection is used that was idle for longer than {@link
  * #MOST_IDLE_NANOS}, nor any after a failure: a healthy KMS gets a new one.
  *
- * <p>A proxy is the one of Java's system properties ({@code https.proxyHost} and others).
+ * <p>A proxy is the one of Java's system properties, as {@link Proxies} says.
  */
 public final class JsonHttp {
   private static final long MOST_IDLE_NANOS = 30_000_000_000L;
@@ -182,7 +182,7 @@ public final class JsonHttp {
       // over all of it: the request's own time-out ends with the answer's headers
       HttpResponse<String> response = limit.await(answer, kms + " did not answer");
       if (response.statusCode() == PROXY_LOGIN) {
-        throw proxyAsksForLogin();
+        throw Proxies.loginAsked(kms, uri);
       }
 
       return new Answer(response.statusCode(), object(response.body()), firstOf(response));
@@ -195,13 +195,6 @@ public final class JsonHttp {
     } finally {
       answer.cancel(true);
     }
-  }
-
-  private IcebergCryptoException proxyAsksForLogin() {
-    return new InvalidConfigurationException(
-        kms + " is behind a proxy that asks for a login (HTTP 407)",
-        "Let this host past the proxy (http.nonProxyHosts of Java, for the driver and the"
-            + " executors), or have the proxy let the KMS's address pass without a login.");
   }
 
   private IcebergCryptoException failed(Throwable cause) {
