@@ -51,7 +51,7 @@ final class MadeCommit {
         isMade = now != null && isIn(table, now, base, metadata);
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
-        throw unknown(tableName, e);
+        throw isAnotherTable(unreadable) ? e : unknown(tableName, e);
       }
 
       if (!isMade) {
@@ -60,6 +60,12 @@ final class MadeCommit {
 
       LOG.warn("{}: the commit was made, although it failed", tableName, e);
     }
+  }
+
+  /** One of the same name, made since: Iceberg's operations do not go on with it. */
+  private static boolean isAnotherTable(RuntimeException e) {
+    return e instanceof IllegalStateException
+        && String.valueOf(e.getMessage()).startsWith("Table UUID does not match");
   }
 
   /** A database may still be at what it was asked for when the connection broke. */
