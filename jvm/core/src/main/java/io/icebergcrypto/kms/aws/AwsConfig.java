@@ -159,11 +159,6 @@ public record AwsConfig(
     return properties.containsKey(FACTORY);
   }
 
-  @Override
-  public boolean mayBeShared() {
-    return !hasCredentialsProvider() && !hasFactory();
-  }
-
   /** Whether the table's UUID is in the encryption context. */
   @Override
   public boolean bindsTable() {

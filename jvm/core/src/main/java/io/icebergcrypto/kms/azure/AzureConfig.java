@@ -96,11 +96,6 @@ public record AzureConfig(
     return wrapsWithAes();
   }
 
-  @Override
-  public boolean mayBeShared() {
-    return credential.isEmpty();
-  }
-
   boolean wrapsWithAes() {
     return AES_KEY_WRAP.contains(algorithm);
   }

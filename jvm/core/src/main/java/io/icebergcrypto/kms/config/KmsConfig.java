@@ -31,8 +31,9 @@ public interface KmsConfig extends Serializable {
   }
 
   /**
-   * Whether clients with an equal configuration may share what is open. Not where a class of the
-   * user's gives the login: it may be another one in each session, and give each another login.
+   * Whether clients with an equal configuration may share what is open. Not where the login is what
+   * a cloud's library finds, in files, variables and services that no configuration names: a new
+   * session is to see what is there now.
    */
   default boolean mayBeShared() {
     return false;

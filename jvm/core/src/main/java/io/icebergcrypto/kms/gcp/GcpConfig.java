@@ -61,11 +61,6 @@ public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLi
   }
 
   @Override
-  public boolean mayBeShared() {
-    return true;
-  }
-
-  @Override
   public MasterKeys open() {
     return new GcpKeys(this);
   }
