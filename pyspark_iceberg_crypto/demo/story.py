@@ -26,6 +26,7 @@ from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.demo import flights
 from pyspark_iceberg_crypto.demo.other_process import answer
 from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Place
+from pyspark_iceberg_crypto.reports import _words
 
 Result = TypeVar("Result")
 STEPS = 9
@@ -205,7 +206,7 @@ class _Story:
         table = Table.grid(padding=(0, 2))
         for name, value in {
             "Loaded": f"{loaded:,} flights; {left:,} left after updates and deletes",
-            "Verified": f"{report.file_count} files, all encrypted; metadata.json is not (by design)",
+            "Verified": f"{_words.file_count(report)} files, all encrypted; metadata.json is not (by design)",
             "With the key": "a second process read every row, with the same answers",
             "Without it": f"{refusals} ways tried, none gave a row",
             "Took": f"{time.monotonic() - self.began:.0f} s",

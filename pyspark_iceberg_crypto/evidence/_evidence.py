@@ -249,7 +249,7 @@ def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
 
 def _scope(found: TablesReport) -> str:
     """Say how much was looked at, how deep, and what of each table."""
-    files = sum(report.file_count for report in found.reports)
+    files = sum(_words.file_count(report) for report in found.reports)
     parts = [
         f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}",
         *_each(found, "depth {}", lambda one: one.depth),

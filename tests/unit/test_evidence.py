@@ -445,7 +445,9 @@ def test_one_number_of_files() -> None:
     """Metadata files, which are never encrypted, are told apart, in a verdict and everywhere."""
     report = VerifyReport.of(BAD)
     assert "in 7 files of lake.db.t" in str(report)
-    page = TablesReport("lake.db", [report], []).to_html()
+    both = TablesReport("lake.db", [report, report], [])
+    page = both.to_html()
+    assert "14 files in 2 tables" in str(both) and "14 files in 2 tables" in page
     assert "<dt>files</dt><dd>7</dd>" in page and "<dt>never encrypted</dt><dd>2 more</dd>" in page
     assert '<td class="number">7</td><td class="number">1.0 MB</td>' in page
 
