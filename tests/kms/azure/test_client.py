@@ -77,6 +77,11 @@ def stock(jvm: Jvm, azure: AzureWorld) -> Client:
     return jvm.client({"encryption.kms-impl": STOCK, "azure.keyvault.url": azure.url()}, raw=True)
 
 
+def requested(azure: AzureWorld) -> set[str]:
+    """What the vault was asked for, however often."""
+    return {r.partition("?")[0] for r in azure.proxy.requests if "oauth2" not in r}
+
+
 class TestIcebergsOwnClient:
     """What Iceberg's AzureKeyManagementClient, and so stock Spark or Trino, makes of our blobs and we of its."""
 
@@ -92,13 +97,10 @@ class TestIcebergsOwnClient:
         """Its own, less the one that gets the key; paths alike to the slash."""
         azure.proxy.forget()
         stock.wrap(DEK, "sales")
+        theirs = requested(azure)
+        azure.proxy.forget()
         client.wrap(DEK, "sales")
-        paths = [r.partition("?")[0] for r in azure.proxy.requests if "oauth2" not in r]
-        assert paths[-3:] == [
-            "GET /keys/sales/",
-            "POST /keys/sales//wrapkey",
-            "POST /keys/sales//wrapkey",
-        ]
+        assert requested(azure) == theirs - {"GET /keys/sales/"} == {"POST /keys/sales//wrapkey"}
 
     def test_after_a_rotation(self, stock: Client, client: Client, key: Key) -> None:
         blob = stock.wrap(DEK, "sales")
