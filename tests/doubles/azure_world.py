@@ -39,7 +39,9 @@ class AzureWorld:
 
     @property
     def java_options(self) -> list[str]:
-        return [*self.authority.java_options, f"-Djdk.net.hosts.file={self.hosts}"]
+        # Azure's HTTP client would take io_uring, on which some kernels of virtual machines keep answers back.
+        sockets = "-Dreactor.netty.native=false"
+        return [*self.authority.java_options, f"-Djdk.net.hosts.file={self.hosts}", sockets]
 
     def as_application(self, host: str = LOGIN) -> dict[str, str]:
         """The environment of a host with an application's client secret."""
