@@ -1,7 +1,6 @@
 package io.icebergcrypto.models;
 
 import io.icebergcrypto.testing.LakeFixture;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -54,11 +53,7 @@ class SigningModelTest {
     FIRSTKEK3,
     FILES1,
     FILES2,
-    FILES3;
-
-    private Var of(int actor) {
-      return valueOf(name().replace('1', (char) ('0' + actor)));
-    }
+    FILES3
   }
 
   private enum Pc {
@@ -83,7 +78,7 @@ class SigningModelTest {
     @Override
     public void steps(State<Var> s, Steps<Var> steps) {
       for (int actor = 1; actor <= OPERATOR; actor++) {
-        new Actor(this, s, steps, actor).take();
+        new Committer(this, s, steps, actor).take();
       }
     }
 
@@ -98,11 +93,11 @@ class SigningModelTest {
       }
 
       for (int actor = 1; actor <= OPERATOR; actor++) {
-        if (s.has(Var.MADE1.of(actor)) && !s.has(Var.ROWS1.of(actor))) {
+        if (s.has(Actor.of(Var.MADE1, actor)) && !s.has(Actor.of(Var.ROWS1, actor))) {
           return "a commit is lost that was made";
         }
 
-        if (s.has(Var.ROWS1.of(actor)) && !s.has(Var.FILES1.of(actor))) {
+        if (s.has(Actor.of(Var.ROWS1, actor)) && !s.has(Actor.of(Var.FILES1, actor))) {
           return "files of a commit that was made are deleted";
         }
       }
@@ -113,12 +108,12 @@ class SigningModelTest {
     @Override
     public String brokenAtTheEnd(State<Var> s) {
       for (int actor = 1; actor <= OPERATOR; actor++) {
-        boolean made = s.has(Var.MADE1.of(actor));
-        if (s.is(Var.PC1.of(actor), Pc.DONE) && !made) {
+        boolean made = s.has(Actor.of(Var.MADE1, actor));
+        if (s.is(Actor.of(Var.PC1, actor), Pc.DONE) && !made) {
           return "an actor says that it has committed";
         }
 
-        if (s.is(Var.PC1.of(actor), Pc.FAILED) && made) {
+        if (s.is(Actor.of(Var.PC1, actor), Pc.FAILED) && made) {
           return "an actor says that nothing was committed";
         }
       }
@@ -128,44 +123,20 @@ class SigningModelTest {
   }
 
   /** What one of them may do next. */
-  private record Actor(Signing model, State<Var> s, Model.Steps<Var> steps, int actor) {
-    private Var var(Var first) {
-      return first.of(actor);
+  private static final class Committer extends Actor<Var, Pc> {
+    private Committer(Signing model, State<Var> s, Model.Steps<Var> steps, int number) {
+      super(
+          s, steps, number, new Common<>(Var.PC1, Pc.DONE, Var.FAULTS, model.faults, model.defect));
     }
 
-    private void step(String name, Pc next, Consumer<State<Var>> change) {
-      String who = actor == OPERATOR ? "the operator: " : "writer " + actor + ": ";
-      steps.step(
-          who + name,
-          n -> {
-            change.accept(n);
-            n.set(var(Var.PC1), next);
-          });
-    }
-
-    private void fault(String name, Pc next, Consumer<State<Var>> change) {
-      if (s.get(Var.FAULTS) < model.faults()) {
-        step(
-            name,
-            next,
-            n -> {
-              change.accept(n);
-              n.add(Var.FAULTS, 1);
-            });
-      }
-    }
-
-    private boolean plants(Defect defect) {
-      return model.defect() == defect;
+    @Override
+    protected String called() {
+      return number == OPERATOR ? "the operator" : "writer " + number;
     }
 
     private void take() {
-      Pc pc = Pc.values()[s.get(var(Var.PC1))];
-      if (pc.compareTo(Pc.DONE) < 0) {
-        fault("is killed", Pc.DEAD, n -> {});
-      }
-
-      switch (pc) {
+      mayBeKilled(Pc.DEAD);
+      switch (pc()) {
         case WRITE -> step("writes its files", Pc.REFRESH, n -> n.set(var(Var.FILES1), 1));
         case REFRESH -> refresh();
         case COMMIT -> commit();
@@ -178,7 +149,7 @@ class SigningModelTest {
     private void refresh() {
       if (s.has(var(Var.ROWS1))) {
         boolean deletes = plants(Defect.DELETES_AFTER_OWN_COMMIT);
-        step("finds its own commit", deletes ? Pc.CLEAN : Pc.DONE, n -> {});
+        step("finds its own commit", deletes ? Pc.CLEAN : Pc.DONE);
         return;
       }
 
@@ -192,7 +163,7 @@ class SigningModelTest {
                   .set(var(Var.FIRSTKEK1), n.get(Var.KEK));
             }
           });
-      fault("cannot refresh", s.has(var(Var.FIRST1)) ? Pc.UNKNOWN : Pc.CLEAN, n -> {});
+      fault("cannot refresh", s.has(var(Var.FIRST1)) ? Pc.UNKNOWN : Pc.CLEAN);
       if (s.get(Var.VERSION) > 0) {
         fault(
             "refreshes from a replica that lags",
@@ -209,13 +180,13 @@ class SigningModelTest {
     private void commits(State<Var> n) {
       int base = n.get(var(Var.BASE1));
       boolean firstKek = plants(Defect.SIGNS_WITH_THE_FIRST_KEK);
-      int newest = n.get(var(Var.KEKS1)) + (actor == OPERATOR ? 1 : 0);
+      int newest = n.get(var(Var.KEKS1)) + (number == OPERATOR ? 1 : 0);
       if (base != n.get(Var.VERSION)) { // what came between is not in it
         n.set(Var.ROWS1, 0).set(Var.ROWS2, 0).set(Var.ROWS3, 0);
       }
 
       n.set(Var.KEK, newest)
-          .set(Var.MAC_KEK, firstKek && actor != OPERATOR ? n.get(var(Var.FIRSTKEK1)) : newest)
+          .set(Var.MAC_KEK, firstKek && number != OPERATOR ? n.get(var(Var.FIRSTKEK1)) : newest)
           .set(Var.VERSION, base + 1)
           .set(
               Var.MAC_VERSION,
@@ -234,11 +205,11 @@ class SigningModelTest {
             Pc.REFRESH,
             this::commits);
       } else {
-        step("the catalog says: a conflict", Pc.REFRESH, n -> {});
+        step("the catalog says: a conflict", Pc.REFRESH);
       }
 
-      fault("the commit is lost on its way", unknown, n -> {});
-      fault("the KMS fails before the commit", refused(), n -> {});
+      fault("the commit is lost on its way", unknown);
+      fault("the KMS fails before the commit", refused());
     }
 
     /** Iceberg deletes what is new after an error that is no CommitStateUnknownException. */

@@ -1,7 +1,6 @@
 package io.icebergcrypto.models;
 
 import io.icebergcrypto.testing.LakeFixture;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -56,11 +55,7 @@ class SwitchModelTest {
     AGAIN3,
     CANCELLED1,
     CANCELLED2,
-    CANCELLED3;
-
-    private Var of(int call) {
-      return valueOf(name().replace('1', (char) ('0' + call)));
-    }
+    CANCELLED3
   }
 
   private enum Pc {
@@ -81,11 +76,7 @@ class SwitchModelTest {
     TIDY,
     DONE,
     FAILED,
-    DEAD;
-
-    private boolean ended() {
-      return compareTo(DONE) >= 0;
-    }
+    DEAD
   }
 
   private record Switch(Defect defect, int faults, int commits) implements Model<Var> {
@@ -116,12 +107,12 @@ class SwitchModelTest {
         return null;
       }
 
-      if (!s.has(Var.LISTS1.of(inForce)) || !s.has(Var.MANIFESTS1.of(inForce))) {
+      if (!s.has(Actor.of(Var.LISTS1, inForce)) || !s.has(Actor.of(Var.MANIFESTS1, inForce))) {
         return "the table is encrypted, and files of its tree are deleted";
       }
 
-      boolean isLate = s.is(Var.PC1.of(inForce), Pc.KEEP_LATE);
-      if (!s.has(Var.META1.of(inForce)) && !isLate) {
+      boolean isLate = s.is(Actor.of(Var.PC1, inForce), Pc.KEEP_LATE);
+      if (!s.has(Actor.of(Var.META1, inForce)) && !isLate) {
         return "nothing leads to the plaintext any more";
       }
 
@@ -132,15 +123,15 @@ class SwitchModelTest {
     public String brokenAtTheEnd(State<Var> s) {
       for (int call = 1; call <= 3; call++) {
         boolean inForce = s.get(Var.TABLE) == call;
-        if (s.is(Var.PC1.of(call), Pc.DONE) && !inForce) {
+        if (s.is(Actor.of(Var.PC1, call), Pc.DONE) && !inForce) {
           return "call " + call + " says that it has encrypted the table";
         }
 
-        if (s.has(Var.CANCELLED1.of(call)) && inForce) {
+        if (s.has(Actor.of(Var.CANCELLED1, call)) && inForce) {
           return "call " + call + " was cancelled, and has encrypted the table";
         }
 
-        boolean left = s.has(Var.META1.of(call)) || s.has(Var.LISTS1.of(call));
+        boolean left = s.has(Actor.of(Var.META1, call)) || s.has(Actor.of(Var.LISTS1, call));
         if (left && !inForce && s.get(Var.FAULTS) == 0) {
           return "files of call " + call + " are left without a fault";
         }
@@ -151,53 +142,21 @@ class SwitchModelTest {
   }
 
   /** What one call may do next. */
-  private record Call(Switch model, State<Var> s, Model.Steps<Var> steps, int call) {
-    private Var var(Var first) {
-      return first.of(call);
-    }
-
-    private void step(String name, Pc next, Consumer<State<Var>> change) {
-      steps.step(
-          "call " + call + ": " + name,
-          n -> {
-            change.accept(n);
-            n.set(var(Var.PC1), next);
-          });
-    }
-
-    private void step(String name, Pc next) {
-      step(name, next, n -> {});
-    }
-
-    private void fault(String name, Pc next, Consumer<State<Var>> change) {
-      if (s.get(Var.FAULTS) < model.faults()) {
-        step(
-            name,
-            next,
-            n -> {
-              change.accept(n);
-              n.add(Var.FAULTS, 1);
-            });
-      }
-    }
-
-    private boolean plants(Defect defect) {
-      return model.defect() == defect;
+  private static final class Call extends Actor<Var, Pc> {
+    private Call(Switch model, State<Var> s, Model.Steps<Var> steps, int number) {
+      super(
+          s, steps, number, new Common<>(Var.PC1, Pc.DONE, Var.FAULTS, model.faults, model.defect));
     }
 
     private void take() {
-      Pc pc = Pc.values()[s.get(var(Var.PC1))];
-      if (pc != Pc.IDLE && !pc.ended()) {
-        fault("is killed", Pc.DEAD, n -> {});
+      Pc pc = pc();
+      if (pc != Pc.IDLE) {
+        mayBeKilled(Pc.DEAD);
       }
 
       boolean inForce = !s.has(Var.TABLE) && s.get(Var.VERSION) == s.get(var(Var.BASE1));
       switch (pc) {
-        case IDLE -> {
-          if (call != 2 || Pc.values()[s.get(Var.PC1)].ended()) {
-            step("begins", Pc.ROUND);
-          }
-        }
+        case IDLE -> mayBegin(Pc.ROUND);
         case ROUND -> {
           step(
               "PlaintextTable.refreshed",
@@ -226,7 +185,7 @@ class SwitchModelTest {
         }
         case KEEP -> {
           step("keeps the old metadata", Pc.LOAD, n -> n.set(var(Var.META1), 1));
-          fault("the storage fails at the old metadata", Pc.DISCARD_META, n -> {});
+          fault("the storage fails at the old metadata", Pc.DISCARD_META);
         }
         case LOAD -> load(inForce);
         case COMMIT -> commit(inForce);
@@ -236,12 +195,12 @@ class SwitchModelTest {
         case AFTER -> after();
         case DISCARD_META -> {
           step("discard deletes the old metadata", Pc.DISCARD_LISTS, n -> drop(n, Var.META1));
-          fault("discard cannot delete it", Pc.DISCARD_LISTS, n -> {});
+          fault("discard cannot delete it", Pc.DISCARD_LISTS);
         }
         case DISCARD_LISTS -> {
           Pc then = s.has(var(Var.AGAIN1)) ? Pc.ROUND : Pc.TIDY;
           step("discard deletes the manifest lists", then, n -> drop(n, Var.LISTS1));
-          fault("discard cannot delete them", then, n -> {});
+          fault("discard cannot delete them", then);
         }
         case TIDY -> tidy();
         default -> {}
@@ -269,7 +228,7 @@ class SwitchModelTest {
     }
 
     private void switches(State<Var> n) {
-      n.set(Var.TABLE, call).set(Var.ROWS, n.get(var(Var.BASE1)));
+      n.set(Var.TABLE, number).set(Var.ROWS, n.get(var(Var.BASE1)));
     }
 
     private void commit(boolean inForce) {
@@ -292,7 +251,7 @@ class SwitchModelTest {
       }
 
       fault("the commit is lost on its way", unknown, n -> n.set(var(Var.KEEP1), 1));
-      fault("the commit is refused (IcebergCryptoException)", Pc.ERROR, n -> {});
+      fault("the commit is refused (IcebergCryptoException)", Pc.ERROR);
     }
 
     private void lags(State<Var> n) {
@@ -300,9 +259,9 @@ class SwitchModelTest {
       n.set(Var.LAGS, 1);
     }
 
-    /** KeyIdChange looks whose commit it was. */
+    /** MadeCommit looks whose commit it was. */
     private void conflict() {
-      boolean own = s.get(Var.TABLE) == call && !plants(Defect.DISCARDS_OWN_COMMIT);
+      boolean own = s.get(Var.TABLE) == number && !plants(Defect.DISCARDS_OWN_COMMIT);
       boolean again = !s.has(Var.TABLE);
       step(
           own ? "it is its own commit" : "it is another's commit",
@@ -337,7 +296,7 @@ class SwitchModelTest {
 
     private void tidy() {
       boolean keeps = s.has(var(Var.KEEP1)) && !plants(Defect.TIDIES_UP_WHAT_IS_USED);
-      Pc then = s.get(Var.TABLE) == call ? Pc.DONE : Pc.FAILED;
+      Pc then = s.get(Var.TABLE) == number ? Pc.DONE : Pc.FAILED;
       step(
           keeps ? "tidyUp" : "tidyUp deletes unused manifests",
           then,

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.migrate.purge;
 
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.models.Actor;
 import io.icebergcrypto.models.Explorer;
 import io.icebergcrypto.models.Model;
 import io.icebergcrypto.models.State;
@@ -60,11 +61,7 @@ class PurgeModelTest {
     GAP3,
     FAULTY1,
     FAULTY2,
-    FAULTY3;
-
-    private Var of(int call) {
-      return valueOf(name().replace('1', (char) ('0' + call)));
-    }
+    FAULTY3
   }
 
   private enum Pc {
@@ -89,10 +86,6 @@ class PurgeModelTest {
     REFUSED, // it was purged before
     FAILED,
     DEAD;
-
-    private boolean ended() {
-      return compareTo(DONE) >= 0;
-    }
 
     private Pc next() {
       return values()[ordinal() + 1];
@@ -149,7 +142,8 @@ class PurgeModelTest {
     /** A call without a fault of its own, and nothing wrong with the table before it, ends. */
     private static String stuck(State<Var> s) {
       for (int call = 1; call <= 3; call++) {
-        boolean fails = s.is(Var.PC1.of(call), Pc.FAILED) && !s.has(Var.FAULTY1.of(call));
+        boolean failed = s.is(Actor.of(Var.PC1, call), Pc.FAILED);
+        boolean fails = failed && !s.has(Actor.of(Var.FAULTY1, call));
         if (fails && !s.has(Var.LOST) && !s.has(Var.STRAY)) {
           return "call " + call + " cannot go on";
         }
@@ -161,7 +155,7 @@ class PurgeModelTest {
     @Override
     public String brokenAtTheEnd(State<Var> s) {
       for (int call = 1; call <= 3; call++) {
-        if (s.is(Var.PC1.of(call), Pc.DONE) && !s.has(Var.FORGOTTEN)) {
+        if (s.is(Actor.of(Var.PC1, call), Pc.DONE) && !s.has(Var.FORGOTTEN)) {
           return "call " + call + " says that it is done";
         }
       }
@@ -171,38 +165,15 @@ class PurgeModelTest {
   }
 
   /** What one call may do next. */
-  private record Call(Purge model, State<Var> s, Model.Steps<Var> steps, int call) {
-    private Var var(Var first) {
-      return first.of(call);
+  private static final class Call extends Actor<Var, Pc> {
+    private Call(Purge model, State<Var> s, Model.Steps<Var> steps, int number) {
+      super(
+          s, steps, number, new Common<>(Var.PC1, Pc.DONE, Var.FAULTS, model.faults, model.defect));
     }
 
-    private void step(String name, Pc next, Consumer<State<Var>> change) {
-      steps.step(
-          "call " + call + ": " + name,
-          n -> {
-            change.accept(n);
-            n.set(var(Var.PC1), next);
-          });
-    }
-
-    private void step(String name, Pc next) {
-      step(name, next, n -> {});
-    }
-
-    private void fault(String name, Pc next, Consumer<State<Var>> change) {
-      if (s.get(Var.FAULTS) < model.faults()) {
-        step(
-            name,
-            next,
-            n -> {
-              change.accept(n);
-              n.add(Var.FAULTS, 1).set(var(Var.FAULTY1), 1);
-            });
-      }
-    }
-
-    private boolean plants(Defect defect) {
-      return model.defect() == defect;
+    @Override
+    protected void blame(State<Var> n) {
+      n.set(var(Var.FAULTY1), 1);
     }
 
     private Phase seen() {
@@ -210,17 +181,13 @@ class PurgeModelTest {
     }
 
     private void take() {
-      Pc pc = Pc.values()[s.get(var(Var.PC1))];
-      if (pc != Pc.IDLE && !pc.ended()) {
-        fault("is killed", Pc.DEAD, n -> {});
+      Pc pc = pc();
+      if (pc != Pc.IDLE) {
+        mayBeKilled(Pc.DEAD);
       }
 
       switch (pc) {
-        case IDLE -> {
-          if (call != 2 || Pc.values()[s.get(Var.PC1)].ended()) {
-            step("begins", Pc.LOAD);
-          }
-        }
+        case IDLE -> mayBegin(Pc.LOAD);
         case LOAD ->
             step(
                 "loads the table",
@@ -255,7 +222,7 @@ class PurgeModelTest {
     }
 
     private Pc next() {
-      return Pc.values()[s.get(var(Var.PC1))].next();
+      return pc().next();
     }
 
     /** OldMetadata and OldTree; OldFiles.gaps. */
@@ -273,7 +240,7 @@ class PurgeModelTest {
               n.set(var(what), named && n.has(file) ? 1 : 0)
                   .set(var(Var.GAP1), isGap ? 1 : n.get(var(Var.GAP1))));
       if (named) {
-        fault("the storage does not give the " + kind.label(), Pc.FAILED, n -> {});
+        fault("the storage does not give the " + kind.label(), Pc.FAILED);
       }
     }
 
@@ -293,7 +260,7 @@ class PurgeModelTest {
     }
 
     private void delete(Var file, Var named) {
-      if (plants(Defect.DELETES_IN_ANY_ORDER) && s.is(var(Var.PC1), Pc.DELETE_DATA)) {
+      if (plants(Defect.DELETES_IN_ANY_ORDER) && pc() == Pc.DELETE_DATA) {
         for (Var any : new Var[] {Var.LIST, Var.MANIFEST}) {
           if (s.has(any)) {
             step("deletes the " + any.name().toLowerCase(), Pc.DELETE_DATA, n -> n.set(any, 0));
@@ -312,7 +279,7 @@ class PurgeModelTest {
       String name = file.name().toLowerCase();
       step("ProvenDeletion: " + name, next(), n -> n.set(file, 0));
       Pc then = plants(Defect.TAKES_FAILURES_FOR_DELETED) ? next() : Pc.FAILED;
-      fault("ProvenDeletion cannot delete: " + name, then, n -> {});
+      fault("ProvenDeletion cannot delete: " + name, then);
     }
 
     private void begin(Phase phase, Var file, Var named) {
@@ -334,7 +301,7 @@ class PurgeModelTest {
           };
       step(name, then, commit);
       fault(name + ", and the answer is lost", Pc.FAILED, commit);
-      fault(name + " fails", Pc.FAILED, n -> {});
+      fault(name + " fails", Pc.FAILED);
     }
 
     /** Proof.ofOthers: what is plaintext in the table's folders, and not known. */
@@ -346,7 +313,7 @@ class PurgeModelTest {
         step(
             others ? "Proof.ofOthers finds plaintext" : "Proof.ofOthers",
             others ? Pc.FAILED : next());
-        fault("Proof.ofOthers cannot read the folders", Pc.FAILED, n -> {});
+        fault("Proof.ofOthers cannot read the folders", Pc.FAILED);
       }
     }
 
@@ -359,13 +326,13 @@ class PurgeModelTest {
 
       boolean left = s.has(Var.STRAY) || s.has(Var.DATA) || s.has(Var.MANIFEST) || s.has(Var.LIST);
       step(left ? "Proof.ofAll finds plaintext" : "Proof.ofAll", left ? Pc.FAILED : next());
-      fault("Proof.ofAll cannot read the folders", Pc.FAILED, n -> {});
+      fault("Proof.ofAll cannot read the folders", Pc.FAILED);
     }
 
     private void forget() {
       step("PurgeRecord.forget", Pc.DONE, n -> n.set(Var.FORGOTTEN, 1));
       fault("PurgeRecord.forget, and the answer is lost", Pc.FAILED, n -> n.set(Var.FORGOTTEN, 1));
-      fault("PurgeRecord.forget fails", Pc.FAILED, n -> {});
+      fault("PurgeRecord.forget fails", Pc.FAILED);
     }
   }
 
