@@ -1,12 +1,11 @@
 """A history: hypothesis chooses operations, runs them on both tables, and shrinks what makes these differ."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.world import World
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from pyspark.sql import SparkSession
@@ -18,19 +17,11 @@ from twin.tables import Pair, Phase, Refused, Side, location_of
 from twin.tally import Tally
 from twin.values import COLUMN_NAMES, PLAIN_TABLE_NAMES, TABLE_NAMES, Column, quoted
 
-Fault = Callable[[Pair], AbstractContextManager[Any]]
-"""What goes wrong while an operation runs, placed by counting; after it the operation may be run again."""
-
-
-def no_fault(pair: Pair) -> AbstractContextManager[Any]:
-    return nullcontext()
-
 
 class History(RuleBasedStateMachine):
     """One history on one catalog; a test makes a class of it for each."""
 
     spark: ClassVar[SparkSession]
-    world: ClassVar[World]
     kind: ClassVar[str]
     ours: ClassVar[str]
     namespace: ClassVar[str]
@@ -104,7 +95,7 @@ class History(RuleBasedStateMachine):
             text = str(error)[:6000]
             raise AssertionError("\n".join([text, "", *self.pair.script])) from error
 
-    def step(self, operation: Operation, draw: Draw, fault: Fault = no_fault) -> None:
+    def step(self, operation: Operation, draw: Draw) -> None:
         """One operation, on the twin and on ours, and all that must hold after it."""
         pair, name = self.pair, operation.named()
         before = tuple(Shown(side.metadata()).snapshots for side in (pair.twin, pair.ours))
@@ -112,8 +103,7 @@ class History(RuleBasedStateMachine):
         self.tally.steps += 1
         with self.told():
             try:
-                with fault(pair):
-                    operation.run(pair, draw)
+                operation.run(pair, draw)
                 self.tally.reached[name] += 1
             except Refused as refused:
                 pair.script.append(f"# both refuse it: {str(refused).splitlines()[0]}")

@@ -34,7 +34,6 @@ class Run:
             lake.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{lake.namespace}_twin")
         attributes = {
             "spark": lake.spark,
-            "world": lake.world,
             "kind": lake.kind,
             "ours": ours,
             "namespace": f"{lake.namespace}_twin",

@@ -28,7 +28,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         conf = {
             "spark.master": "local[2]",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.jars": ",".join(map(str, jars)),
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -45,7 +45,6 @@ def ran(folder: Path, version: str, *, unchecked: bool = False) -> dict[str, Any
         conf = {
             "spark.master": "local[2]",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.jars": jars(version),
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",

@@ -10,8 +10,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
-import java.util.Set;
-import java.util.TreeSet;
 
 /**
  * Explores all states of a model, breadth first: all orders of all steps of all actors. The first
@@ -19,10 +17,9 @@ import java.util.TreeSet;
  *
  * @param states how many different states there are, up to the violation
  * @param ends in how many of them nobody has a step left
- * @param names the steps that were taken, without what is said in brackets
  * @param violation what is wrong, and the steps that lead to it; null: nothing
  */
-public record Explorer(int states, int ends, Set<String> names, String violation) {
+public record Explorer(int states, int ends, String violation) {
   private static final int MOST = 20_000_000;
 
   private record Way<V extends Enum<V>>(State<V> from, String step) {}
@@ -31,7 +28,6 @@ public record Explorer(int states, int ends, Set<String> names, String violation
   public static <V extends Enum<V>> Explorer explore(Model<V> model, Class<V> variables) {
     Map<State<V>, Way<V>> ways = new HashMap<>();
     Queue<State<V>> next = new ArrayDeque<>();
-    Set<String> names = new TreeSet<>();
     State<V> initial = model.initial();
     ways.put(initial, new Way<>(null, null));
     next.add(initial);
@@ -47,7 +43,6 @@ public record Explorer(int states, int ends, Set<String> names, String violation
               enabled[0]++;
               State<V> then = state.copy();
               change.accept(then);
-              names.add(name);
               if (ways.putIfAbsent(then, new Way<>(state, name)) == null) {
                 next.add(then);
               }
@@ -58,13 +53,13 @@ public record Explorer(int states, int ends, Set<String> names, String violation
 
       if (wrong != null) {
         String way = told(ways, state) + "   " + state.described(variables.getEnumConstants());
-        return new Explorer(ways.size(), ends, names, wrong + ", after\n" + way);
+        return new Explorer(ways.size(), ends, wrong + ", after\n" + way);
       }
 
       assertThat(ways.size()).as("states: the model has no bounds").isLessThan(MOST);
     }
 
-    return new Explorer(ways.size(), ends, names, null);
+    return new Explorer(ways.size(), ends, null);
   }
 
   private static <V extends Enum<V>> String told(Map<State<V>, Way<V>> ways, State<V> state) {

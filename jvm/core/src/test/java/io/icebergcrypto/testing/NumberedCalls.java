@@ -31,7 +31,7 @@ public final class NumberedCalls {
 
   /** What goes wrong at the call with the number. */
   public enum Fault {
-    /** Nothing: the calls are counted. */
+    /** Nothing. */
     NONE,
     /** It fails, and so does whatever is asked after it: to the world outside, a process ended. */
     KILLED,
@@ -87,11 +87,6 @@ public final class NumberedCalls {
     return before.hit();
   }
 
-  /** How many calls there were since the beginning. */
-  public static int count() {
-    return now.counted();
-  }
-
   /** A file's call. Files for bookkeeping do not count, but nothing is asked after a kill. */
   static <T, E extends Exception> T ofFile(
       Kind kind, String path, Call<T, E> call, Function<String, E> failure) throws E {
@@ -145,9 +140,5 @@ public final class NumberedCalls {
 
   private synchronized String hit() {
     return hit;
-  }
-
-  private synchronized int counted() {
-    return count;
   }
 }
