@@ -46,11 +46,12 @@ public abstract class LakeFixture {
   protected void openLake() throws IOException {
     assumeTrue(NIGHTLY || byDay().contains(backend), "left to the night");
     Map<String, String> all = new HashMap<>(TestKeystore.create(folder, "k1", "k2").properties());
-    if (properties().containsKey("encryption.kms-impl")) {
+    Map<String, String> own = properties();
+    if (own.containsKey("encryption.kms-impl")) {
       all.remove("encryption.kms-type");
     }
 
-    all.putAll(properties());
+    all.putAll(own);
     this.lake = new TestLake(backend, folder, all);
     this.catalog = lake.open(Map.of());
     catalog.createNamespace(TestLake.DB);

@@ -18,10 +18,9 @@ import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
-import io.icebergcrypto.kms.KeystoreKmsClient;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.KeystoreDouble;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -384,16 +383,10 @@ class ValueKeyTableTest extends LakeFixture {
   }
 
   /** A keystore during whose next call something else happens, or that answers wrong once. */
-  public static final class Slow extends FailingKms {
+  public static final class Slow extends KeystoreDouble {
     private static final long serialVersionUID = 1L;
     private static final AtomicReference<Runnable> MEANWHILE = new AtomicReference<>();
     private static final AtomicReference<byte[]> WRONG = new AtomicReference<>();
-    private final KeystoreKmsClient keystore = new KeystoreKmsClient();
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      keystore.initialize(properties);
-    }
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
@@ -402,18 +395,13 @@ class ValueKeyTableTest extends LakeFixture {
         meanwhile.run();
       }
 
-      return keystore.wrapKey(key, wrappingKeyId);
+      return super.wrapKey(key, wrappingKeyId);
     }
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
       byte[] wrong = WRONG.getAndSet(null);
-      return wrong == null ? keystore.unwrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
-    }
-
-    @Override
-    protected RuntimeException failure() {
-      return new IllegalStateException();
+      return wrong == null ? super.unwrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
     }
   }
 
