@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from pyspark.sql import SparkSession
 
+from pyspark_iceberg_crypto._names import quoted
 from twin.agreed import Agreed, Shown, pair_up
 from twin.operations import DANGEROUS, EVERY, Draw, Operation
 from twin.proof import CHANGES, no_plaintext, planted_change_is_found, verified
 from twin.tables import Pair, Phase, Refused, Side, location_of
 from twin.tally import Tally
-from twin.values import COLUMN_NAMES, PLAIN_TABLE_NAMES, TABLE_NAMES, Column, quoted
+from twin.values import COLUMN_NAMES, PLAIN_TABLE_NAMES, TABLE_NAMES, Column
 
 
 class History(RuleBasedStateMachine):

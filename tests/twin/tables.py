@@ -11,8 +11,9 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 import pyspark_iceberg_crypto
+from pyspark_iceberg_crypto._names import quoted
 from twin import java
-from twin.values import Column, literal, quoted
+from twin.values import Column, literal
 
 
 class Refused(Exception):  # noqa: N818 (no error: a step that both tables refuse)
@@ -60,8 +61,13 @@ class Side:
         return java.metadata(self.spark, self.table)
 
 
+def file_of(location: str) -> Path:
+    """The local file or folder that metadata names: a partition's "%2F" is on the disk, too."""
+    return Path(location.removeprefix("file:"))
+
+
 def location_of(metadata: dict[str, Any]) -> Path:
-    return Path(str(metadata["location"]).removeprefix("file:"))
+    return file_of(str(metadata["location"]))
 
 
 @dataclass

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 from harness.files import MARKER
 
+from pyspark_iceberg_crypto._names import quoted
+
 COLUMN_NAMES = (
     "note",
     "a b",
@@ -43,10 +45,6 @@ _LITERALS = {
 TYPES = tuple(_LITERALS)
 WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(10,2)": "DECIMAL(12,2)"}
 _LITERALS["DECIMAL(12,2)"] = "cast({n}.25 AS DECIMAL(12,2))"
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 
+from pyspark_iceberg_crypto._names import quoted
 from twin.tables import Pair, Phase
-from twin.values import quoted
 
 T = TypeVar("T")
 _CHOICE = st.integers(0, 59)

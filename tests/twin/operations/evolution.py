@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from pyspark_iceberg_crypto._names import quoted
 from twin.operations.base import Draw, Operation
 from twin.operations.dml import values
 from twin.tables import Pair, Phase
-from twin.values import COLUMN_NAMES, TYPES, WIDER, Column, quoted
+from twin.values import COLUMN_NAMES, TYPES, WIDER, Column
 
 PROPERTIES = (
     *(("write.delete.mode", mode) for mode in ("merge-on-read", "copy-on-write", "merge-on-read")),

@@ -1,11 +1,10 @@
 """What only our catalog has: the twin stays as it is, and both still agree."""
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 from twin.operations.base import Draw, Operation
-from twin.tables import Difference, Pair, Phase, Side, location_of
+from twin.tables import Difference, Pair, Phase, Side, file_of, location_of
 from twin.values import literal
 
 PLAIN = frozenset({Phase.PLAIN, Phase.COPYING})
@@ -168,8 +167,8 @@ class GoOnInCopy(Operation):
 def copy_files(file_list: str) -> str:
     """Copies what rewrite_table_path lists; gives the metadata file, which is its last line."""
     line: Any = ""
-    for line in Path(file_list.removeprefix("file:")).read_text().splitlines():
-        source, target = (Path(path.removeprefix("file:")) for path in line.split(","))
+    for line in file_of(file_list).read_text().splitlines():
+        source, target = map(file_of, line.split(","))
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
     return str(line.split(",")[1])

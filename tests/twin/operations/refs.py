@@ -1,9 +1,10 @@
 """Branches, tags, write-audit-publish, and going back."""
 
+from pyspark_iceberg_crypto._names import quoted
 from twin.operations.base import Draw, Operation
 from twin.operations.dml import values
 from twin.tables import Pair
-from twin.values import BRANCHES, literal, quoted
+from twin.values import BRANCHES, literal
 
 
 def unused(pair: Pair, draw: Draw) -> str:
