@@ -21,6 +21,8 @@ class HudiSettingsTest {
     "hoodie.index.type, GLOBAL_BLOOM",
     "hoodie.datasource.write.operation, bulk_insert",
     "hoodie.upsert.shuffle.parallelism, 2",
+    "hoodie.record.merge.strategy.id, a-strategy",
+    "hoodie.write.record.merge.mode, COMMIT_TIME_ORDERING",
     "hoodie.clustering.plan.strategy.sort.columns, city",
   })
   void isSafe(String name, String value) {
@@ -50,6 +52,8 @@ class HudiSettingsTest {
     "hoodie.datasource.write.operation, bootstrap",
     "hoodie.datasource.write.keygenerator.class, com.acme.Keys",
     "hoodie.datasource.write.payload.class, com.acme.Payload",
+    "hoodie.write.record.merge.custom.implementation.classes, com.acme.Merger",
+    "hoodie.record.merge.property.hoodie.payload.delete.field, op",
     "hoodie.index.type, HBASE",
     "hoodie.index.type, RECORD_INDEX",
     "hoodie.index.class, com.acme.Index",
