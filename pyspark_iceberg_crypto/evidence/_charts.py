@@ -119,8 +119,7 @@ def _kind_row(kind: str, states: dict[str, _Sum]) -> Row:
         if known == "good" or known in shares
     )
     if len(states) == 1 and "good" not in states:
-        known = next(iter(states))
-        said = "never encrypted" if kind == _words.METADATA else _words.STATES[known]
+        said = _words.state_word(kind, next(iter(states)))
     told = f"{said}: {size(total)}, {plural(files, 'file')}"
     return Row(visible(kind), parts, told)
 

@@ -44,8 +44,13 @@ class Part:
     @property
     def word(self) -> str:
         """Say the state."""
-        never = self.state == "plain" and self.count.kind == METADATA
-        return "never encrypted" if never else STATES[self.state]
+        return state_word(self.count.kind, self.state)
+
+
+def state_word(kind_of_file: str, state: str) -> str:
+    """Say the state of files of one kind."""
+    never = state == "plain" and kind_of_file == METADATA
+    return "never encrypted" if never else STATES[state]
 
 
 def parts(counts: Iterable[FileCount]) -> list[Part]:
@@ -140,13 +145,17 @@ def file_count(report: TableReport) -> int:
 
 def byte_count(report: TableReport) -> int:
     """Their length together."""
-    never = sum(one.bytes for one in report.counts if _usual(one) == "plain")
-    return report.byte_count - never
+    return report.byte_count - sum(part.bytes for part in _never(report))
 
 
 def never_encrypted(report: TableReport) -> int:
     """How many files there are besides, which Iceberg never encrypts."""
-    return sum(one.files for one in report.counts if _usual(one) == "plain")
+    return sum(part.files for part in _never(report))
+
+
+def _never(report: TableReport) -> list[Part]:
+    """Of files that may be plaintext, those with a problem should be encrypted: the log of a Delta table, say."""
+    return [part for part in parts(report.counts) if part.state == "plain"]
 
 
 def reach(report: TableReport) -> str:

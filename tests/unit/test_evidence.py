@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -450,6 +451,38 @@ def test_one_number_of_files() -> None:
     assert "14 files in 2 tables" in str(both) and "14 files in 2 tables" in page
     assert "<dt>files</dt><dd>7</dd>" in page and "<dt>never encrypted</dt><dd>2 more</dd>" in page
     assert '<td class="number">7</td><td class="number">1.0 MB</td>' in page
+
+
+def test_a_file_with_a_problem_is_among_those_that_should_be_encrypted() -> None:
+    """Plaintext beside a table of another format is JSON, too, as files are that are never encrypted."""
+    log = FileCount("delta log", "JSON", False, 5, 500, 5, 500)
+    report = VerifyReport.of({**BAD, "files": 14, "bytes": 1_017_500})
+    report = replace(report, counts=[*report.counts, log])
+    assert (_words.file_count(report), _words.never_encrypted(report)) == (12, 2)
+    assert _words.byte_count(report) == 1_008_500
+    assert "<dt>never encrypted</dt><dd>2 more</dd>" in report.to_html()
+    partly = replace(report, counts=[replace(log, wrong_files=3, wrong_bytes=300)])
+    assert (_words.never_encrypted(partly), _words.byte_count(partly)) == (2, 1_017_300)
+    report = replace(report, counts=[log], file_count=5, byte_count=500)
+    assert (_words.file_count(report), _words.byte_count(report)) == (5, 500)
+    page = report.to_html()
+    assert "never encrypted</dt>" not in page and "with a problem: 500 B, 5 files" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "told"),
+    [
+        ("metadata file", 0, "never encrypted"),
+        ("metadata file", 2, "with a problem"),
+        ("delta log", 0, "not encrypted"),
+        ("delta log", 2, "with a problem"),
+    ],
+)
+def test_a_picture_and_a_table_say_the_same_of_files(kind: str, wrong: int, told: str) -> None:
+    counted = FileCount(kind, "JSON", False, 2, 20, wrong, wrong * 10)
+    bars = _charts.by_kind([counted])
+    assert bars is not None and bars.rows[0].told == f"{told}: 20 B, 2 files"
+    assert [part.word for part in _words.parts([counted])] == [told]
 
 
 def test_ages_of_keys() -> None:
