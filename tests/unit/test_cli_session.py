@@ -1,10 +1,14 @@
 """What a command's session is made of: the profile, the environment, the command line; and its log."""
 
+import grp
 import os
+import pwd
 import shlex
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,20 +185,67 @@ def test_what_is_a_secret(name: str, home: Path) -> None:
     assert _profile.load().catalog("lake").properties == {name: "s3cret"}
 
 
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+NAMES = {0: "root", 1000: "alice", 1001: "bob"}  # of users, and of the group that each has alone
+STAFF = 50
+
+
+@pytest.fixture
+def become(profile: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`become(user, owner, group)`: who loads the profile, and whose it is; its mode is the file's."""
+
+    def become(user: int, owner: int, group: int) -> None:
+        real = Path.stat
+
+        def stat_of(path: Path, **options: Any) -> os.stat_result:
+            found = list(real(path, **options))[:10]
+            if path == profile:
+                found[stat.ST_UID], found[stat.ST_GID] = owner, group
+            return os.stat_result(found)
+
+        groups = {**NAMES, STAFF: "staff"}
+        monkeypatch.setattr(Path, "stat", stat_of)
+        monkeypatch.setattr(os, "getuid", lambda: user)
+        monkeypatch.setattr(pwd, "getpwuid", lambda of: SimpleNamespace(pw_name=NAMES[of]))
+        monkeypatch.setattr(grp, "getgrgid", lambda of: SimpleNamespace(gr_name=groups[of]))
+
+    return become
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "group", "modes", "is_refused"),
+    [
+        pytest.param(1000, 1000, STAFF, [0o620, 0o602, 0o666, 0o664], True, id="a group of many"),
+        pytest.param(1000, 1000, STAFF, [0o640, 0o600], False, id="a group that only reads"),
+        pytest.param(1000, 1000, 1000, [0o664, 0o620], False, id="the user's own group"),
+        pytest.param(1000, 1000, 1000, [0o666, 0o602], True, id="all"),
+        pytest.param(1000, 1000, 1001, [0o664], True, id="another user's group"),
+        pytest.param(1000, 1000, 4000, [0o664], True, id="a group without a name"),
+        pytest.param(3000, 3000, 1000, [0o664], True, id="a user without a name"),
+        pytest.param(3000, 3000, 1000, [0o644], False, id="a user without a name, alone"),
+        pytest.param(1000, 1001, 1000, [0o644, 0o600], True, id="another owner"),
+        pytest.param(0, 1000, 1000, [0o644, 0o600], True, id="another owner, of root"),
+        pytest.param(1000, 0, 0, [0o644, 0o600], False, id="root's"),
+        pytest.param(1000, 0, 0, [0o664], True, id="root's, and its group's"),
+    ],
+)
 def test_a_profile_that_others_may_write_is_refused(
-    profile: Path, mode: int, monkeypatch: pytest.MonkeyPatch
+    become: Callable[..., None],
+    profile: Path,
+    user: int,
+    owner: int,
+    group: int,
+    modes: list[int],
+    is_refused: bool,
 ) -> None:
-    profile.chmod(0o664)
-    monkeypatch.setattr(_profile, "_is_own_group", lambda _: True)
-    assert _profile.load().texts
-    monkeypatch.setattr(_profile, "_is_own_group", lambda _: False)
-    profile.chmod(mode)
-    with pytest.raises(ConfigurationError, match="others may write") as caught:
-        _profile.load()
-    assert f"chmod go-w {profile}" in caught.value.hint
-    profile.chmod(0o640)
-    assert _profile.load().texts
+    become(user, owner, group)
+    for mode in modes:
+        profile.chmod(mode)
+        if not is_refused:
+            assert _profile.load().texts
+            continue
+        with pytest.raises(ConfigurationError, match="others may write") as caught:
+            _profile.load()
+        assert f"chmod go-w {profile}" in caught.value.hint
 
 
 @pytest.mark.parametrize(
