@@ -67,15 +67,50 @@ def verify_catalog(
         raise ConfigurationError(
             f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
         )
-    options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options: dict[str, Any] = {
+        "deep": deep,
+        "all_snapshots": all_snapshots,
+        "depth": depth,
+        "sample": sample,
+        "seed": seed,
+        "strays": strays,
+        "resume": resume,
+    }
+    given = json.loads(options_json(**options))
     if _connect.is_connect(spark):
-        return _by_procedure(
-            spark, name, {**json.loads(options), "except_tables": list(except_tables) or None}
-        )
+        return _by_procedure(spark, name, {**given, "except_tables": list(except_tables) or None})
+    selected = select_tables(spark, name, except_tables)
+    return verify_selected(spark, name, selected, **options, progress=progress)
+
+
+def select_tables(spark: SparkSession, name: str, except_tables: Sequence[str]) -> dict[str, Any]:
+    """List what is to be verified of a catalog or a namespace, and what was left out.
+
+    Raises:
+        ConfigurationError: there is no table of a name in except_tables.
+    """
+    found: dict[str, Any] = json.loads(_jvm.call(spark, "selectTables", name, list(except_tables)))
+    return found
+
+
+def verify_selected(
+    spark: SparkSession,
+    name: str,
+    selected: dict[str, Any],
+    *,
+    resume: str | None,
+    progress: bool | None = None,
+    **options: Any,
+) -> TablesReport:
+    """Check what `select_tables` has listed. The options are all those of `verify_catalog`.
+
+    Raises:
+        ConfigurationError: an option is wrong; nothing was verified then.
+    """
+    options_json(**options, resume=resume)
     reports: list[VerifyReport] = []
     not_checked: list[dict[str, str]] = []
     views: list[str] = []
-    selected = select_tables(spark, name, except_tables)
     for one in selected["listed"]:
         table = one["name"]
         if one["view"]:
@@ -87,12 +122,7 @@ def verify_catalog(
                 with verify_table(
                     spark,
                     table,
-                    deep=deep,
-                    all_snapshots=all_snapshots,
-                    depth=depth,
-                    sample=sample,
-                    seed=seed,
-                    strays=strays,
+                    **options,
                     resume=resume and f"{resume.rstrip('/')}/{quote_plus(table)}",
                     progress=progress,
                 ) as report:
@@ -105,16 +135,6 @@ def verify_catalog(
             except UNTYPED as error:
                 not_checked.append(_not_checked(table, first_line(error), ""))
     return TablesReport(name, reports, not_checked, views, selected["leftOut"])
-
-
-def select_tables(spark: SparkSession, name: str, except_tables: Sequence[str]) -> dict[str, Any]:
-    """List what is to be verified of a catalog or a namespace, and what was left out.
-
-    Raises:
-        ConfigurationError: there is no table of a name in except_tables.
-    """
-    found: dict[str, Any] = json.loads(_jvm.call(spark, "selectTables", name, list(except_tables)))
-    return found
 
 
 def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:

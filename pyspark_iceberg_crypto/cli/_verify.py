@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,12 @@ from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
-from pyspark_iceberg_crypto.many import select_tables, verify_catalog, verify_folder
+from pyspark_iceberg_crypto.many import (
+    select_tables,
+    verify_catalog,
+    verify_folder,
+    verify_selected,
+)
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
@@ -114,13 +120,14 @@ def _verify(
         options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
     names = options.pop("except_tables")
     if len(targets) == 1:
-        return _one(spark, targets[0], folder, options, names)
+        selected = _selected(spark, targets[0], names) if names else None
+        return _one(spark, targets[0], folder, options, selected)
     excepted = _excepted(spark, targets, names)
     found = TablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
             its_own = _resumed_in_its_own(target, options)
-            report = _one(spark, target, folder, its_own, excepted[target])
+            report = _one(spark, target, folder, its_own, excepted.get(target))
             if isinstance(report, TablesReport):
                 found.reports.extend(report.reports)
                 found.not_checked.extend(report.not_checked)
@@ -154,31 +161,29 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
 
 def _excepted(
     spark: SparkSession, targets: tuple[str, ...], names: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    """Return the tables to leave out by target, all of which there are: before anything is verified."""
-    found: dict[str, tuple[str, ...]] = {}
+) -> dict[str, dict[str, Any]]:
+    """List, before anything is verified, what is to be of each target with tables to leave out, all of which exist."""
+    found: dict[str, list[str]] = {}
     for target in targets:
         within = _names.parts(target.removesuffix(".*"))
-        found[target] = tuple(n for n in names if _names.parts(n)[: len(within)] == within)
+        found[target] = [name for name in names if _names.parts(name)[: len(within)] == within]
     for name in names:
         if not any(name in its_own for its_own in found.values()):
             raise _shared.CommandLineError(
                 f"--except {name}: no TARGET has such a table",
                 "give its full name, such as lake.db.t, and the catalog or the namespace as TARGET",
             )
-    for target, its_own in found.items():
-        if its_own:
-            _refuse_but_for_a_namespace(spark, target)
-            select_tables(spark, target, its_own)
-    return found
+    return {t: _selected(spark, t, its_own) for t, its_own in found.items() if its_own}
 
 
-def _refuse_but_for_a_namespace(spark: SparkSession, target: str) -> None:
+def _selected(spark: SparkSession, target: str, names: Sequence[str]) -> dict[str, Any]:
+    """List what is to be verified of a catalog or a namespace without some tables, and these."""
     if not (_names.is_whole(target) or _is_namespace(spark, target)):
         raise _shared.CommandLineError(
             f"--except leaves out tables of a catalog or a namespace, and {target} is none",
             "leave it out, or give the catalog or the namespace as TARGET",
         )
+    return select_tables(spark, target, names)
 
 
 def _resumed_in_its_own(target: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -191,21 +196,29 @@ def _one(
     target: str,
     folder: bool,
     options: dict[str, Any],
-    except_tables: tuple[str, ...] = (),
+    selected: dict[str, Any] | None = None,
 ) -> VerifyReport | TablesReport:
+    """Verify a target.
+
+    Args:
+        spark: the session.
+        target: a table, a namespace, a catalog or a folder.
+        folder: whether it is a folder.
+        options: see `verify_catalog`.
+        selected: what is to be verified of a catalog or a namespace; None: all that there is.
+    """
     if folder:
         with verify_folder(spark, target, deep=options["deep"]) as report:
             return report
     parts = _names.parts(target)
     is_whole = _names.is_whole(target)
-    if except_tables:
-        _refuse_but_for_a_namespace(spark, target)
-    may_be_one = len(parts) == 2 or bool(except_tables)
-    if is_whole or (may_be_one and _is_namespace(spark, target)):
-        if len(parts) == 2 and not is_whole:
+    may_be_either = len(parts) == 2 and not is_whole
+    if selected is not None or is_whole or (may_be_either and _is_namespace(spark, target)):
+        if may_be_either:
             _refuse_what_is_a_table_too(spark, target, parts[0])
-        found = verify_catalog(spark, target, **options, except_tables=except_tables)
-        return _with_all_keys(spark, found)
+        if selected is None:
+            return _with_all_keys(spark, verify_catalog(spark, target, **options))
+        return _with_all_keys(spark, verify_selected(spark, target, selected, **options))
     # Spark would take a first part that is the name of a catalog for one
     is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
     name = f"{SESSION_CATALOG}.{target}" if is_sparks else target
@@ -218,7 +231,7 @@ def _one(
                 f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
                 "give a table with its catalog, such as lake.db.t, or a namespace that there is",
             ) from error
-        if not _is_namespace(spark, target):
+        if may_be_either or not _is_namespace(spark, target):
             raise
     return _with_all_keys(spark, verify_catalog(spark, target, **options))
 

@@ -145,10 +145,11 @@ def broken_json() -> dict[str, Any]:
 
 
 class SparkDouble:
-    """A session: its settings, and the namespaces that there are, and tables."""
+    """A session: its settings, and the namespaces that there are, and tables; `asked`: for which namespaces."""
 
     def __init__(self, *namespaces: str, **settings: str) -> None:
         self._namespaces, self._settings = namespaces, settings
+        self.asked: list[str] = []
 
     @property
     def conf(self) -> "SparkDouble":
@@ -162,6 +163,7 @@ class SparkDouble:
         return self._settings.get(name.removeprefix("spark.sql.catalog."), default)
 
     def databaseExists(self, name: str) -> bool:  # noqa: N802
+        self.asked.append(name)
         return name in self._namespaces
 
     def tableExists(self, name: str) -> bool:  # noqa: N802

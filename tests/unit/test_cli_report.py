@@ -40,15 +40,22 @@ SIGNED = VerifyReport.of(evidence_json(signature=SIGNATURE))
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run the command; `answers` are verify_table's by table, `checked` is check_report's."""
+    """Run the command; `answers` are verify_table's by table, `checked` is check_report's.
+
+    The result has what was verified (`asked`), listed (`selected`) and looked for (`namespaces`).
+    """
+    spark: SparkDouble
 
     @contextmanager
     def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
-        yield SparkDouble(
+        yield spark
+
+    def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
+        nonlocal spark
+        spark = SparkDouble(
             "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
         )
 
-    def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
         def verify(_: Any, table: str, whole: bool = False, **options: Any) -> Any:
             asked.append(
                 (
@@ -76,11 +83,17 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return VerifyReport.of({**found, "table": table})
 
         asked: list[Any] = []
+        selected: list[str] = []
 
-        def select(_: Any, target: str, names: Any) -> None:
+        def select(_: Any, target: str, names: Any) -> Any:
             assert asked == [], "before anything is verified"
+            selected.append(target)
             if any("typo" in name for name in names):
                 raise ConfigurationError(f"{target} has no {names}")
+            return tuple(names)
+
+        def verify_rest(_: Any, target: str, names: Any, **options: Any) -> Any:
+            return verify(_, target, whole=True, except_tables=names, **options)
 
         def keys(*_: Any) -> Any:
             if isinstance(rows, Exception):
@@ -97,11 +110,14 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
         monkeypatch.setattr(_verify, "select_tables", select)
+        monkeypatch.setattr(_verify, "verify_selected", verify_rest)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr(_verify, "encryption_keys", keys)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
         result = CliRunner().invoke(cli.main, arguments)
         result.asked = asked  # type: ignore[attr-defined]
+        result.selected = selected  # type: ignore[attr-defined]
+        result.namespaces = spark.asked  # type: ignore[attr-defined]
         return result
 
     return invoke
@@ -232,6 +248,8 @@ def test_tables_are_left_out(run: Callable[..., Result]) -> None:
         ("lake", {"except_tables": ("lake.db.plain", "lake.a.b.`p.q`")}),
         ("lake.db", {"except_tables": ("lake.db.plain",)}),
     ]
+    once = (result.selected, result.namespaces)  # type: ignore[attr-defined]
+    assert once == (["lake.a.b", "lake", "lake.db"], ["lake.a.b", "lake.db"])
 
 
 @pytest.mark.parametrize(
@@ -270,6 +288,7 @@ def test_a_name_that_is_a_table_of_sparks_catalog_too() -> None:
 def test_a_namespace_that_is_not_there(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.nope")
     assert result.exit_code == 2
+    assert result.namespaces == ["lake.nope"]  # type: ignore[attr-defined]
     assert "lake.nope is neither a namespace of catalog lake nor a table" in result.stderr
 
 
