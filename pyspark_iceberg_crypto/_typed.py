@@ -85,22 +85,23 @@ def typed_errors() -> Iterator[None]:
 
 
 def _typed(error: Py4JJavaError | PySparkException) -> errors.IcebergCryptoError | None:
-    for thrown in _causes(error):
-        name = str(thrown.getClass().getName())
+    named = [(str(thrown.getClass().getName()), thrown) for thrown in _causes(error)]
+    for name, thrown in named:
         if name.startswith(_JAVA_PACKAGE):
             kind = _PYTHON_TYPES.get(name.rpartition(".")[2], errors.IcebergCryptoError)
             return kind(str(thrown.problem()), str(thrown.hint() or ""))
-    for thrown in _causes(error):
-        name, said = str(thrown.getClass().getName()), str(thrown.getMessage()).replace("/", ".")
-        if name in _NO_CLASS and _ICEBERGS.match(said):
+    for name, thrown in named:
+        if name in _BAD_ARGUMENT:
+            return errors.ConfigurationError(str(thrown.getMessage()), _BAD_ARGUMENT[name])
+        if name not in _NO_CLASS:
+            continue
+        missing = str(thrown.getMessage()).replace("/", ".")
+        if _ICEBERGS.match(missing):
             return errors.JarMissingError(
-                f"Iceberg's jar is not on Spark's class path, and this project's jar is (no class {said})",
+                f"Iceberg's jar is not on Spark's class path, and this project's jar is (no class {missing})",
                 "call configure_spark before the first Spark session of this process, which adds both, or start "
                 f"Spark with --packages {artifacts.hint()}",
             )
-        hint = _BAD_ARGUMENT.get(str(thrown.getClass().getName()))
-        if hint is not None:
-            return errors.ConfigurationError(str(thrown.getMessage()), hint)
     return from_text(str(error))
 
 
