@@ -10,6 +10,9 @@ from doubles.azure_login import CLIENT_ID, CLIENT_SECRET, IDENTITY_HEADER, TENAN
 from doubles.faults import FaultProxy
 
 LOGIN = "login.test"
+# For each JVM with Azure's library, whose HTTP client would take io_uring: on that some kernels of virtual machines
+# keep answers back.
+OTHER_SOCKETS = "-Dreactor.netty.native=false"
 
 
 @dataclass
@@ -38,10 +41,14 @@ class AzureWorld:
         return f"https://127.0.0.1:{self.proxy.port}"
 
     @property
+    def trusting_options(self) -> list[str]:
+        """For a JVM that trusts this world's certificate, and does not know its hosts."""
+        return [*self.authority.java_options, OTHER_SOCKETS]
+
+    @property
     def java_options(self) -> list[str]:
-        # Azure's HTTP client would take io_uring, on which some kernels of virtual machines keep answers back.
-        sockets = "-Dreactor.netty.native=false"
-        return [*self.authority.java_options, f"-Djdk.net.hosts.file={self.hosts}", sockets]
+        """The same for one that knows them."""
+        return [*self.trusting_options, f"-Djdk.net.hosts.file={self.hosts}"]
 
     def as_application(self, host: str = LOGIN) -> dict[str, str]:
         """The environment of a host with an application's client secret."""
@@ -128,4 +135,4 @@ def flipped(blob: bytes, place: int) -> bytes:
     return bytes(changed)
 
 
-__all__ = ["SCOPE", "AzureWorld", "asked", "flipped", "start_azure"]
+__all__ = ["OTHER_SOCKETS", "SCOPE", "AzureWorld", "asked", "flipped", "start_azure"]

@@ -221,7 +221,7 @@ def _azure(folder: Path) -> Backend:
         {"vault_url": world.plain_url, "token_scope": SCOPE},
         "lake",
         environment=world.as_application("localhost"),
-        java=world.authority.java_options,
+        java=world.trusting_options,
         options={"encryption.metadata-authentication": "off"},  # its key is an RSA key
         secrets=[CLIENT_SECRET],
         # Only what was answered: after a rotation the newest version is tried first, in vain.

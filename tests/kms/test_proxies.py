@@ -39,7 +39,7 @@ def jvm(
     started = start_jvm(
         tmp_path_factory.mktemp("jvm") / "log",
         {**azure.as_application(), "NO_GCE_CHECK": "true", "HTTPS_PROXY": "http://127.0.0.1:1"},
-        [*azure.authority.java_options, *proxy.java_options],
+        [*azure.trusting_options, *proxy.java_options],
     )
     yield started
     started.stop()
@@ -106,7 +106,7 @@ def test_a_machine_s_metadata_service_is_asked_without_it(
     azure: AzureWorld, proxy: ConnectProxy, tmp_path: Path
 ) -> None:
     jvm = start_jvm(
-        tmp_path / "log", azure.as_machine(), [*azure.authority.java_options, *proxy.java_options]
+        tmp_path / "log", azure.as_machine(), [*azure.trusting_options, *proxy.java_options]
     )
     try:
         vault = {"encryption.kms-type": "azure", "encryption.kms.azure.vault-url": azure.url()}

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from doubles.azure import HSM, VAULT, AzureDouble
 from doubles.azure_keys import Key
 from doubles.azure_login import CLIENT_SECRET
-from doubles.azure_world import SCOPE, AzureWorld, asked, flipped
+from doubles.azure_world import OTHER_SOCKETS, SCOPE, AzureWorld, asked, flipped
 from harness.jvm import Client, Jvm, start_jvm
 from harness.refused import problem_of
 
@@ -298,8 +298,8 @@ def test_the_double_is_asked_over_tls(
     azure: AzureWorld, properties: dict[str, str], tmp_path: Path
 ) -> None:
     """A JVM that does not trust the vault's certificate says so, and is not made to try again."""
-    hosts = f"-Djdk.net.hosts.file={azure.hosts}"
-    stranger = start_jvm(tmp_path / "log", azure.as_managed_identity(), [hosts])
+    options = [f"-Djdk.net.hosts.file={azure.hosts}", OTHER_SOCKETS]
+    stranger = start_jvm(tmp_path / "log", azure.as_managed_identity(), options)
     try:
         with pytest.raises(ConfigurationError, match="certificate is not trusted") as raised:
             stranger.client(properties).wrap(DEK, "sales")
