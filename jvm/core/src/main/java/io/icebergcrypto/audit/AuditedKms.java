@@ -14,14 +14,13 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Supplier;
-import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * A catalog's KMS as an audit of one table asks it: past the cache, which would answer for a KMS
  * that is down, and once for each key. A master key for which there was no answer is left alone.
  * The unwrapped KEKs are kept until it is closed, and then overwritten.
  */
-final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping, UnwrapsAgain {
+final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   private record Wrapped(String masterKeyId, ByteBuffer blob) {
@@ -65,13 +64,11 @@ final class AuditedKms implements KeyManagementClient, AuthenticatedWrapping, Un
   }
 
   @Override
-  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+  public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
     byte[] former = unwrapped.remove(Wrapped.of(wrappingKeyId, wrappedKey));
     if (former != null) {
       Arrays.fill(former, (byte) 0);
     }
-
-    return unwrapKey(wrappedKey, wrappingKeyId);
   }
 
   @Override

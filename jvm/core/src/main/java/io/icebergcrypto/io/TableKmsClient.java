@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
  * KEK with the master key that wrapped it: metadata of before a rotation, and what was committed
  * during one, have KEKs of another master key than the table's.
  */
-final class TableKmsClient implements KeyManagementClient, UnwrapsAgain {
+final class TableKmsClient implements UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
   private static final Logger LOG = LoggerFactory.getLogger(TableKmsClient.class);
@@ -90,6 +90,11 @@ final class TableKmsClient implements KeyManagementClient, UnwrapsAgain {
   @Override
   public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
     return named(() -> UnwrapsAgain.by(kms, wrappedKey, wrappingKeyId));
+  }
+
+  @Override
+  public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
+    UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);
   }
 
   /**

@@ -11,7 +11,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * UUID, on executors too. What is made of that is the KMS client's matter: see {@code
  * TableBinding}.
  */
-public final class BoundKmsClient implements KeyManagementClient, UnwrapsAgain {
+public final class BoundKmsClient implements UnwrapsAgain {
   private static final long serialVersionUID = 1L;
 
   private final String tableUuid;
@@ -43,8 +43,8 @@ public final class BoundKmsClient implements KeyManagementClient, UnwrapsAgain {
   }
 
   @Override
-  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
-    return KmsCaller.boundTo(tableUuid, () -> UnwrapsAgain.by(kms, wrappedKey, wrappingKeyId));
+  public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
+    UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);
   }
 
   /** Whether a key that is unwrapped is kept, so that the next call for it asks no KMS. */

@@ -37,8 +37,7 @@ import org.slf4j.LoggerFactory;
  * copies of one id in one JVM share one client and one cache, so an executor logs in once and asks
  * the KMS once per key, not once per task.
  */
-public final class CachingKmsClient
-    implements KeyManagementClient, AuthenticatedWrapping, TableBinding, UnwrapsAgain {
+public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrapping, TableBinding {
   private static final long serialVersionUID = 1L;
 
   private static final Logger LOG = LoggerFactory.getLogger(CachingKmsClient.class);
@@ -104,9 +103,8 @@ public final class CachingKmsClient
   }
 
   @Override
-  public ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+  public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
     local().cache().forget(wrappingKeyId, wrappedKey);
-    return unwrapKey(wrappedKey, wrappingKeyId);
   }
 
   /** Whether a key that is unwrapped is in the cache afterwards. */

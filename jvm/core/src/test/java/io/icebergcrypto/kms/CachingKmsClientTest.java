@@ -165,6 +165,7 @@ class CachingKmsClientTest {
     assertThatThrownBy(() -> UnwrapsAgain.wrapped(client, key, "k1"))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContainingAll("unwraps other bytes than it wrapped under key 'k1'", "hint:");
+    assertThat(client.local().cache().size()).isZero();
     CachingKmsClient honest = client(60_000);
     ByteBuffer wrapped = UnwrapsAgain.wrapped(honest, key, "k1");
     assertThat(UNWRAPS).as("past the cache").hasValue(1);

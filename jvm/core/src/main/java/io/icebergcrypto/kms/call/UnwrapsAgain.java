@@ -6,13 +6,26 @@ import java.util.function.Predicate;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A client that remembers keys, and can be told that one of them may be wrong. */
-public interface UnwrapsAgain {
+public interface UnwrapsAgain extends KeyManagementClient {
+  /** Forgets a key, if it remembers it. */
+  void forget(ByteBuffer wrappedKey, String wrappingKeyId);
+
+  /** The same of any client. */
+  static void forget(KeyManagementClient kms, ByteBuffer wrappedKey, String wrappingKeyId) {
+    if (kms instanceof UnwrapsAgain again) {
+      again.forget(wrappedKey, wrappingKeyId);
+    }
+  }
+
   /**
    * Forgets a key, asks the KMS for it once more, and remembers that answer.
    *
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
    */
-  ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId);
+  default ByteBuffer unwrapAgain(ByteBuffer wrappedKey, String wrappingKeyId) {
+    forget(wrappedKey, wrappingKeyId);
+    return unwrapKey(wrappedKey, wrappingKeyId);
+  }
 
   /** The same of any client; one that remembers nothing is asked as always. */
   static ByteBuffer by(KeyManagementClient kms, ByteBuffer wrappedKey, String wrappingKeyId) {
@@ -46,6 +59,7 @@ public interface UnwrapsAgain {
   static ByteBuffer wrapped(KeyManagementClient kms, ByteBuffer key, String wrappingKeyId) {
     ByteBuffer wrapped = kms.wrapKey(key.duplicate(), wrappingKeyId);
     if (!key.equals(by(kms, wrapped, wrappingKeyId))) {
+      forget(kms, wrapped, wrappingKeyId);
       throw otherBytes(kms, wrappingKeyId);
     }
 
