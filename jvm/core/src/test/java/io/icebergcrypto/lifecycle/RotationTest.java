@@ -183,8 +183,10 @@ class RotationTest extends LakeFixture {
         .containsEntry("kms_calls", 3)
         .containsEntry("committed", true);
     assertThat(rotateMasterKey("k1").message())
-        .startsWith(
-            "nothing is newer: the KMS has no later version of 'k1' than 2, which wraps 1 KEK");
+        .isEqualTo(
+            "nothing is newer: the KMS has no later version of 'k1' than 2, which wraps 1 KEK as"
+                + " before. Make one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
+                + " rotate again");
     keystore().delete("k1");
     assertWhole(0, 1, 2);
     assertThat(metadata(table).snapshots()).isEqualTo(snapshots);

@@ -9,6 +9,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.spark.columns.Protections;
+import io.icebergcrypto.spark.inspect.FileLook;
 import io.icebergcrypto.testing.BurningFileSystem;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.XorKms;
@@ -111,6 +112,10 @@ class PageCheckTest {
         bytes[changed] ^= 1;
         Files.write(path, bytes);
         assertThatThrownBy(this::checkAll).isExactlyInstanceOf(TamperedException.class);
+        assertThatThrownBy(
+                () -> FileLook.at(file.toString(), new HadoopFileIO(hadoop), hadoop, true))
+            .isExactlyInstanceOf(TamperedException.class)
+            .hasMessageContaining(file.getName());
       }
     }
   }

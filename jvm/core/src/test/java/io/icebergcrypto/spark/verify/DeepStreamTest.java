@@ -77,10 +77,10 @@ class DeepStreamTest {
           .endsWith("it was cut off");
       CheckedFile unknown = cut.check(depth, -1, file.metadata().buffer());
       assertThat(unknown.words()).endsWith("bytes could be missing at its end");
-      assertThat(unknown.problem().code()).isEqualTo(ProblemCode.NO_LENGTH);
+      assertThat(unknown.code()).isEqualTo(ProblemCode.NO_LENGTH);
       CheckedFile flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
-      boolean noLength = flipped.problem().code() == ProblemCode.NO_LENGTH;
-      assertThat(noLength).isEqualTo(depth == Depth.STRUCTURE);
+      assertThat(flipped.code())
+          .isEqualTo(depth == Depth.STRUCTURE ? ProblemCode.NO_LENGTH : ProblemCode.TAMPERED);
     }
   }
 
