@@ -23,8 +23,8 @@ with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these r
 
 API_CLASS = "io.icebergcrypto.python.PythonApi"
 ICEBERG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
-_CANCEL_ATTEMPTS = 50
 _CANCEL_EVERY_SECONDS = 0.1
+_CANCEL_AT_MOST_SECONDS = 5.0
 
 
 def call(spark: SparkSession, method: str, *args: Any) -> Any:
@@ -42,8 +42,12 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
 
 def cancel(spark: SparkSession) -> None:
     """Cancel all calls and jobs that are under way in the JVM, which would go on, and perhaps commit."""
-    if not _connect.is_connect(spark):
-        _cancelled(spark, api(spark), threading.Event(), once=True)
+    if _connect.is_connect(spark):
+        return
+    canceller = _Canceller(spark, api(spark))
+    canceller.begin()
+    canceller.wait()
+    canceller.end()
 
 
 @contextmanager
@@ -55,18 +59,12 @@ def _interruptible(spark: SparkSession, target: Any) -> Iterator[None]:
     helped: if another thread has a connection, Py4J then has the JVM close those of all threads, some time later, and
     whatever Python is calling at that time fails.
     """
-    ended = threading.Event()
-    helpers: list[threading.Thread] = []
-
-    def ask() -> None:
-        if not helpers:  # of its own connection, and no later Ctrl-C ends it
-            helpers.append(threading.Thread(target=_cancelled, args=(spark, target, ended)))
-            helpers[0].start()
+    canceller = _Canceller(spark, target)
 
     def interrupted(*_: Any) -> None:
-        if helpers:
+        if canceller.begun:
             raise KeyboardInterrupt
-        ask()
+        canceller.begin()
 
     before = signal.getsignal(signal.SIGINT)
     is_pysparks = str(getattr(before, "__module__", "")).startswith("pyspark.")
@@ -76,36 +74,65 @@ def _interruptible(spark: SparkSession, target: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:  # of another handler, or of the second Ctrl-C: Python waits no longer
-        ask()
-        helpers[0].join()
+        canceller.begin()
+        canceller.wait()
         raise
     except Exception as error:
-        if helpers:
+        if canceller.begun:
             raise KeyboardInterrupt from error
         raise
     finally:
-        ended.set()
-        for helper in helpers:
-            helper.join()  # or it might cancel the next call
-        if is_replaced:
-            signal.signal(signal.SIGINT, before)
-    if helpers:
+        try:
+            canceller.end()
+        finally:
+            if is_replaced:
+                signal.signal(signal.SIGINT, before)
+    if canceller.begun:
         raise KeyboardInterrupt
 
 
-def _cancelled(
-    spark: SparkSession, target: Any, ended: threading.Event, once: bool = False
-) -> None:
-    """Cancel what is under way in the JVM.
+class _Canceller:
+    """Cancels what is under way in the JVM, again and again until that has ended.
 
-    Py4J may cut the connection, see above, and the call to be cancelled may not have begun yet.
+    It may not have begun yet, a library may catch an interruption and begin another job, and Py4J may cut the
+    connection, see above. It has a thread, and so a connection, of its own, which no later Ctrl-C ends.
+
+    Attributes:
+        begun: whether it cancels, or did.
     """
-    for _ in range(_CANCEL_ATTEMPTS):
-        with suppress(*UNTYPED, OSError):
-            if target.cancel(spark._jsparkSession) or once:
-                return
-        if ended.wait(_CANCEL_EVERY_SECONDS):
-            return
+
+    def __init__(self, spark: SparkSession, target: Any) -> None:
+        self.begun = False
+        self._asked_twice = threading.Event()
+        self._ended = threading.Event()
+        self._spark, self._target = spark, target
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def begin(self) -> None:
+        """Cancel from now on."""
+        if not self.begun:
+            self.begun = True
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the JVM has answered twice: a call for which the first time was too early is cancelled then."""
+        self._asked_twice.wait(_CANCEL_AT_MOST_SECONDS)
+
+    def end(self) -> None:
+        """Cancel no more, which might be the next call."""
+        self._ended.set()
+        if self.begun:
+            self._thread.join(_CANCEL_AT_MOST_SECONDS)
+
+    def _run(self) -> None:
+        answers = 0
+        while not self._ended.is_set():
+            with suppress(*UNTYPED, OSError):
+                self._target.cancel(self._spark._jsparkSession)
+                answers += 1
+            if answers == 2:
+                self._asked_twice.set()
+            self._ended.wait(_CANCEL_EVERY_SECONDS)
 
 
 def api(spark: SparkSession) -> Any:

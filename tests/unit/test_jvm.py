@@ -68,12 +68,11 @@ def pysparks_handler() -> Iterator[Any]:
 
 
 class Call:
-    """A call of the JVM that lasts until it is cancelled; Ctrl-C is pressed meanwhile, once or more often."""
+    """A call of the JVM that ends with the last answer to a cancel; Ctrl-C is pressed meanwhile, once or more often."""
 
     def __init__(self, *answers: Any, presses: int = 1) -> None:
-        self.answers = iter(answers)
+        self.answers = list(answers)
         self.presses = presses
-        self.asked = 0
         self.cancelled = threading.Event()
 
     def encryptTable(self, *_: Any) -> None:  # noqa: N802 (Java's)
@@ -84,11 +83,12 @@ class Call:
 
     def cancel(self, session: Any) -> int:
         assert session == "a Java session"
-        self.asked += 1
-        answer = next(self.answers)
+        if not self.answers:
+            return 0  # it has ended
+        answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        if answer:
+        if not self.answers:
             self.cancelled.set()
         return int(answer)
 
@@ -102,19 +102,20 @@ CUT = Py4JError("Answer from Java side is empty")
         pytest.param([1], id="at once"),
         pytest.param([CUT, Py4JNetworkError("cut"), 1], id="Py4J cuts the connection"),
         pytest.param([0, 0, 1], id="the call had not begun"),
+        pytest.param([1, 1, 1], id="the call went on"),
     ],
 )
 def test_ctrl_c_cancels_what_the_jvm_does(answers: list[Any], pysparks_handler: Any) -> None:
     call = Call(*answers)
     with pytest.raises(KeyboardInterrupt) as caught:
         _jvm.call(Session(jvm_with(call)), "encryptTable", "lake.db.t")
-    assert call.asked == len(answers)
+    assert call.answers == []
     assert isinstance(caught.value.__cause__, Py4JJavaError)  # the call has ended
     assert signal.getsignal(signal.SIGINT) is pysparks_handler
 
 
 def test_a_second_ctrl_c_ends_at_once_but_cancels(pysparks_handler: Any) -> None:
-    call = Call(CUT, 1, presses=2)
+    call = Call(CUT, 0, 1, presses=2)
     with pytest.raises(KeyboardInterrupt) as caught:
         _jvm.call(Session(jvm_with(call)), "encryptTable", "lake.db.t")
     assert call.cancelled.is_set()
@@ -133,6 +134,14 @@ def test_a_call_that_ends_in_spite_of_ctrl_c_is_interrupted_all_the_same(
         _jvm.call(Session(jvm_with(pressed)), "encryptTable", "lake.db.t")
     assert threading.active_count() == threads  # none is left that would cancel the next call
     assert signal.getsignal(signal.SIGINT) is pysparks_handler
+
+
+def test_what_other_threads_have_called_is_cancelled() -> None:
+    threads = threading.active_count()
+    call = Call(CUT, 0, 1)
+    _jvm.cancel(Session(jvm_with(call)))
+    assert call.cancelled.is_set()
+    assert threading.active_count() == threads
 
 
 def test_a_session_is_not_taken_for_stopped_when_py4j_cuts_a_connection() -> None:

@@ -31,10 +31,11 @@ public final class CancelledException extends IcebergCryptoException {
         cause);
   }
 
-  /** Cancels the call that a thread runs. */
+  /** Cancels the call that a thread runs: once, and what it then does {@link #toTheEnd} goes on. */
   public static void cancel(Thread thread) {
-    CANCELLED.add(thread);
-    thread.interrupt();
+    if (CANCELLED.add(thread)) {
+      thread.interrupt();
+    }
   }
 
   /** Says that this thread's call has ended, so that no cancel of it ends the next. */

@@ -84,6 +84,12 @@ final class CancelledExceptionTest {
       CancelledException.cancel(Thread.currentThread());
       assertThat(Thread.interrupted()).isTrue(); // as a library might do
       assertThatThrownBy(CancelledException::check).isInstanceOf(CancelledException.class);
+      CancelledException.toTheEnd(
+          () -> {
+            CancelledException.cancel(Thread.currentThread()); // again, as Python does
+            assertThat(Thread.currentThread().isInterrupted()).isFalse();
+          });
+      assertThatThrownBy(CancelledException::check).isInstanceOf(CancelledException.class);
       CancelledException.ended();
       CommitRetry.commit("lake.db.t", ops, Map.of(), CancelledExceptionTest::changed);
       assertThat(ops.current().properties()).containsKey("changed");
