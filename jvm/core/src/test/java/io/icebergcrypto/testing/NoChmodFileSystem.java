@@ -30,7 +30,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
 
   private static volatile FailingDeletes fails = new FailingDeletes("", new AtomicInteger());
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
-  private static volatile Held held = new Held("/", "/", 0);
+  private static volatile Held held = new Held(Kind.CREATE, "/", "/", 0);
 
   /** Made by Hadoop. */
   public NoChmodFileSystem() {
@@ -59,22 +59,30 @@ public final class NoChmodFileSystem extends LocalFileSystem {
    * @param number which of them, from 1
    */
   public static void hold(String folder, String suffix, int number) {
-    held = new Held(folder, suffix, number);
+    held = new Held(Kind.CREATE, folder, suffix, number);
+  }
+
+  /** The same once that file is whole, whatever interrupts its writer. */
+  public static void holdWhole(String folder, String suffix, int number) {
+    held = new Held(Kind.CLOSE, folder, suffix, number);
   }
 
   /** Waits for that file; false: it does not come. */
   public static boolean awaitHeld() throws InterruptedException {
     Held awaited = held;
-    return awaited.come.await(60, TimeUnit.SECONDS) && awaited.created() >= awaited.number;
+    return awaited.come.await(60, TimeUnit.SECONDS) && awaited.counted.get() >= awaited.number;
   }
 
-  /** The file that is held goes on; how many were created. */
-  public static int release() {
-    Held ended = held;
-    held = new Held("/", "/", 0);
-    ended.come.countDown();
-    ended.released.countDown();
-    return ended.created();
+  /** The file that is held goes on, and those that come later are counted, too. */
+  public static void release() {
+    Held released = held;
+    released.come.countDown();
+    released.released.countDown();
+  }
+
+  /** How many such files there were since the hold began. */
+  public static int counted() {
+    return held.counted.get();
   }
 
   /** From now on some deletes below a folder fail, each of which may be tried again. */
@@ -118,16 +126,18 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     }
   }
 
-  /** One of the files that are created; come: it is there; released: it need not wait. */
+  /** One of the files that are created or closed; come: it is there; released: it need not wait. */
   private record Held(
+      Kind kind,
       String folder,
       String suffix,
       int number,
       AtomicInteger counted,
       CountDownLatch come,
       CountDownLatch released) {
-    private Held(String folder, String suffix, int number) {
+    private Held(Kind kind, String folder, String suffix, int number) {
       this(
+          kind,
           folder,
           suffix,
           number,
@@ -136,12 +146,9 @@ public final class NoChmodFileSystem extends LocalFileSystem {
           new CountDownLatch(1));
     }
 
-    private int created() {
-      return counted.get();
-    }
-
-    private void pass(Path path) throws IOException {
-      if (!path.getName().endsWith(suffix)
+    private void pass(Kind now, Path path) throws IOException {
+      if (now != kind
+          || !path.getName().endsWith(suffix)
           || !path.toUri().getPath().startsWith(folder)
           || counted.incrementAndGet() != number) {
         return;
@@ -149,11 +156,29 @@ public final class NoChmodFileSystem extends LocalFileSystem {
 
       come.countDown();
       try {
-        if (!released.await(90, TimeUnit.SECONDS)) {
-          throw new IOException("nobody released it");
+        await();
+      } catch (InterruptedException e) {
+        if (kind == Kind.CREATE) {
+          throw new IOException(e);
         }
+
+        awaitInterrupted();
+      }
+    }
+
+    private void await() throws IOException, InterruptedException {
+      if (!released.await(90, TimeUnit.SECONDS)) {
+        throw new IOException("nobody released it");
+      }
+    }
+
+    private void awaitInterrupted() throws IOException {
+      try {
+        await();
       } catch (InterruptedException e) {
         throw new IOException(e);
+      } finally {
+        Thread.currentThread().interrupt();
       }
     }
   }
@@ -189,7 +214,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
         long blockSize,
         Progressable progress)
         throws IOException {
-      held.pass(path);
+      held.pass(Kind.CREATE, path);
       return call(
           Kind.CREATE,
           path,
@@ -244,6 +269,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
             super.close();
             return null;
           });
+      held.pass(Kind.CLOSE, path);
     }
   }
 }
