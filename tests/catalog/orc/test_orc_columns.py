@@ -184,6 +184,17 @@ def test_another_sessions_provider_reads_nothing(
             clerk.conf.set("orc.key.provider", provider)
 
 
+def test_statistics_of_tables(own: SparkSession, tmp_path: Path) -> None:
+    """The session's keys are for other tables, too: of this one, only the columns that it has count."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    own.sql(f"CREATE TABLE {name} (id INT, tags STRING) USING orc LOCATION '{tmp_path}/t'")
+    own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR COLUMNS id")
+    for columns in ("FOR COLUMNS id, TAGS", "FOR ALL COLUMNS"):
+        with pytest.raises(NotSupportedError, match=r"keys \(tags\) of table"), typed_errors():
+            own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS {columns}")
+    own.sql(f"DROP TABLE {name}")
+
+
 @pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table. Spark gives nothing of TBLPROPERTIES to ORC: refused."""

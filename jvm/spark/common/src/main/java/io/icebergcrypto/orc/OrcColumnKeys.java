@@ -63,30 +63,38 @@ public final class OrcColumnKeys {
   }
 
   /**
-   * The columns with keys, or with such in them, as far as the settings name those that are there.
+   * The columns with keys, or with such in them, among those that are there: the settings of a
+   * session may be meant for other files.
    *
    * @param hadoop with the options of a write or a table
    * @param schema ORC's, of the files
+   * @throws InvalidConfigurationException when a property means nothing for any file
    */
   public static Set<String> keyed(Configuration hadoop, String schema) {
-    OrcSettings settings = new OrcSettings(hadoop);
-    if (settings.encrypt().isEmpty()) {
+    List<String> named = new OrcSettings(hadoop).columns();
+    if (named.isEmpty()) {
       return Set.of();
     }
 
-    OrcColumnKeys keys = new OrcColumnKeys(hadoop, "a table", TypeDescription.fromString(schema));
-    keys.annotate();
-    List<String> names = keys.schema.getFieldNames();
+    TypeDescription files = TypeDescription.fromString(schema);
+    List<String> names = files.getFieldNames();
     return IntStream.range(0, names.size())
-        .filter(i -> hasKey(keys.schema.getChildren().get(i)))
+        .filter(
+            i ->
+                named.contains(names.get(i))
+                    || named.stream().anyMatch(name -> isNumber(name, files.getChildren().get(i))))
         .mapToObj(names::get)
         .collect(Collectors.toSet());
   }
 
-  private static boolean hasKey(TypeDescription type) {
-    return type.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) != null
-        || (type.getChildren() != null
-            && type.getChildren().stream().anyMatch(OrcColumnKeys::hasKey));
+  /** Whether a name is ORC's number of a column, of one in it, or of all of a file: 0. */
+  private static boolean isNumber(String name, TypeDescription column) {
+    if (!name.matches("[0-9]{1,9}")) {
+      return false;
+    }
+
+    int id = Integer.parseInt(name);
+    return id == 0 || column.getId() <= id && id <= column.getMaximumId();
   }
 
   /**

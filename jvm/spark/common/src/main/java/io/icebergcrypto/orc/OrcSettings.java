@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -56,7 +57,13 @@ final class OrcSettings {
   /** One key of {@link #ENCRYPT}, with its columns. */
   private static final Pattern KEYS =
       Pattern.compile(
-          "(\\w++|Q):(?:[^`;:]++|Q)++(?:;|$)".replace("Q", QUOTED),
+          "(\\w++|Q):((?:[^`;:]++|Q)++)(?:;|$)".replace("Q", QUOTED),
+          Pattern.UNICODE_CHARACTER_CLASS);
+
+  /** One column of a key: the first part of its name, and those of what is in it. */
+  private static final Pattern COLUMNS =
+      Pattern.compile(
+          "(\\w++|Q)(?:\\.(?:\\w++|Q))*+(?:,|$)".replace("Q", QUOTED),
           Pattern.UNICODE_CHARACTER_CLASS);
 
   private static final List<String> OURS =
@@ -102,21 +109,43 @@ final class OrcSettings {
    * @throws InvalidConfigurationException when it is not ORC's list
    */
   List<String> keyIds() {
-    List<String> found = new ArrayList<>();
-    Matcher keys = KEYS.matcher(encrypt());
+    return parts(KEYS, encrypt()).stream().map(OrcSettings::firstName).distinct().toList();
+  }
+
+  /**
+   * The columns of the whole file that {@link #encrypt} names, or names a part of; a number means
+   * one, too.
+   *
+   * @throws InvalidConfigurationException when it is not ORC's list
+   */
+  List<String> columns() {
+    return parts(KEYS, encrypt()).stream()
+        .flatMap(key -> parts(COLUMNS, key.group(2)).stream())
+        .map(OrcSettings::firstName)
+        .distinct()
+        .toList();
+  }
+
+  private List<MatchResult> parts(Pattern one, String list) {
+    List<MatchResult> found = new ArrayList<>();
+    Matcher parts = one.matcher(list);
     int end = 0;
-    while (keys.lookingAt()) {
-      found.add(ParserUtils.parseName(new StringPosition(keys.group(1))));
-      end = keys.end();
-      keys.region(end, encrypt().length());
+    while (parts.lookingAt()) {
+      found.add(parts.toMatchResult());
+      end = parts.end();
+      parts.region(end, list.length());
     }
 
-    if (end < encrypt().length()) {
+    if (end < list.length()) {
       throw new InvalidConfigurationException(
           String.format("%s=%s cannot be read", ENCRYPT, encrypt()), SYNTAX);
     }
 
-    return found.stream().distinct().toList();
+    return found;
+  }
+
+  private static String firstName(MatchResult part) {
+    return ParserUtils.parseName(new StringPosition(part.group(1)));
   }
 
   /** ORC's own list of masks and columns; empty: none. */
