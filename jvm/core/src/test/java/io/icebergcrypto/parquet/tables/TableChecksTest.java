@@ -65,6 +65,24 @@ class TableChecksTest {
   }
 
   @Test
+  void whereAllThatIsAllowedKeysAreCheckedAllTheSame() throws IOException {
+    assertThatCode(hudi(new ColumnChoices(true, KEYS, true, true, false, true)))
+        .doesNotThrowAnyException(); // nobody knows which table it is
+    assertThatCode(
+            () ->
+                HudiTable.checkWrite(
+                    null, new ColumnChoices(true, KEYS, true, true, false, true), hadoop))
+        .doesNotThrowAnyException();
+    table("hoodie.table.type=MERGE_ON_READ", "hoodie.table.recordkey.fields=ssn");
+    assertThatThrownBy(hudi(new ColumnChoices(true, KEYS, true, true, false, true)))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("_hoodie_record_key, which repeats its values, has not");
+    assertThatThrownBy(hudi(new ColumnChoices(true, Map.of(), true, true, true, true)))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("files of keys");
+  }
+
+  @Test
   void itsMetadataTable() throws IOException {
     table("hoodie.table.name=t");
     Files.createDirectories(folder.resolve(".hoodie/metadata"));

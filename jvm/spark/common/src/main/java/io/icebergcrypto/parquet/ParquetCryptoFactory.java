@@ -242,7 +242,7 @@ public final class ParquetCryptoFactory
     DecryptionKeyRetriever keys = keys(settings, file);
     DecryptionKeyRetriever checked =
         metadata -> {
-          TableFormat.checkRead(file, settings.choices());
+          TableFormat.checkRead(file, settings.hudiPlaintext());
           return keys.getKey(metadata);
         };
     FileDecryptionProperties.Builder own =

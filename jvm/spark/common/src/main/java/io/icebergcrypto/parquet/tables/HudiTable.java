@@ -67,15 +67,15 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
    * Checks, wherever Hudi is about to write a Parquet file, the table that the file is in.
    *
    * @param file null: a part of a log file
-   * @throws PlaintextException when rows or values would be plaintext
+   * @throws PlaintextException when rows or values would be plaintext, and may not be
+   * @throws InvalidConfigurationException when Hudi's own column lacks the key that it needs
+   * @throws NotSupportedException when there would be files of keys
    */
   public static void checkWrite(Path file, ColumnChoices chosen, Configuration hadoop) {
-    if (chosen.hudiPlaintext()) {
-      return;
-    }
-
+    boolean allowed = chosen.hudiPlaintext();
     if (file == null) {
-      throw refused("this table", List.of("keys of deleted records in log files"));
+      checkPlaintext(allowed, "this table", List.of("keys of deleted records in log files"));
+      return;
     }
 
     Path path = unwrapped(file);
@@ -87,7 +87,8 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
       }
     }
 
-    throw refused(path.toString(), List.of("what nobody knows: no folder above has " + PROPERTIES));
+    List<String> unknown = List.of("what nobody knows: no folder above has " + PROPERTIES);
+    checkPlaintext(allowed, path.toString(), unknown);
   }
 
   private static Path unwrapped(Path file) {
@@ -95,17 +96,8 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
     return name.startsWith(WRAPPED) ? new Path(name.substring(WRAPPED.length())) : file;
   }
 
-  /**
-   * Checks what is stored.
-   *
-   * @throws PlaintextException when Hudi would leave rows or values in plaintext
-   */
-  public void check(ColumnChoices chosen) {
-    List<String> found = new ArrayList<>(plaintext(chosen));
-    if (!found.isEmpty() && !chosen.hudiPlaintext()) {
-      throw refused(folder.toString(), found);
-    }
-
+  private void check(ColumnChoices chosen) {
+    checkPlaintext(chosen.hudiPlaintext(), folder.toString(), plaintext(chosen));
     checkKeys(chosen, stored);
   }
 
@@ -174,13 +166,19 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
   }
 
   /**
-   * The refusal of a table.
+   * Refuses a table of which something would be plaintext.
    *
+   * @param allowed whether it may be
    * @param table its folder
    * @param found what would be plaintext
+   * @throws PlaintextException when there is any, and it may not be
    */
-  public static PlaintextException refused(String table, List<String> found) {
-    return new PlaintextException(
+  public static void checkPlaintext(boolean allowed, String table, List<String> found) {
+    if (allowed || found.isEmpty()) {
+      return;
+    }
+
+    throw new PlaintextException(
         String.format(
             "Hudi table %s: its Parquet files have keys, and plaintext would be, or might be: %s",
             table, found.stream().distinct().collect(Collectors.joining("; "))),

@@ -79,17 +79,21 @@ public enum TableFormat {
    * Refuses to give a key to code that reads a file in order to repeat its values, or keys of
    * records, in plaintext: in an index of Hudi's metadata table, or in Delta's log.
    *
+   * @param hudiPlaintext whether Hudi may
    * @throws PlaintextException when such code calls
    */
-  public static void checkRead(Path file, ColumnChoices chosen) {
+  public static void checkRead(Path file, boolean hudiPlaintext) {
     repeating()
-        .filter(format -> format != HUDI || !chosen.hudiPlaintext())
         .ifPresent(
             format -> {
-              throw format == HUDI
-                  ? HudiTable.refused(
-                      "of " + file, List.of("what an index in the metadata table repeats of it"))
-                  : DeltaStatistics.repeated(file);
+              if (format != HUDI) {
+                throw DeltaStatistics.repeated(file);
+              }
+
+              HudiTable.checkPlaintext(
+                  hudiPlaintext,
+                  "of " + file,
+                  List.of("what an index in the metadata table repeats of it"));
             });
   }
 }

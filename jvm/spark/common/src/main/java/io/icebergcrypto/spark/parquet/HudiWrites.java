@@ -83,11 +83,10 @@ record HudiWrites(
     }
 
     if (folder == null) {
-      if (!chosen.hudiPlaintext()) {
-        throw HudiTable.refused(
-            "of " + statement.name(), List.of("what nobody knows of such a statement"));
-      }
-
+      HudiTable.checkPlaintext(
+          chosen.hudiPlaintext(),
+          "of " + statement.name(),
+          List.of("what nobody knows of such a statement"));
       return;
     }
 
@@ -211,10 +210,7 @@ record HudiWrites(
     }
 
     found.addAll(HudiTable.plaintext(chosen, options));
-    if (!found.isEmpty() && !chosen.hudiPlaintext()) {
-      throw HudiTable.refused(folder.toString(), found);
-    }
-
+    HudiTable.checkPlaintext(chosen.hudiPlaintext(), folder.toString(), found);
     table.checkKeys(chosen, table.stored());
     table.checkKeys(chosen, options);
     if (table.isNew() && !schema.isEmpty()) { // or else the rows may have some columns only
