@@ -1,12 +1,25 @@
 package io.icebergcrypto.parquet.tables;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.IcebergCryptoException;
+import java.io.IOException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class HudiSettingsTest {
+  @TempDir private Path folder;
+
   @ParameterizedTest
   @CsvSource({
     "hoodie.metadata.enable, false",
@@ -54,6 +67,7 @@ class HudiSettingsTest {
     "hoodie.datasource.write.payload.class, com.acme.Payload",
     "hoodie.write.record.merge.custom.implementation.classes, com.acme.Merger",
     "hoodie.record.merge.property.hoodie.payload.delete.field, op",
+    "hoodie.datasource.write.payload.class, org.apache.hudi.common.P and com.acme.Payload",
     "hoodie.index.type, HBASE",
     "hoodie.index.type, RECORD_INDEX",
     "hoodie.index.class, com.acme.Index",
@@ -68,5 +82,65 @@ class HudiSettingsTest {
   })
   void isNotKnownToBeSafe(String name, String value) {
     assertThat(HudiSettings.unknown(Map.of(name, value))).containsExactly(name + "=" + value);
+  }
+
+  private Path defaults(String name, String text) throws IOException {
+    Path made = Files.createDirectories(folder.resolve(name));
+    Files.writeString(made.resolve("hudi-defaults.conf"), text);
+    return made;
+  }
+
+  /** All files of settings: on the class path, and in a folder. */
+  private static Map<String, String> read(Path onClassPath, String other) throws IOException {
+    Thread thread = Thread.currentThread();
+    ClassLoader before = thread.getContextClassLoader();
+    try (URLClassLoader loader =
+        new URLClassLoader(new URL[] {onClassPath.toUri().toURL()}, before)) {
+      thread.setContextClassLoader(loader);
+      return HudiDefaults.read(other, new Configuration(false));
+    } finally {
+      thread.setContextClassLoader(before);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "hoodie.table.type MERGE_ON_READ, hoodie.table.type=COPY_ON_WRITE",
+    "hoodie.table.type=COPY_ON_WRITE, hoodie.table.type MERGE_ON_READ",
+    "hoodie.metadata.enable=true, hoodie.metadata.enable=false",
+    "hoodie.metadata.enable=false, hoodie.metadata.enable=true",
+    "hoodie.index.class=com.acme.Index, hoodie.index.type=SIMPLE",
+  })
+  void noFileHidesWhatAnotherSays(String one, String other) throws IOException {
+    Map<String, String> found = read(defaults("a", one), defaults("b", other).toString());
+    assertThat(HudiSettings.unknown(found)).hasSize(1);
+    assertThat(HudiSettings.turnMetadataOff(found)).isFalse();
+  }
+
+  @Test
+  void eachFileHasToTurnMetadataOff() throws IOException {
+    Path off =
+        defaults("a", "# of all\n\nhoodie.metadata.enable = false\nhoodie.clean.automatic true");
+    Path silent = defaults("b", "hoodie.index.type=SIMPLE");
+    for (Map<String, String> found :
+        List.of(read(off, silent.toString()), read(silent, off.toString()))) {
+      assertThat(HudiSettings.unknown(found)).isEmpty();
+      assertThat(HudiSettings.turnMetadataOff(found)).isFalse();
+    }
+
+    Map<String, String> both = read(off, off.toUri().toString());
+    assertThat(HudiSettings.unknown(both)).isEmpty();
+    assertThat(HudiSettings.turnMetadataOff(both)).isTrue();
+    assertThat(HudiSettings.turnMetadataOff(read(folder, off.toUri().toString()))).isTrue();
+  }
+
+  @Test
+  void aFileThatCannotBeReadIsNoAnswer() throws IOException {
+    Files.createDirectories(folder.resolve("c/hudi-defaults.conf"));
+    assertThatThrownBy(() -> read(folder, folder.resolve("c").toString()))
+        .isInstanceOf(IcebergCryptoException.class)
+        .hasMessageContaining("hudi-defaults.conf");
+    assertThatThrownBy(() -> read(folder, "nowhere://a"))
+        .isInstanceOf(IcebergCryptoException.class);
   }
 }

@@ -5,60 +5,79 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.net.URI;
 import java.net.URL;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 
-/** Hudi's own file of settings for all of its tables, at each place where Hudi looks for one. */
+/**
+ * Hudi's own file of settings for all of its tables, at each place where Hudi looks for one. Which
+ * of several counts differs between versions of Hudi and their class paths, so each of them does.
+ */
 public final class HudiDefaults {
   private static final String NAME = "hudi-defaults.conf";
-  private static final Path DEFAULT_FOLDER = Path.of("/etc/hudi/conf");
+  private static final String DEFAULT_FOLDER = "/etc/hudi/conf";
 
   private HudiDefaults() {}
 
   /**
-   * Reads all such files on this machine.
+   * Reads all such files.
    *
    * @param folder what the variable HUDI_CONF_DIR says; may be null
+   * @return settings with their values; where files differ, all of these in one, which is not known
+   *     to be safe. The metadata table is off only if each file says so: Hudi's own default is on.
    * @throws IcebergCryptoException when there is one that cannot be read
    */
-  public static Map<String, String> read(String folder) {
-    Map<String, String> found = new LinkedHashMap<>();
+  public static Map<String, String> read(String folder, Configuration hadoop) {
+    List<Map<String, String>> files = new ArrayList<>();
     try {
       URL onClassPath = Thread.currentThread().getContextClassLoader().getResource(NAME);
       if (onClassPath != null) {
-        read(onClassPath.openStream(), found);
+        files.add(read(onClassPath.openStream()));
       }
 
-      for (Path file : files(folder)) {
-        if (Files.exists(file)) {
-          read(Files.newInputStream(file), found);
-        }
+      readFrom(DEFAULT_FOLDER, hadoop, files);
+      if (folder != null) {
+        readFrom(folder, hadoop, files);
       }
-    } catch (IOException e) {
+    } catch (IOException | IllegalArgumentException e) { // of what is no folder
       throw new IcebergCryptoException(
           String.format("Hudi's %s cannot be read: %s", NAME, e),
           "It may have Hudi keep values in plaintext, so nothing was written. Allow reading it.",
           e);
     }
 
+    Map<String, String> found = new LinkedHashMap<>();
+    files.forEach(
+        file -> file.forEach((name, value) -> found.merge(name, value, HudiSettings::both)));
+    if (HudiSettings.turnMetadataOff(found)
+        && !files.stream().allMatch(HudiSettings::turnMetadataOff)) {
+      found.remove(HudiSettings.METADATA);
+    }
+
     return found;
   }
 
-  private static List<Path> files(String folder) {
-    List<Path> files = new ArrayList<>(List.of(DEFAULT_FOLDER.resolve(NAME)));
-    Optional.ofNullable(folder).map(dir -> Path.of(dir, NAME)).ifPresent(files::add);
-    return files;
+  /** As Hudi does: a folder without a scheme is one of this machine. */
+  private static void readFrom(String folder, Configuration hadoop, List<Map<String, String>> files)
+      throws IOException {
+    boolean isLocal = URI.create(folder).getScheme() == null;
+    Path file = new Path((isLocal ? "file://" : "") + folder, NAME);
+    FileSystem storage = file.getFileSystem(hadoop);
+    if (storage.exists(file)) {
+      files.add(read(storage.open(file)));
+    }
   }
 
   /** As Hudi does: a name, white space or an equals sign, a value; or another file to include. */
-  private static void read(InputStream file, Map<String, String> found) throws IOException {
+  private static Map<String, String> read(InputStream file) throws IOException {
+    Map<String, String> found = new LinkedHashMap<>();
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(file, StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -68,5 +87,7 @@ public final class HudiDefaults {
         }
       }
     }
+
+    return found;
   }
 }

@@ -17,7 +17,7 @@ public final class HudiSettings {
 
   private static final String ANY = ".*";
   private static final String FALSE = "false";
-  private static final String HUDIS_OWN = "org\\.apache\\.(hudi|spark\\.sql\\.hudi)\\..*";
+  private static final String HUDIS_OWN = "org\\.apache\\.(hudi|spark\\.sql\\.hudi)\\.[\\w.$]+";
 
   /** Names, and for each what its value must be, in any case. */
   private static final Map<Pattern, Pattern> SAFE =
@@ -135,6 +135,11 @@ public final class HudiSettings {
         .findFirst()
         .filter(safe -> safe.getValue().matcher(value).matches())
         .isPresent();
+  }
+
+  /** One value for a setting that has two: where the two differ, it is none that is safe. */
+  public static String both(String one, String other) {
+    return one.equals(other) ? one : one + " and " + other;
   }
 
   /** Whether these turn the metadata table off. */

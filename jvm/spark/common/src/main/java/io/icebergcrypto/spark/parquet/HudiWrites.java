@@ -102,7 +102,7 @@ record HudiWrites(
     options.keySet().removeIf(name -> KeySettings.isOne(name) || name.startsWith("parquet."));
     options.keySet().removeIf(name -> name.equalsIgnoreCase("path"));
     Map<String, String> session = ofSession(spark);
-    Map<String, String> defaults = HudiDefaults.read(System.getenv("HUDI_CONF_DIR"));
+    Map<String, String> defaults = HudiDefaults.read(System.getenv("HUDI_CONF_DIR"), hudis);
     Map<String, String> ofHadoop = new HashMap<>();
     hudis.getPropsWithPrefix(OWN).forEach((name, value) -> ofHadoop.put(OWN + name, value));
     boolean metadataOff =
@@ -147,7 +147,7 @@ record HudiWrites(
             (name, value) -> {
               String own = name.startsWith("spark." + OWN) ? name.substring(6) : name;
               if (own.startsWith(OWN)) {
-                found.merge(own, value, (a, b) -> a.equals(b) ? a : a + " and " + b);
+                found.merge(own, value, HudiSettings::both);
               }
             });
     return found;
