@@ -428,6 +428,8 @@ class ParquetCryptoFactoryTest {
     XorKms.refuseUnwraps(new AccessDeniedException("Not yours", "Ask."));
     try {
       assertThat(write().getFooterKey()).isNotNull();
+      CachingKmsClient kms = KmsClients.shared(hadoop.getPropsWithPrefix("iceberg-crypto."));
+      assertThat(kms.metrics().snapshot()).containsEntry("wrap_calls", 2L); // of k1 and k2
     } finally {
       XorKms.refuseUnwraps(null);
     }

@@ -58,12 +58,22 @@ public interface UnwrapsAgain extends KeyManagementClient {
    */
   static ByteBuffer wrapped(KeyManagementClient kms, ByteBuffer key, String wrappingKeyId) {
     ByteBuffer wrapped = kms.wrapKey(key.duplicate(), wrappingKeyId);
+    check(kms, key, wrapped, wrappingKeyId);
+    return wrapped;
+  }
+
+  /**
+   * Has the KMS unwrap a key that it has just wrapped, past the cache.
+   *
+   * @throws BadWrappedKeyException when other bytes come back
+   * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
+   */
+  static void check(
+      KeyManagementClient kms, ByteBuffer key, ByteBuffer wrapped, String wrappingKeyId) {
     if (!key.equals(by(kms, wrapped, wrappingKeyId))) {
       forget(kms, wrapped, wrappingKeyId);
       throw otherBytes(kms, wrappingKeyId);
     }
-
-    return wrapped;
   }
 
   /** The error of a KMS that does not give back what it wrapped. */

@@ -69,11 +69,14 @@ public final class ParquetKmsClient implements KmsClient {
   }
 
   private ByteBuffer wrapped(byte[] keyBytes, String keyId) {
+    ByteBuffer wrapped = kms.wrapKey(ByteBuffer.wrap(keyBytes), keyId);
     try {
-      return UnwrapsAgain.wrapped(kms, ByteBuffer.wrap(keyBytes), keyId);
+      UnwrapsAgain.check(kms, ByteBuffer.wrap(keyBytes), wrapped, keyId);
     } catch (AccessDeniedException e) {
-      return kms.wrapKey(ByteBuffer.wrap(keyBytes), keyId); // who writes need not be let read
+      return wrapped; // who writes need not be let read
     }
+
+    return wrapped;
   }
 
   @Override
