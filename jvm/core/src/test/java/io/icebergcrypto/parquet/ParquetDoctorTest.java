@@ -63,6 +63,18 @@ class ParquetDoctorTest {
     assertThat(warnings()).singleElement().asString().contains(told);
   }
 
+  /** Hudi hands no option of a write on to the tasks that ask for it. */
+  @Test
+  void whatHudiDoesNotSeeIsNoAdvice() {
+    hadoop.set("iceberg-crypto.hudi.plaintext", "allow");
+    assertThat((List<?>) ParquetDoctor.examine(hadoop).get("warnings"))
+        .singleElement()
+        .extracting(warning -> ((Map<?, ?>) warning).get("hint").toString())
+        .asString()
+        .contains("start Spark without it")
+        .doesNotContain("option");
+  }
+
   @Test
   void anotherFactoryIsAWarning() {
     hadoop.set(FACTORY, "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory");

@@ -97,7 +97,8 @@ public final class ParquetDoctor {
       found.add(
           warning(
               ParquetSettings.HUDI_PLAINTEXT + "=allow: Hudi's logs and indexes are plaintext",
-              "Set it as an option of the writes that need it."));
+              "It counts for all Hudi tables of the application: start Spark without it where none"
+                  + " needs it."));
     }
 
     return found;
