@@ -58,7 +58,7 @@ final class ParquetSettings {
   /** Who gives Parquet the keys of a file. */
   static final String FACTORY = EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
 
-  /** Deprecated by Parquet, which heeds it. */
+  /** The older name of the level, which Parquet heeds where that is not set. */
   private static final String ENABLE_SUMMARIES = "parquet.enable.summary-metadata";
 
   private static final List<String> NAMES =
@@ -305,7 +305,7 @@ final class ParquetSettings {
     String value = hadoop.getTrimmed(name); // it decides, if both are set
     boolean isOff = "none".equalsIgnoreCase(value);
     if (value == null) {
-      name = "parquet.enable.summary-metadata"; // its older name
+      name = ENABLE_SUMMARIES;
       value = hadoop.getTrimmed(name);
       isOff = !"true".equalsIgnoreCase(value);
     }
