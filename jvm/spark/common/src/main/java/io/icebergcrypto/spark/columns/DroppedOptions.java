@@ -35,24 +35,26 @@ final class DroppedOptions extends Rule<LogicalPlan> {
     if (plan instanceof CreateTable append
         && append.query().isDefined()
         && append.mode() == SaveMode.Append) {
-      CatalogTable table = FileChecks.tableOrNull(append.tableDesc().identifier());
+      Map<String, String> options = append.tableDesc().storage().properties();
+      CatalogTable table =
+          options.keysIterator().exists(concernsKeys::test) // or the metastore need not be asked
+              ? FileChecks.tableOrNull(append.tableDesc().identifier())
+              : null;
       if (table != null) {
-        check(append.tableDesc(), table);
+        check(options, table);
       }
     }
 
     return plan;
   }
 
-  private void check(CatalogTable given, CatalogTable table) {
+  private void check(Map<String, String> options, CatalogTable table) {
     if (table.provider().isEmpty() || !table.provider().get().equalsIgnoreCase(format)) {
       return;
     }
 
     Map<String, String> own = table.storage().properties();
-    given
-        .storage()
-        .properties()
+    options
         .iterator()
         .foreach(
             option -> {

@@ -68,7 +68,7 @@ record HudiWrites(
     }
 
     Configuration hudis = spark.sparkContext().hadoopConfiguration();
-    Configuration wanted = new Configuration(spark.sessionState().newHadoopConf());
+    Configuration wanted = spark.sessionState().newHadoopConf();
     Map<String, String> options = new HashMap<>(statement.options());
     options.forEach((name, value) -> wanted.set(KeySettings.name(name), value));
     if (!ParquetCryptoFactory.isSet(hudis) && !ParquetCryptoFactory.isSet(wanted)) {

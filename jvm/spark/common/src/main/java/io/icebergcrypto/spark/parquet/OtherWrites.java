@@ -82,10 +82,15 @@ record OtherWrites(String target, Map<String, String> options) {
   }
 
   private void checkOptions(SparkSession spark) {
+    List<Map.Entry<String, String>> ofKeys =
+        options.entrySet().stream().filter(option -> KeySettings.isOne(option.getKey())).toList();
+    if (ofKeys.isEmpty()) {
+      return;
+    }
+
     Configuration hadoop = spark.sessionState().newHadoopConf();
     List<String> ignored =
-        options.entrySet().stream()
-            .filter(option -> KeySettings.isOne(option.getKey()))
+        ofKeys.stream()
             .filter(
                 option ->
                     !Objects.equals(
