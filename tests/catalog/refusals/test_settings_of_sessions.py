@@ -1,5 +1,6 @@
 """Sessions that others have in a driver, as with Spark Connect, cannot send its credentials to addresses of theirs."""
 
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -213,6 +214,32 @@ def test_the_first_session(spark: SparkSession, start: Start, world: World) -> N
         finally:
             for name in catalog_conf(catalog, SPARK_CATALOG, options):
                 spark.conf.unset(name)
+
+
+def test_options_of_the_first_session(
+    spark: SparkSession, start: Start, world: World, tmp_path: Path
+) -> None:
+    """A KMS that no setting names: what this session asks for counts as its own."""
+    keystore = shutil.copy2(world.keystore.path, tmp_path / "other.p12")
+    kms = world.keystore_options() | {"encryption.kms.keystore.path": str(keystore)}
+    options = {f"iceberg-crypto.{name}": value for name, value in kms.items()}
+    options |= {
+        "iceberg-crypto.encryption.kms-type": "keystore",
+        "parquet.crypto.factory.class": "io.icebergcrypto.parquet.ParquetCryptoFactory",
+        "parquet.encryption.uniform.key": "k1",
+    }
+
+    def write(session: SparkSession, folder: str) -> None:
+        with typed_errors():
+            session.range(1).write.options(**options).parquet(str(tmp_path / folder))
+
+    start("application")
+    write(spark, "first")
+    assert {file.read_bytes()[:4] for file in tmp_path.glob("first/part-*")} == {b"PARE"}
+    path = "encryption.kms.keystore.path"
+    refused(ConfigurationError, lambda: write(spark.newSession(), "other"), path)
+    start("static")
+    refused(ConfigurationError, lambda: write(spark, "static"), path)
 
 
 def test_a_mode_that_is_none(clerk: SparkSession, start: Start) -> None:

@@ -6,6 +6,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.KmsPropertyNames;
 import io.icebergcrypto.kms.config.SettingsGuard;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.WeakHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -28,8 +30,10 @@ import scala.runtime.BoxedUnit;
  * SET spark.sql.catalog.lake.uri} of theirs would send these credentials to an address of theirs.
  *
  * <p>By default settings are those that Spark was started with, or those of the application's first
- * session, which no client of such a server gets: a notebook's is this one. Values count, not
- * threads, so that no thread of a pool stands for another session.
+ * session, which no client of such a server gets: a notebook's is this one. Of a catalog values
+ * count, not threads. Of a KMS client they do, too, unless the first session asks for it itself, as
+ * it does with options of a write: that is told by the thread's active session, which Spark sets
+ * for what it does for any session.
  */
 public final class ServerSettings implements SettingsGuard {
   /** A setting that only counts where Spark was started with it. */
@@ -42,6 +46,10 @@ public final class ServerSettings implements SettingsGuard {
   /** Options that lead nowhere, and that say nothing of what is encrypted or shown. */
   private static final List<String> OF_ANY_SESSION =
       List.of("cache-enabled", "cache.", "default-namespace", "table-default.");
+
+  /** The KMSs that Spark was started with: reading Hadoop's files anew takes too long. */
+  private static final Map<SparkEnv, List<Map<String, String>>> STARTED =
+      Collections.synchronizedMap(new WeakHashMap<>());
 
   /** The service loader makes one. */
   public ServerSettings() {}
@@ -117,9 +125,12 @@ public final class ServerSettings implements SettingsGuard {
     }
 
     Map<String, String> asked = KmsPropertyNames.deciding(properties);
-    List<Map<String, String>> known =
-        new ArrayList<>(
-            groups(ofSpark(env.conf()), SparkHadoopUtil.get().newConfiguration(env.conf())));
+    List<Map<String, String>> started = STARTED.computeIfAbsent(env, ServerSettings::started);
+    if (started.contains(asked)) {
+      return;
+    }
+
+    List<Map<String, String>> known = new ArrayList<>(started);
     if (from == From.APPLICATION && SparkSession.getDefaultSession().isDefined()) {
       known.addAll(
           groups(
@@ -135,6 +146,10 @@ public final class ServerSettings implements SettingsGuard {
               .orElseGet(() -> new TreeSet<>(asked.keySet()));
       throw refused("A KMS client", "", differ);
     }
+  }
+
+  private static List<Map<String, String>> started(SparkEnv env) {
+    return groups(ofSpark(env.conf()), SparkHadoopUtil.get().newConfiguration(env.conf()));
   }
 
   /** Whether this thread works for the application's first session. */
