@@ -10,6 +10,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -119,6 +120,17 @@ class TableChecksTest {
         .isInstanceOf(NotSupportedException.class);
     assertThatThrownBy(hudi(new ColumnChoices(true, both, true, true, false, false)))
         .hasMessageContaining("in plaintext footers");
+  }
+
+  @Test
+  void keysAreForColumnsInAnyCase() {
+    List<String> columns = List.of("ssn", "Id", "address");
+    Map<String, String> names = Map.of("SSN", "k2", "address.street", "k2");
+    assertThat(new ColumnChoices(true, names, false, false, false, false).keyed(columns))
+        .containsExactlyInAnyOrder("ssn", "address");
+    assertThat(new ColumnChoices(true, names, true, false, false, false).keyed(columns)).hasSize(3);
+    assertThat(new ColumnChoices(false, Map.of(), false, false, false, false).keyed(columns))
+        .isEmpty();
   }
 
   private void delta(ColumnChoices chosen) {

@@ -59,15 +59,8 @@ public record ColumnChoices(
    * @param columns the names of a table's columns
    */
   public Set<String> keyed(List<String> columns) {
-    return !namesKeys
-        ? Set.of()
-        : columns.stream()
-            .filter(
-                column ->
-                    complete
-                        || columnKeys.isEmpty()
-                        || columnKeys.keySet().stream()
-                            .anyMatch(name -> name.equals(column) || name.startsWith(column + ".")))
-            .collect(Collectors.toSet());
+    return columns.stream()
+        .filter(column -> namesKeys && (columnKeys.isEmpty() || encrypts(column)))
+        .collect(Collectors.toSet());
   }
 }

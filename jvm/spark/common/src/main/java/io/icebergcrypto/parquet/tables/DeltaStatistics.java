@@ -3,7 +3,6 @@ package io.icebergcrypto.parquet.tables;
 import io.icebergcrypto.PlaintextException;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
@@ -121,7 +120,7 @@ public final class DeltaStatistics {
         Arrays.stream(columns.split(","))
             .map(String::trim)
             .filter(name -> !name.isEmpty())
-            .filter(name -> name.contains("`") || chosen.encrypts(name.toLowerCase(Locale.ROOT)))
+            .filter(name -> name.contains("`") || chosen.encrypts(name))
             .toList();
     return found.isEmpty() ? null : "of columns with keys (" + String.join(", ", found) + ")";
   }
