@@ -32,7 +32,6 @@ final class ModuleDecryptor {
 
   private static final int SMALLEST_BUFFER = 64 << 10;
 
-  private final byte[] key;
   private final Ciphers.AesGcmDecryptor decryptor;
   private final Plain plain;
 
@@ -41,7 +40,6 @@ final class ModuleDecryptor {
   }
 
   private ModuleDecryptor(byte[] key, Plain plain) {
-    this.key = key;
     this.decryptor = new Ciphers.AesGcmDecryptor(key);
     this.plain = plain;
   }
@@ -99,14 +97,12 @@ final class ModuleDecryptor {
    * Checks the signature of a plaintext footer: it is encrypted once more, with the same nonce, and
    * the tag compared (Parquet modular encryption, section 5.3).
    *
-   * @param length of the footer; the signature follows
+   * @param key the footer's
+   * @param bytes has the footer
+   * @param length of the footer, without the signature, which follows
    * @throws TamperedException when it is not what was signed
    */
-  void checkSignature(String name, byte[] bytes, int length, byte[] aad) {
-    if (length < 0) {
-      throw NotAsWritten.because(name + " has no signature");
-    }
-
+  static void checkSignature(byte[] key, byte[] bytes, int length, byte[] aad) {
     byte[] again;
     byte[] nonce = Arrays.copyOfRange(bytes, length, length + Ciphers.NONCE_LENGTH);
     byte[] footer = Arrays.copyOf(bytes, length);
@@ -126,7 +122,8 @@ final class ModuleDecryptor {
         Arrays.copyOfRange(again, length, again.length),
         Arrays.copyOfRange(bytes, length + Ciphers.NONCE_LENGTH, bytes.length))) {
       throw NotAsWritten.because(
-          name + " does not have the signature of its key: it was changed, or is from elsewhere");
+          "the footer does not have the signature of its key: it was changed, or is from"
+              + " elsewhere");
     }
   }
 

@@ -155,10 +155,10 @@ final class ParquetFooter {
     }
 
     byte[] fileAad = fileAad(metadata.getEncryption_algorithm(), key);
-    ModuleDecryptor modules =
-        new ModuleDecryptor(key.ofFooter(metadata.getFooter_signing_key_metadata()));
-    modules.checkSignature("the footer", bytes, length, AesCipher.createFooterAAD(fileAad));
-    return new ParquetFooter(fileAad, key, modules).withParts(metadata);
+    byte[] footerKey = key.ofFooter(metadata.getFooter_signing_key_metadata());
+    byte[] aad = AesCipher.createFooterAAD(fileAad);
+    ModuleDecryptor.checkSignature(footerKey, bytes, length, aad);
+    return new ParquetFooter(fileAad, key, new ModuleDecryptor(footerKey)).withParts(metadata);
   }
 
   private ParquetFooter withParts(FileMetaData metadata) {
