@@ -119,22 +119,20 @@ public final class TableDecryption {
       context.setLocalProperty(INTERRUPT_ON_CANCEL, "true"); // such a task deletes its plaintext
       return decryption.run();
     } catch (CancelledException e) {
-      throw decryption.discarded(e.withHint(TASKS_LEFT));
+      throw decryption.withLeft(e.withHint(TASKS_LEFT));
     } catch (IcebergCryptoException e) {
-      throw decryption.discarded(e);
+      throw decryption.withLeft(e);
     } catch (CommitStateUnknownException e) {
       throw e;
     } catch (Exception e) { // Spark's is none that Java knows of
-      IcebergCryptoException told = decryption.discarded(decryption.failed(e));
       if (!decryption.left.isEmpty()) {
-        throw told;
+        throw decryption.withLeft(decryption.failed(e));
       }
 
       throw e;
     } finally {
       context.setJobDescription(before);
       context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
-      CancelledException.toTheEnd(decryption::deleteUnused);
     }
   }
 
@@ -177,6 +175,8 @@ public final class TableDecryption {
     } catch (Exception e) { // Spark's is none that Java knows of
       CancelledException.rethrow(e);
       throw e;
+    } finally {
+      CancelledException.toTheEnd(this::deleteUnused);
     }
   }
 
@@ -333,8 +333,7 @@ public final class TableDecryption {
         .inTable(table.name());
   }
 
-  private IcebergCryptoException discarded(IcebergCryptoException e) {
-    CancelledException.toTheEnd(this::deleteUnused);
+  private IcebergCryptoException withLeft(IcebergCryptoException e) {
     return left.isEmpty()
         ? e
         : e.withHint(
