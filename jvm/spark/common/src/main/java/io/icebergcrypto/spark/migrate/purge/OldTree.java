@@ -217,44 +217,41 @@ final class OldTree {
       }
     }
 
+    /** What there is of a file, as a row of {@link #FILES}. */
     Iterator<Row> look(Row file) {
-      String path = file.getString(0);
-      Row looked =
-          OldTree.look(
-              tree.value().stored(path),
-              file.getString(1),
-              file.getLong(2),
-              file.getString(3),
-              file.getString(4));
-      return List.of(looked).iterator();
-    }
-  }
+      InputFile stored = tree.value().stored(file.getString(0));
+      long length = file.getLong(2);
+      String why = file.getString(4);
+      String state;
+      try {
+        FileMagic magic = FileInspector.magic(stored);
+        length = stored.getLength();
+        state = magic.encrypted() || magic == FileMagic.LATER ? ENCRYPTED : PLAINTEXT;
+      } catch (NotFoundException e) {
+        state = GONE;
+      } catch (RuntimeException e) {
+        boolean gone = isGone(stored);
+        state = gone ? GONE : UNKNOWN;
+        why = gone ? why : Causes.innermostMessage(e);
+      }
 
-  /** What there is of a file, as a row of {@link #FILES}. */
-  static Row look(InputFile stored, String kind, long expected, String gap, String problem) {
-    long length = expected;
-    String why = problem;
-    String state;
-    try {
-      FileMagic magic = FileInspector.magic(stored);
-      length = stored.getLength();
-      state = magic.encrypted() || magic == FileMagic.LATER ? ENCRYPTED : PLAINTEXT;
-    } catch (NotFoundException e) {
-      state = GONE;
-    } catch (RuntimeException e) {
-      boolean gone = isGone(stored);
-      state = gone ? GONE : UNKNOWN;
-      why = gone ? problem : Causes.innermostMessage(e);
+      return List.of(
+              RowFactory.create(
+                  stored.location(),
+                  file.getString(1),
+                  Math.max(length, 0),
+                  file.getString(3),
+                  why,
+                  state))
+          .iterator();
     }
 
-    return RowFactory.create(stored.location(), kind, Math.max(length, 0), gap, why, state);
-  }
-
-  private static boolean isGone(InputFile stored) {
-    try {
-      return !stored.exists();
-    } catch (RuntimeException e) {
-      return false;
+    private static boolean isGone(InputFile stored) {
+      try {
+        return !stored.exists();
+      } catch (RuntimeException e) {
+        return false;
+      }
     }
   }
 

@@ -217,8 +217,7 @@ public final class PlaintextPurge {
     }
 
     List<String> own = TableVerifier.foldersOf(current);
-    List<String> named =
-        Stream.of(options.folders(), options.keep()).flatMap(List::stream).toList();
+    List<String> named = union(options.folders(), options.keep());
     Phase begun = PurgeRecord.begun(current.properties());
     FormerFolders former =
         begun == Phase.DATA
@@ -247,9 +246,10 @@ public final class PlaintextPurge {
             .map(Storage::comparable)
             .collect(Collectors.toSet());
     UDF1<String, Boolean> isMetadata =
-        path ->
-            places.contains(Storage.comparable(path))
-                || METADATA.matcher(Storage.comparable(path)).find();
+        path -> {
+          String place = Storage.comparable(path);
+          return places.contains(place) || METADATA.matcher(place).find();
+        };
     return functions.udf(isMetadata, DataTypes.BooleanType).apply(col("path"));
   }
 
@@ -360,12 +360,13 @@ public final class PlaintextPurge {
   }
 
   private IcebergCryptoException notFinished(String what, List<String> files) {
-    return new IcebergCryptoException(
-            String.format("not finished: %s, such as %s", what, String.join(", ", files)),
-            "Nothing is forgotten, and what names these files is still there. Let this client"
-                + " delete them, or wait until the storage is well again, and call purge_plaintext"
-                + " again, which goes on.")
-        .inTable(table.name());
+    return Proof.notFinished(
+        table.name(),
+        what,
+        files,
+        "Nothing is forgotten, and what names these files is still there. Let this client delete"
+            + " them, or wait until the storage is well again, and call purge_plaintext again,"
+            + " which goes on.");
   }
 
   // ---- storage

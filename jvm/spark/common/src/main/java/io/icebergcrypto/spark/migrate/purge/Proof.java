@@ -145,8 +145,14 @@ final class Proof {
   }
 
   private IcebergCryptoException notFinished(String what, List<String> files, String hint) {
+    return notFinished(table.name(), what, files, hint);
+  }
+
+  /** The error of a purge that another call goes on with. */
+  static IcebergCryptoException notFinished(
+      String table, String what, List<String> files, String hint) {
     return new IcebergCryptoException(
             String.format("not finished: %s, such as %s", what, String.join(", ", files)), hint)
-        .inTable(table.name());
+        .inTable(table);
   }
 }
