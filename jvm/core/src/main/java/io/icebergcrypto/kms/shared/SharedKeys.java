@@ -8,7 +8,6 @@ import java.lang.ref.Cleaner;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.hadoop.security.UserGroupInformation;
 
 /**
@@ -41,10 +40,11 @@ public final class SharedKeys {
   /** One client's hold on a way. */
   public static final class Hold {
     private final SharedKeys shared;
-    private final AtomicBoolean released = new AtomicBoolean();
+    private final Cleaner.Cleanable release;
 
-    private Hold(SharedKeys shared) {
+    private Hold(SharedKeys shared, Object holder) {
       this.shared = shared;
+      this.release = CLEANER.register(holder, shared::release);
     }
 
     /** The way. */
@@ -54,9 +54,7 @@ public final class SharedKeys {
 
     /** Gives it up; the last one closes the way. */
     public void release() {
-      if (released.compareAndSet(false, true)) {
-        shared.release();
-      }
+      release.clean();
     }
   }
 
@@ -66,9 +64,7 @@ public final class SharedKeys {
    * @param holder gives it up when it is garbage, if it did not before
    */
   public static Hold of(KmsConfig config, Object holder) {
-    Hold hold = new Hold(config.mayBeShared() ? shared(config) : alone(config));
-    whenGarbage(holder, hold::release);
-    return hold;
+    return new Hold(config.mayBeShared() ? shared(config) : alone(config), holder);
   }
 
   /** Does short work after an object has become garbage, to which the work must not refer. */
