@@ -260,7 +260,7 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     assert rotated.ok
     (done,) = rotated.done
     assert isinstance(done, MasterKeyRotation)
-    assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 11)
+    assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 9)
     assert {key.name: key.master_key_id for key in value_keys(spark, catalog)} == {
         "hr": "k2",
         "own": "k1",

@@ -10,9 +10,11 @@ import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyOfList;
 import io.icebergcrypto.metadata.UnwrappedKek;
+import io.icebergcrypto.values.ValueKeys;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.time.Instant;
@@ -264,7 +266,7 @@ final class KeyAudit {
     boolean asked = allowed.allows(masterId);
     Unwrapped unwrapped =
         asked
-            ? unwrap(key.bytes(), masterId, KeyAudit::valueKeyProblem)
+            ? unwrap(key.bytes(), masterId, answer -> ValueKeys.problem(key, answer))
             : new Unwrapped(
                 null,
                 String.format(
@@ -316,23 +318,14 @@ final class KeyAudit {
   private Unwrapped unwrap(
       ByteBuffer wrapped, String masterId, Function<ByteBuffer, String> problemOf) {
     try {
-      ByteBuffer answer = kms.unwrapKey(wrapped, masterId);
-      if (problemOf.apply(answer) != null) { // it may have been wrong once
-        answer = kms.unwrapAgain(wrapped, masterId);
-      }
-
+      ByteBuffer answer =
+          UnwrapsAgain.fitting(kms, wrapped, masterId, bytes -> problemOf.apply(bytes) == null);
       String problem = problemOf.apply(answer);
       return new Unwrapped(
           answer.remaining(), problem == null ? null : "the KMS gives " + problem + ", twice");
     } catch (IcebergCryptoException e) {
       return new Unwrapped(null, e.problem());
     }
-  }
-
-  private static String valueKeyProblem(ByteBuffer answer) {
-    return answer.remaining() == WrappedValueKey.LENGTH
-        ? null
-        : String.format("%d bytes, which is no value key", answer.remaining());
   }
 
   /** The version of its master key, as far as the wrapped key, which may be hostile, tells. */

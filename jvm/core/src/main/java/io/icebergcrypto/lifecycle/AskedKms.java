@@ -4,12 +4,15 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.UnwrappedKek;
+import io.icebergcrypto.values.ValueKeys;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Collection;
@@ -98,22 +101,29 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   }
 
   /**
-   * Has a value key wrapped anew: four calls. Nothing tells whether it is the right one, but that
-   * the KMS gives it twice.
+   * Has a value key wrapped anew: three calls; four where only that the KMS gives it twice tells
+   * whether it is the right one.
    *
    * @param newWrappingKeyId the master key that is to wrap it, in its newest version
-   * @throws BadWrappedKeyException when the KMS gives two keys, or another one than it wrapped
+   * @throws BadWrappedKeyException when the KMS gives another key, or another one than it wrapped
    */
-  ByteBuffer wrapAnew(ByteBuffer wrappedKey, String wrappingKeyId, String newWrappingKeyId) {
-    ByteBuffer key = unwrapKey(wrappedKey, wrappingKeyId);
-    if (!key.equals(unwrapKey(wrappedKey, wrappingKeyId))) {
-      throw new BadWrappedKeyException(
-              String.format("the KMS gives two keys for one that key '%s' wrapped", wrappingKeyId),
-              "Nothing was changed. Check the KMS, and call this again.")
-          .inTable(tableName);
+  ByteBuffer wrapAnew(WrappedValueKey key, String newWrappingKeyId) {
+    ByteBuffer answer =
+        UnwrapsAgain.fitting(
+            this, key.bytes(), key.masterKeyId(), bytes -> ValueKeys.problem(key, bytes) == null);
+    String problem = ValueKeys.problem(key, answer);
+    if (problem != null) {
+      problem += ", twice";
+    } else if (!Kek.isCheckValue(key.checkValue())
+        && !answer.equals(unwrapKey(key.bytes(), key.masterKeyId()))) {
+      problem = "two different keys";
     }
 
-    return wrapped(key, newWrappingKeyId);
+    if (problem != null) {
+      throw ValueKeys.cannotBeUsed(key, former == null ? kms : former, problem).inTable(tableName);
+    }
+
+    return wrapped(answer, newWrappingKeyId);
   }
 
   private ByteBuffer wrapped(ByteBuffer key, String wrappingKeyId) {

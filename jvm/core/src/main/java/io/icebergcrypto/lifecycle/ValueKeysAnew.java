@@ -18,7 +18,7 @@ import org.apache.iceberg.TableMetadata;
  * The value keys that a table keeps, wrapped anew with its KEKs. Those of the table's own master
  * key follow it. Another master key says who may decrypt what a value key encrypted, so it stays:
  * its newest version wraps if that is what the rotation is for, or if the KMS is another one. Each
- * costs three calls of the KMS, once, however often the commit is tried.
+ * is wrapped once, however often the commit is tried.
  */
 final class ValueKeysAnew {
   private final RotatedTable table;
@@ -102,7 +102,7 @@ final class ValueKeysAnew {
     }
 
     try {
-      return key.anew(target, table.kms().wrapAnew(key.bytes(), key.masterKeyId(), target));
+      return key.anew(target, table.kms().wrapAnew(key, target));
     } catch (IcebergCryptoException e) {
       throw told(key, e);
     }

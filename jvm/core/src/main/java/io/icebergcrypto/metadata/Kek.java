@@ -78,19 +78,31 @@ public final class Kek {
 
   /** Whether a KEK's entry says how its bytes are recognized. */
   public static boolean hasCheckValue(EncryptedKey kek) {
-    return checkValue(kek) != null;
+    return isCheckValue(checkValue(kek));
   }
 
   /** Whether bytes are those of a KEK, as far as its entry tells. */
   static boolean fits(EncryptedKey kek, ByteBuffer bytes) {
-    String told = checkValue(kek);
-    return told == null || told.equals(checkValue(bytes, ""));
+    return fits(checkValue(kek), bytes, "");
   }
 
-  /** The check value; null when there is none, or one of a later version. */
   private static String checkValue(EncryptedKey kek) {
-    String told = kek.properties() == null ? null : kek.properties().get(CHECK_VALUE);
-    return told != null && told.startsWith(CHECK_VALUE_V1) ? told : null;
+    return kek.properties() == null ? null : kek.properties().get(CHECK_VALUE);
+  }
+
+  /** Whether it tells something of a key's bytes; one of a later version does not. */
+  public static boolean isCheckValue(String told) {
+    return told != null && told.startsWith(CHECK_VALUE_V1);
+  }
+
+  /**
+   * Whether bytes are those of a KEK or of a value key, as far as its check value tells.
+   *
+   * @param told the check value; null: there is none
+   * @param context the name of a value key; of a KEK empty
+   */
+  public static boolean fits(String told, ByteBuffer bytes, String context) {
+    return !isCheckValue(told) || told.equals(checkValue(bytes, context));
   }
 
   /**

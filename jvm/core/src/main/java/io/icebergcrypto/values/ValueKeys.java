@@ -18,6 +18,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
  * The value keys of a catalog as they were when this was loaded, wrapped, with the client of the
@@ -145,27 +146,35 @@ public final class ValueKeys implements Serializable {
       return KeyCache.copyOf(unwrapped);
     }
 
-    throw new BadWrappedKeyException(
-            String.format(
-                "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s, twice",
-                key.name(), key.masterKeyId(), kms, problem(key, unwrapped)),
-            String.format(
-                "Nothing was encrypted or decrypted with it. Check that the catalog's KMS is the"
-                    + " one that wrapped it, and the KMS itself. If the KMS is right, another"
-                    + " client than this project's changed property %s: have that one set it back,"
-                    + " from an older metadata file of the table.",
-                key.property()))
-        .inTable(table);
+    throw cannotBeUsed(key, kms, problem(key, unwrapped) + ", twice").inTable(table);
+  }
+
+  /**
+   * The error of a KMS that gives another key than the one that it wrapped.
+   *
+   * @param given what it gave
+   */
+  public static BadWrappedKeyException cannotBeUsed(
+      WrappedValueKey key, KeyManagementClient kms, String given) {
+    return new BadWrappedKeyException(
+        String.format(
+            "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s",
+            key.name(), key.masterKeyId(), kms, given),
+        String.format(
+            "Nothing was encrypted or decrypted with it. Check that the catalog's KMS is the one"
+                + " that wrapped it, and the KMS itself. If the KMS is right, another client than"
+                + " this project's changed property %s: have that one set it back, from an older"
+                + " metadata file of the table.",
+            key.property()));
   }
 
   /** What tells that bytes are not those of a version; null when nothing does. */
-  private static String problem(WrappedValueKey key, ByteBuffer bytes) {
+  public static String problem(WrappedValueKey key, ByteBuffer bytes) {
     if (bytes.remaining() != WrappedValueKey.LENGTH) {
       return bytes.remaining() + " bytes, which is no value key";
     }
 
-    String told = key.checkValue();
-    return told == null || told.equals(Kek.checkValue(bytes, key.name()))
+    return Kek.fits(key.checkValue(), bytes, key.name())
         ? null
         : "a key that does not fit its check value";
   }

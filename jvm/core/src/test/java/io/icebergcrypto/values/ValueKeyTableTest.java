@@ -18,6 +18,7 @@ import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.KeystoreDouble;
@@ -269,9 +270,7 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(done.valueKeysLeft()).isEqualTo("c (k3)");
     assertThat(done.message())
         .contains("'k2' instead of 'k1', and 2 value keys anew", "stay as they are: c (k3)");
-    assertThat(done.kmsCalls())
-        .as("of a KEK and two value keys, which are asked for twice")
-        .isEqualTo(11);
+    assertThat(done.kmsCalls()).as("three for a KEK and two value keys each").isEqualTo(9);
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 
@@ -382,11 +381,69 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class);
   }
 
-  /** A keystore during whose next call something else happens, or that answers wrong once. */
+  /** What is wrapped anew is wrong for good, while the key's check value says what it should be. */
+  @Test
+  void aKeyThatTheKmsGivesWrongIsNotWrappedAnew() throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    WrappedValueKey key = keys().load().versions("a").get(0);
+    try (EncryptedCatalog wrong = openSlow()) {
+      Slow.CONFUSED.set(key.bytes());
+      assertThatThrownBy(() -> MasterKeyRotation.run(wrong, KEYS, "k2", false))
+          .isInstanceOf(BadWrappedKeyException.class)
+          .hasMessageContaining("Table lake.db.keys: value key 'a', which master key 'k1' wrapped")
+          .hasMessageContaining("does not fit its check value, twice")
+          .hasMessageContaining("Nothing was changed.");
+      assertThat(EncryptionKeys.of(wrong, KEYS).keys())
+          .filteredOn(found -> found.problem() != null)
+          .extracting(KeyEntry::kind, KeyEntry::keyId, KeyEntry::problem)
+          .containsExactly(
+              tuple(
+                  KeyEntry.Kind.VALUE,
+                  "a." + key.version(),
+                  "the KMS gives a key that does not fit its check value, twice"));
+    } finally {
+      Slow.CONFUSED.set(null);
+    }
+
+    assertThat(masterKeys()).containsExactly("k1");
+    assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  /** One without a check value, and one of a later version's: two equal answers are believed. */
+  @Test
+  void whereNothingTellsOfAKeyTheKmsIsAskedTwice() throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    String a = property("a");
+    String made = catalog.loadTable(KEYS).properties().get(a);
+    String without = made.replaceFirst(",\\s*\"check-value\":\\s*\"[^\"]*\"", "");
+    assertThat(without).isNotEqualTo(made);
+    for (String json : List.of(without, made.replace("\"v1.", "\"v2."))) {
+      set(a, json);
+      assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+      ByteBuffer wrapped = keys().load().versions("a").get(0).bytes();
+      try (EncryptedCatalog wrong = openSlow()) {
+        Slow.ONCE_CONFUSED.set(wrapped);
+        assertThatThrownBy(() -> MasterKeyRotation.run(wrong, KEYS, "k2", false))
+            .isInstanceOf(BadWrappedKeyException.class)
+            .hasMessageContaining("value key 'a'")
+            .hasMessageContaining("two different keys");
+      }
+
+      assertThat(MasterKeyRotation.run(catalog, KEYS, "k1", false).kmsCalls())
+          .as("three for a KEK, four for the value key")
+          .isEqualTo(7);
+    }
+  }
+
+  /** A keystore during whose next call something else happens, or that answers wrong. */
   public static final class Slow extends KeystoreDouble {
     private static final long serialVersionUID = 1L;
     private static final AtomicReference<Runnable> MEANWHILE = new AtomicReference<>();
     private static final AtomicReference<byte[]> WRONG = new AtomicReference<>();
+    private static final AtomicReference<ByteBuffer> CONFUSED = new AtomicReference<>();
+    private static final AtomicReference<ByteBuffer> ONCE_CONFUSED = new AtomicReference<>();
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
@@ -400,6 +457,11 @@ class ValueKeyTableTest extends LakeFixture {
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      if (wrappedKey.equals(CONFUSED.get())
+          || wrappedKey.equals(ONCE_CONFUSED.get()) && ONCE_CONFUSED.getAndSet(null) != null) {
+        return ByteBuffer.allocate(WrappedValueKey.LENGTH);
+      }
+
       byte[] wrong = WRONG.getAndSet(null);
       return wrong == null ? super.unwrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
     }
