@@ -126,7 +126,10 @@ public final class SecretSource implements Serializable {
    * @throws AccessDeniedException when this user may not read the file
    */
   public String read() {
-    String secret = readText();
+    return oneLine(readText());
+  }
+
+  private String oneLine(String secret) {
     if (secret.lines().skip(1).findAny().isPresent()) {
       throw new InvalidConfigurationException(
           String.format("The %s, which %s names, has more than one line", this, property),
@@ -137,29 +140,44 @@ public final class SecretSource implements Serializable {
   }
 
   /**
-   * Whether it is a file that is not there, or has nothing in it: so is one that is just being
-   * replaced by a program which does not rename a new file.
+   * Reads as {@link #read} does, once.
+   *
+   * @return empty when it is a file that is not there, or has nothing in it: so is one that is just
+   *     being replaced by a program which does not rename a new file
    */
-  public boolean isAbsent() {
+  public Optional<String> readIfThere() {
+    if (variable != null) {
+      return Optional.of(read());
+    }
+
     try {
-      return variable == null && Files.readString(Path.of(file)).isBlank();
+      Path path = Path.of(file);
+      String secret = Files.readString(path).strip();
+      if (secret.isEmpty()) {
+        return Optional.empty();
+      }
+
+      refuseOpen(path);
+      return Optional.of(oneLine(secret));
     } catch (NoSuchFileException e) {
-      return true;
+      return Optional.empty();
     } catch (IOException e) {
-      return false; // reading tells why
+      return Optional.of(read()); // which tells why
     }
   }
 
-  /**
-   * Reads as {@link #read} does, and gives a file that {@linkplain #isAbsent is not there} half a
-   * second.
-   */
+  /** Reads as {@link #read} does, and gives a file that is not there yet half a second. */
   public String readSettled() {
     return readSettled(() -> LockSupport.parkNanos(PAUSE_NANOS));
   }
 
   String readSettled(Runnable pause) {
-    for (int i = 0; i < PAUSES && isAbsent(); i++) {
+    for (int i = 0; i < PAUSES; i++) {
+      Optional<String> secret = readIfThere();
+      if (secret.isPresent()) {
+        return secret.get();
+      }
+
       pause.run();
     }
 
@@ -326,16 +344,21 @@ public final class SecretSource implements Serializable {
     return value.strip();
   }
 
+  /** Refuses the file that others may read or change; a projected one may be read by others. */
+  private void refuseOpen(Path path) throws IOException {
+    boolean projected = mayBeProjected && isProjected(path);
+    refuse(
+        projected ? OTHERS_CHANGE : OTHERS,
+        path,
+        property,
+        System.getProperty("user.name"),
+        advice);
+  }
+
   private String readFile() {
     Path path = Path.of(file);
     try {
-      boolean projected = mayBeProjected && isProjected(path);
-      refuse(
-          projected ? OTHERS_CHANGE : OTHERS,
-          path,
-          property,
-          System.getProperty("user.name"),
-          advice);
+      refuseOpen(path);
       return Files.readString(path).strip();
     } catch (NoSuchFileException e) {
       throw new InvalidConfigurationException(

@@ -9,6 +9,7 @@ import io.icebergcrypto.kms.call.DaemonThreads;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
@@ -127,12 +128,13 @@ final class VaultLogin {
     Held now = held.get();
     this.used = true;
     if (config.auth() == null) {
-      if (now != null && !now.ended() && config.token().isAbsent()) {
+      Optional<String> there = config.token().readIfThere();
+      if (there.isEmpty() && now != null && !now.ended()) {
         LOG.warn("{}: the {} is not there, so that of before stays in use", config, config.login());
         return now.token();
       }
 
-      String token = checked(config.token().readSettled());
+      String token = checked(there.orElseGet(config.token()::readSettled));
       return now != null && now.token().equals(token) ? token : locked(() -> adopt(token));
     }
 

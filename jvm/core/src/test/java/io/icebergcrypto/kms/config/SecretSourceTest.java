@@ -52,9 +52,11 @@ class SecretSourceTest {
             });
     assertThat(secret).isEqualTo("secret");
     assertThat(pauses[0]).isEqualTo(3);
-    assertThat(source.isAbsent()).isFalse();
+    assertThat(source.readIfThere()).contains("secret");
+    Files.writeString(file, "\n");
+    assertThat(source.readIfThere()).isEmpty();
     Files.delete(file);
-    assertThat(source.isAbsent()).isTrue();
+    assertThat(source.readIfThere()).isEmpty();
     assertThatThrownBy(() -> source.readSettled(() -> pauses[0]++))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("does not exist");
@@ -97,6 +99,8 @@ class SecretSourceTest {
         .hasMessageContaining("chmod 600")
         .message()
         .doesNotContain("hush");
+    assertThatThrownBy(() -> SecretSource.file(file.toString(), "the.property").readIfThere())
+        .hasMessageContaining("open to others");
   }
 
   @Test
@@ -107,6 +111,7 @@ class SecretSourceTest {
     assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
     Files.createSymbolicLink(folder.resolve("..data"), folder);
     assertThat(jwt.orProjected().read()).isEqualTo("a.jwt");
+    assertThat(jwt.orProjected().readIfThere()).contains("a.jwt");
     assertThatThrownBy(jwt::read).hasMessageContaining("open to others");
     secret("a.jwt", "rw-rw-r--");
     assertThatThrownBy(jwt.orProjected()::read).hasMessageContaining("open to others");
@@ -179,6 +184,7 @@ class SecretSourceTest {
         .hasMessageContaining("more than one line")
         .message()
         .doesNotContain("hush");
+    assertThatThrownBy(source::readIfThere).hasMessageContaining("more than one line");
     assertThat(source.readText()).isEqualTo(text.strip());
   }
 
