@@ -53,16 +53,6 @@ public final class BoundKmsClient implements UnwrapsAgain {
   }
 
   @Override
-  public boolean supportsKeyGeneration() {
-    return kms.supportsKeyGeneration();
-  }
-
-  @Override
-  public KeyGenerationResult generateKey(String wrappingKeyId) {
-    return KmsCaller.boundTo(tableUuid, () -> kms.generateKey(wrappingKeyId));
-  }
-
-  @Override
   public String toString() {
     return kms.toString();
   }

@@ -126,23 +126,6 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     return client instanceof TableBinding binding && binding.bindsTable();
   }
 
-  @Override
-  public boolean supportsKeyGeneration() {
-    return client.supportsKeyGeneration();
-  }
-
-  @Override
-  public KeyGenerationResult generateKey(String wrappingKeyId) {
-    KeyGenerationResult result =
-        call(
-            () -> local().client().generateKey(wrappingKeyId),
-            "make a key under",
-            wrappingKeyId,
-            local().metrics()::wrapped);
-    local().cache().put(wrappingKeyId, result.wrappedKey(), result.key());
-    return result;
-  }
-
   /**
    * Proves that a master key can be used: wraps a random key and unwraps it again, past the cache.
    *
