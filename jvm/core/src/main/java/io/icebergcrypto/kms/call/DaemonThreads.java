@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.call;
 
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
 
 /**
@@ -8,6 +9,14 @@ import java.util.concurrent.ThreadFactory;
  * its context class loader.
  */
 public record DaemonThreads(String name) implements ThreadFactory {
+  /** One such thread for what is done later; it does not keep what is cancelled before. */
+  public static ScheduledThreadPoolExecutor timer(String name) {
+    ScheduledThreadPoolExecutor timer =
+        new ScheduledThreadPoolExecutor(1, new DaemonThreads(name));
+    timer.setRemoveOnCancelPolicy(true);
+    return timer;
+  }
+
   @Override
   public Thread newThread(Runnable work) {
     Thread thread = new Thread(null, work, name, 0, /* inheritThreadLocals= */ false);

@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class Later {
   private static final ScheduledThreadPoolExecutor THREAD =
-      new ScheduledThreadPoolExecutor(1, new DaemonThreads("iceberg-crypto-kms-later"));
+      DaemonThreads.timer("iceberg-crypto-kms-later");
 
   private Later() {}
 

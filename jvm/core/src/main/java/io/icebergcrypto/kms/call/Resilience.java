@@ -38,7 +38,8 @@ public final class Resilience {
   private static final double JITTER = 0.25;
 
   /** Failsafe's own thread would have the first session for ever. */
-  private static final ScheduledThreadPoolExecutor TIMER = timer();
+  private static final ScheduledThreadPoolExecutor TIMER =
+      DaemonThreads.timer("iceberg-crypto-kms-timer");
 
   /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
   public record Limits(
@@ -206,13 +207,6 @@ public final class Resilience {
   /** How many master keys are being left alone. */
   public int keysLeftAlone() {
     return breakers == null ? 0 : breakers.keysLeftAlone();
-  }
-
-  private static ScheduledThreadPoolExecutor timer() {
-    ScheduledThreadPoolExecutor executor =
-        new ScheduledThreadPoolExecutor(1, new DaemonThreads("iceberg-crypto-kms-timer"));
-    executor.setRemoveOnCancelPolicy(true);
-    return executor;
   }
 
   private static RetryPolicy<Object> retry(Limits limits, KmsMetrics metrics) {

@@ -42,17 +42,10 @@ final class VaultLogin {
    * that is under way another one: a Vault that does not answer keeps no other's waiting.
    */
   private static final class Renewals {
-    private static final ScheduledThreadPoolExecutor TIMER = timer();
+    private static final ScheduledThreadPoolExecutor TIMER =
+        DaemonThreads.timer("iceberg-crypto-vault-renewal-timer");
     private static final ExecutorService CALLS =
         Executors.newCachedThreadPool(new DaemonThreads("iceberg-crypto-vault-renewal"));
-
-    private static ScheduledThreadPoolExecutor timer() {
-      ScheduledThreadPoolExecutor executor =
-          new ScheduledThreadPoolExecutor(
-              1, new DaemonThreads("iceberg-crypto-vault-renewal-timer"));
-      executor.setRemoveOnCancelPolicy(true);
-      return executor;
-    }
   }
 
   /**
