@@ -48,16 +48,13 @@ public final class AsCaller {
   static Runnable bound(Runnable work) {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Runnable asUser = asUser(work);
-    return () -> {
-      Thread thread = Thread.currentThread();
-      ClassLoader ofPool = thread.getContextClassLoader();
-      thread.setContextClassLoader(loader);
-      try {
-        asUser.run();
-      } finally {
-        thread.setContextClassLoader(ofPool); // a session's jars are not kept
-      }
-    };
+    return () ->
+        DaemonThreads.withLoader(
+            loader,
+            () -> {
+              asUser.run();
+              return null;
+            });
   }
 
   private static Runnable asUser(Runnable work) {

@@ -9,12 +9,34 @@ import java.util.concurrent.ThreadFactory;
  * its context class loader.
  */
 public record DaemonThreads(String name) implements ThreadFactory {
+  /** Work that may raise an error. */
+  @FunctionalInterface
+  public interface Work<T, E extends Exception> {
+    T run() throws E;
+  }
+
   /** One such thread for what is done later; it does not keep what is cancelled before. */
   public static ScheduledThreadPoolExecutor timer(String name) {
     ScheduledThreadPoolExecutor timer =
         new ScheduledThreadPoolExecutor(1, new DaemonThreads(name));
     timer.setRemoveOnCancelPolicy(true);
     return timer;
+  }
+
+  /**
+   * Does work on this thread with another context class loader, by which libraries find classes.
+   * The thread does not keep it.
+   */
+  public static <T, E extends Exception> T withLoader(ClassLoader loader, Work<T, E> work)
+      throws E {
+    Thread thread = Thread.currentThread();
+    ClassLoader before = thread.getContextClassLoader();
+    thread.setContextClassLoader(loader);
+    try {
+      return work.run();
+    } finally {
+      thread.setContextClassLoader(before);
+    }
   }
 
   @Override

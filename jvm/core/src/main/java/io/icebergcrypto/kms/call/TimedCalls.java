@@ -47,7 +47,7 @@ public final class TimedCalls {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Future<T> running;
     try {
-      running = pool.submit(() -> withLoader(loader, call));
+      running = pool.submit(() -> DaemonThreads.withLoader(loader, call::call));
     } catch (RejectedExecutionException e) {
       throw new KmsUnavailableException(
           String.format("%s: %d calls hang", problem, MAX_THREADS),
@@ -56,17 +56,5 @@ public final class TimedCalls {
     }
 
     return limit.await(running, problem);
-  }
-
-  /** Libraries find classes by it; the thread does not keep it. */
-  private static <T> T withLoader(ClassLoader loader, Callable<T> call) throws Exception {
-    Thread thread = Thread.currentThread();
-    ClassLoader ofPool = thread.getContextClassLoader();
-    thread.setContextClassLoader(loader);
-    try {
-      return call.call();
-    } finally {
-      thread.setContextClassLoader(ofPool);
-    }
   }
 }

@@ -127,14 +127,8 @@ public final class JsonHttp {
   private synchronized HttpClient client() {
     long now = nanoClock.getAsLong();
     if (client == null || now - usedNanos > MOST_IDLE_NANOS) {
-      Thread thread = Thread.currentThread();
-      ClassLoader loader = thread.getContextClassLoader();
-      thread.setContextClassLoader(JsonHttp.class.getClassLoader()); // the client's thread keeps it
-      try {
-        this.client = newClient.get();
-      } finally {
-        thread.setContextClassLoader(loader);
-      }
+      ClassLoader ours = JsonHttp.class.getClassLoader(); // the client's thread keeps it
+      this.client = DaemonThreads.withLoader(ours, newClient::get);
     }
 
     this.usedNanos = now;
