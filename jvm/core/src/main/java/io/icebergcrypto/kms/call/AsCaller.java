@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.call;
 import java.io.IOException;
 import java.security.PrivilegedAction;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.AbstractExecutorService;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.SynchronousQueue;
@@ -58,26 +59,33 @@ public final class AsCaller {
   }
 
   private static Runnable asUser(Runnable work) {
+    return user().map(user -> HadoopUser.bound(user, work)).orElse(work);
+  }
+
+  /** The user of this thread; empty without Hadoop, or a login: then there is one for all. */
+  public static Optional<Object> user() {
     try {
-      return HadoopUser.bound(work);
-    } catch (LinkageError e) { // without Hadoop there are no users
-      return work;
-    } catch (IOException e) { // none is logged in
-      return work;
+      return Optional.of(HadoopUser.current());
+    } catch (LinkageError | IOException e) {
+      return Optional.empty();
     }
   }
 
   /** A class of its own, as Hadoop may be absent. */
   private static final class HadoopUser {
-    static Runnable bound(Runnable work) throws IOException {
-      UserGroupInformation user = UserGroupInformation.getCurrentUser();
+    static Object current() throws IOException {
+      return UserGroupInformation.getCurrentUser();
+    }
+
+    static Runnable bound(Object user, Runnable work) {
       return () ->
-          user.doAs(
-              (PrivilegedAction<Void>)
-                  () -> {
-                    work.run();
-                    return null;
-                  });
+          ((UserGroupInformation) user)
+              .doAs(
+                  (PrivilegedAction<Void>)
+                      () -> {
+                        work.run();
+                        return null;
+                      });
     }
   }
 

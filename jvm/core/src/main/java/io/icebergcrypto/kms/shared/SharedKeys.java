@@ -1,14 +1,14 @@
 package io.icebergcrypto.kms.shared;
 
+import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.DaemonThreads;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
-import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.hadoop.security.UserGroupInformation;
+import java.util.Optional;
 
 /**
  * Ways to master keys, with their logins, connections and threads, which all clients of this JVM
@@ -26,7 +26,7 @@ public final class SharedKeys {
       Cleaner.create(new DaemonThreads("iceberg-crypto-kms-cleaner"));
 
   /** Who may share. */
-  private record Terms(KmsConfig config, List<String> secrets, Object user) {}
+  private record Terms(KmsConfig config, List<String> secrets, Optional<Object> user) {}
 
   private final Terms terms;
   private final MasterKeys keys;
@@ -73,7 +73,7 @@ public final class SharedKeys {
   }
 
   private static SharedKeys shared(KmsConfig config) {
-    Terms terms = new Terms(config, config.nowThere(), user());
+    Terms terms = new Terms(config, config.nowThere(), AsCaller.user());
     synchronized (OPEN) {
       SharedKeys found = OPEN.computeIfAbsent(terms, one -> new SharedKeys(one, config.open()));
       found.holders++;
@@ -100,21 +100,5 @@ public final class SharedKeys {
     }
 
     keys.close();
-  }
-
-  /** The user of this thread; without Hadoop, or a login, there is one. */
-  private static Object user() {
-    try {
-      return HadoopUser.current();
-    } catch (LinkageError | IOException e) {
-      return "";
-    }
-  }
-
-  /** A class of its own, as Hadoop may be absent. */
-  private static final class HadoopUser {
-    static Object current() throws IOException {
-      return UserGroupInformation.getCurrentUser();
-    }
   }
 }
