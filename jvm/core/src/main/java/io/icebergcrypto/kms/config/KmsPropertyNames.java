@@ -6,6 +6,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 
 /**
  * The names below {@code encryption.kms.} that mean something to this project's clients. Any other
@@ -28,7 +29,14 @@ public final class KmsPropertyNames {
   /** By the KMS's type. One that ends with a dot stands before names of the user's. */
   private static final Map<String, List<String>> OF_TYPES =
       Map.of(
-          "aws", List.of(""), // its client checks its own, and refuses the SDK's secrets
+          "aws",
+              List.of(
+                  "access-key-id",
+                  "encryption-context.",
+                  "endpoint",
+                  "region",
+                  "secret-access-key",
+                  "session-token"),
           "azure",
               List.of(
                   "algorithm", "store-key-version", "token-scope", "vault-url", "versions-to-try"),
@@ -133,6 +141,10 @@ public final class KmsPropertyNames {
         : name.equals(known);
   }
 
+  private static String shown(String known) {
+    return known.endsWith(".") ? known + "NAME" : known;
+  }
+
   private static InvalidConfigurationException unknown(
       String type, String name, TreeSet<String> known) {
     String other =
@@ -146,7 +158,8 @@ public final class KmsPropertyNames {
             String.format("There is no catalog property %s", name),
             String.format(
                 "Did you mean %s? Known are %s. A misspelt one would do nothing.",
-                Spelling.nearest(name, known), String.join(", ", known)))
+                shown(Spelling.nearest(name, known)),
+                known.stream().map(KmsPropertyNames::shown).collect(Collectors.joining(", "))))
         : new InvalidConfigurationException(
             String.format(
                 "Property %s is one of the KMS type %s, and the catalog's is %s",

@@ -16,12 +16,17 @@ class KmsPropertyNamesTest {
     "keystore, encryption.kms.retry.max-attemps, encryption.kms.retry.max-attempts",
     "vault, encryption.kms.vault.adress, encryption.kms.vault.address",
     "vault, encryption.kms.call-timeout, encryption.kms.call-timeout-ms",
+    "aws, encryption.kms.aws.endpiont, encryption.kms.aws.endpoint",
+    "aws, encryption.kms.aws.encryption-contxt.a, encryption.kms.aws.encryption-context.NAME",
+    "aws, encryption.kms.aws.encryption-context, encryption.kms.aws.encryption-context.NAME",
+    "aws, encryption.kms.aws.encryption-context., encryption.kms.aws.encryption-context.NAME",
   })
   void aMisspeltOneIsRefused(String type, String name, String nearest) {
     assertThatThrownBy(() -> KmsPropertyNames.check(type, Map.of(name, "x")))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
-            "There is no catalog property " + name, "Did you mean " + nearest + "?");
+            "There is no catalog property " + name, "Did you mean " + nearest + "?")
+        .hasMessageNotContaining(type + "., ");
   }
 
   @Test
@@ -61,6 +66,7 @@ class KmsPropertyNamesTest {
     "keystore, encryption.kms.keystore.path",
     "keystore, Encryption.KMS.Cache.TTL-ms",
     "aws, encryption.kms.aws.encryption-context.Department",
+    "aws, encryption.kms.aws.session-token", // its client says what to use instead
     "aws, kms.endpoint",
     "vault, encryption.kms-type",
     "vault, encryption.kms-typo",
