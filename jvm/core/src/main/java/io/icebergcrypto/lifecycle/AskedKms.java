@@ -7,16 +7,15 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
-import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import io.icebergcrypto.values.ValueKeys;
 import java.nio.ByteBuffer;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -36,7 +35,7 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   private final CachingKmsClient former; // null: the same
   private final String tableName;
   private final String tableUuid;
-  private int calls;
+  private final AtomicInteger calls;
 
   /**
    * Asks nothing yet.
@@ -44,15 +43,30 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
    * @param former the KMS that wrapped the table's KEKs; null: the same
    */
   AskedKms(CachingKmsClient kms, CachingKmsClient former, String tableName, String tableUuid) {
+    this(kms, former, tableName, tableUuid, new AtomicInteger());
+  }
+
+  private AskedKms(
+      CachingKmsClient kms,
+      CachingKmsClient former,
+      String tableName,
+      String tableUuid,
+      AtomicInteger calls) {
     this.kms = kms;
     this.former = former;
     this.tableName = tableName;
     this.tableUuid = tableUuid;
+    this.calls = calls;
   }
 
   /** How many calls there were. */
   int calls() {
-    return calls;
+    return calls.get();
+  }
+
+  /** The KMS that wraps alone: the other one knows nothing of what is wrapped now. */
+  AskedKms wrapping() {
+    return former == null ? this : new AskedKms(kms, null, tableName, tableUuid, calls);
   }
 
   @Override
@@ -63,7 +77,7 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
     if (former == null) {
-      return unwrapNew(wrappedKey, wrappingKeyId);
+      return ask(() -> kms.unwrapPastCache(wrappedKey, wrappingKeyId));
     }
 
     try {
@@ -72,17 +86,12 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
       throw e;
     } catch (IcebergCryptoException e) {
       try {
-        return unwrapNew(wrappedKey, wrappingKeyId);
+        return wrapping().unwrapKey(wrappedKey, wrappingKeyId);
       } catch (IcebergCryptoException neither) {
         e.addSuppressed(neither);
         throw e;
       }
     }
-  }
-
-  /** The KMS unwraps what it wrapped itself. */
-  private ByteBuffer unwrapNew(ByteBuffer wrappedKey, String wrappingKeyId) {
-    return ask(() -> kms.unwrapPastCache(wrappedKey, wrappingKeyId));
   }
 
   /**
@@ -94,7 +103,8 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
    */
   ByteBuffer wrapAnew(EncryptedKey kek, Collection<EncryptedKey> entries, String newWrappingKeyId) {
     try {
-      return wrapped(UnwrappedKek.of(kek, entries, this), newWrappingKeyId);
+      return UnwrapsAgain.wrapped(
+          wrapping(), UnwrappedKek.of(kek, entries, this), newWrappingKeyId);
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
     }
@@ -123,21 +133,7 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
       throw ValueKeys.cannotBeUsed(key, former == null ? kms : former, problem).inTable(tableName);
     }
 
-    return wrapped(answer, newWrappingKeyId);
-  }
-
-  private ByteBuffer wrapped(ByteBuffer key, String wrappingKeyId) {
-    byte[] bytes = KeyCache.copyOf(key);
-    try {
-      ByteBuffer wrapped = wrapKey(ByteBuffer.wrap(bytes), wrappingKeyId);
-      if (!ByteBuffer.wrap(bytes).equals(unwrapNew(wrapped, wrappingKeyId))) {
-        throw UnwrapsAgain.otherBytes(kms, wrappingKeyId).inTable(tableName);
-      }
-
-      return wrapped;
-    } finally {
-      Arrays.fill(bytes, (byte) 0);
-    }
+    return UnwrapsAgain.wrapped(wrapping(), answer, newWrappingKeyId);
   }
 
   /** Whether that is so of each KMS that may be asked to unwrap. */
@@ -158,7 +154,7 @@ final class AskedKms implements KeyManagementClient, AuthenticatedWrapping {
   }
 
   private ByteBuffer ask(Supplier<ByteBuffer> call) {
-    calls++;
+    calls.incrementAndGet();
     try {
       return KmsCaller.forTable(tableName, tableUuid, call);
     } catch (IcebergCryptoException e) {

@@ -146,7 +146,7 @@ public record MasterKeyRotation(
       table.commit(
           metadata -> {
             requireKeyId(table.name(), metadata, keyId, keepsKeyId);
-            return rotated(table, metadata, keks, valueKeys, keyId);
+            return rotated(metadata, keks, valueKeys, keyId);
           });
       if (isDone(table.current(), keks, valueKeys, keyId)) {
         return;
@@ -185,11 +185,7 @@ public record MasterKeyRotation(
   }
 
   private static TableMetadata rotated(
-      RotatedTable table,
-      TableMetadata metadata,
-      WrappedAnew keks,
-      ValueKeysAnew valueKeys,
-      String keyId) {
+      TableMetadata metadata, WrappedAnew keks, ValueKeysAnew valueKeys, String keyId) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     List<EncryptedKey> wrapped = wrapped(metadata, keks);
     // first all out, then in: they keep their order
@@ -198,7 +194,7 @@ public record MasterKeyRotation(
     builder.setProperties(valueKeys.properties(metadata));
     if (!keyId.equals(EncryptionProperties.keyId(metadata.properties()))) {
       if (wrapped.isEmpty()) { // an empty table that another client made
-        builder.addEncryptionKey(Kek.make(table.name(), metadata, keyId, table.kms()));
+        builder.addEncryptionKey(keks.made(metadata));
       }
 
       builder.setProperties(Map.of(EncryptionProperties.KEY_ID, keyId));

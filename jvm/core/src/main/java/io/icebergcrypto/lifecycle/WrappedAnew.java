@@ -3,6 +3,7 @@ package io.icebergcrypto.lifecycle;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -10,6 +11,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 
@@ -22,7 +24,16 @@ final class WrappedAnew {
   private final String masterKeyId;
   private final Map<Before, EncryptedKey> done = new LinkedHashMap<>();
 
-  private record Before(String kekId, String masterKeyId, ByteBuffer wrapped) {}
+  private EncryptedKey made;
+
+  private record Before(String kekId, String masterKeyId, ByteBuffer wrapped) {
+    static Before of(EncryptedKey kek) {
+      return new Before(
+          kek.keyId(),
+          kek.encryptedById(),
+          ByteBuffer.wrap(KeyCache.copyOf(kek.encryptedKeyMetadata())));
+    }
+  }
 
   WrappedAnew(RotatedTable table, String masterKeyId) {
     this.table = table;
@@ -43,12 +54,17 @@ final class WrappedAnew {
           .inTable(table.name());
     }
 
-    Before before =
-        new Before(
-            kek.keyId(),
-            kek.encryptedById(),
-            ByteBuffer.wrap(KeyCache.copyOf(kek.encryptedKeyMetadata())));
-    return done.computeIfAbsent(before, key -> wrapped(kek, entries));
+    return done.computeIfAbsent(Before.of(kek), key -> wrapped(kek, entries));
+  }
+
+  /** A KEK for a table that has none. */
+  EncryptedKey made(TableMetadata metadata) {
+    if (made == null) {
+      this.made = Kek.make(table.name(), metadata, masterKeyId, table.kms().wrapping());
+      done.put(Before.of(made), made);
+    }
+
+    return made;
   }
 
   private EncryptedKey wrapped(EncryptedKey kek, Collection<EncryptedKey> entries) {

@@ -8,15 +8,20 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
+import java.io.Closeable;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -24,6 +29,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -53,6 +59,16 @@ class OtherKmsTest extends LakeFixture {
     @Override
     public void initialize(Map<String, String> properties) {
       // nothing to set
+    }
+  }
+
+  /** A KMS that is switched off. */
+  public static final class SwitchedOff extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new KmsUnavailableException("it is switched off", "Switch it on.");
     }
   }
 
@@ -121,6 +137,35 @@ class OtherKmsTest extends LakeFixture {
         .as("the former KMS does not unwrap")
         .isInstanceOf(AssertionError.class);
     assertMoved("k1");
+  }
+
+  /** One that another client made has no KEK, and what the new KMS wraps is its own. */
+  @Test
+  void anEmptyTableMovesWithoutTheFormerKms() throws IOException {
+    if (backend != Backend.HIVE) {
+      return; // where stock Iceberg makes none that are encrypted
+    }
+
+    Catalog stock = lake.openStockWithKeys();
+    TestLake.createTable(stock, "t", Map.of());
+    ((Closeable) stock).close();
+    Map<String, String> off =
+        Map.of(
+            "encryption.kms-impl",
+            SwitchedOff.class.getName(),
+            "encryption.kms.retry.max-attempts",
+            "1");
+    try (EncryptedCatalog moved = lake.open(other.properties());
+        CachingKmsClient former = KmsClients.create(off)) {
+      MasterKeyRotation done = MasterKeyRotation.run(moved, T, "k3", former, false);
+      assertThat(done.kmsCalls()).as("a KEK is wrapped, and unwrapped again").isEqualTo(2);
+      Table table = moved.loadTable(T);
+      TestLake.append(table, 1);
+      assertThat(TestLake.ids(table)).containsExactly(1L);
+      assertThat(MasterKeyUse.of(moved, T).keks())
+          .extracting(MasterKeyUse.WrappedBy::masterKeyId)
+          .containsExactly("k3");
+    }
   }
 
   private static void read(EncryptedCatalog former) {
