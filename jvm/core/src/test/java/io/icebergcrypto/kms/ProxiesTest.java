@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.aws.AwsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
+import io.icebergcrypto.kms.http.Proxies;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -24,6 +25,8 @@ import java.util.concurrent.Executors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What a cloud's own client does about Java's proxy; JsonHttpTest has the project's own. */
 class ProxiesTest {
@@ -118,6 +121,21 @@ class ProxiesTest {
             "http-client.apache.max-connections", "7"); // Iceberg keeps clients with equal settings
     assertThatThrownBy(() -> wrap(nobody)).hasMessageContaining("cannot be reached");
     assertThat(asked).isEmpty();
+  }
+
+  /** Of a library's failure only the text tells, which may have ids and ports in it. */
+  @ParameterizedTest
+  @CsvSource({
+    "true, Proxy Authentication Required",
+    "true, 'Unable to tunnel through proxy. Proxy returns \"HTTP/1.1 407 x\"'",
+    "true, 'status 407 of the proxy'",
+    "false, 'the proxy closed the connection (request id 9f84075e-1c)'",
+    "false, 'no connection to proxy 10.0.0.1:14070'",
+    "false, 'key 407 is disabled'",
+  })
+  void aProxyThatAsksForALoginIsKnownByItsText(boolean asks, String text) {
+    assertThat(Proxies.askForLogin(new IOException("failed", new IOException(text))))
+        .isEqualTo(asks);
   }
 
   @Test

@@ -183,13 +183,18 @@ final class AwsKeys implements MasterKeys {
     }
 
     KmsClient direct = made(config.throughProxy(null));
-    String proxy = Proxies.before(address(direct)).map(Proxies::text).orElse(null);
-    if (proxy == null) {
-      return direct;
+    boolean isUsed = false;
+    String proxy;
+    try {
+      proxy = Proxies.before(address(direct)).map(Proxies::text).orElse(null);
+      isUsed = proxy == null;
+    } finally {
+      if (!isUsed) {
+        direct.close();
+      }
     }
 
-    direct.close();
-    return made(config.throughProxy(proxy));
+    return isUsed ? direct : made(config.throughProxy(proxy));
   }
 
   private static URI address(KmsClient client) {

@@ -8,12 +8,15 @@ import java.net.ProxySelector;
 import java.net.URI;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.regex.Pattern;
 
 /**
  * The proxy on the way to a KMS. One rule for all KMSs: it is the one of Java's system properties
  * ({@code https.proxyHost}, {@code https.proxyPort}, {@code http.nonProxyHosts}).
  */
 public final class Proxies {
+  private static final Pattern LOGIN_ASKED = Pattern.compile("\\b407\\b"); // no part of an id
+
   private Proxies() {}
 
   /** The HTTP proxy that Java's properties name for an address; empty: there is none. */
@@ -40,7 +43,7 @@ public final class Proxies {
         cause -> {
           String text = String.valueOf(cause.getMessage()).toLowerCase(Locale.ROOT);
           return text.contains("proxy authentication required")
-              || text.contains("407") && text.contains("proxy");
+              || LOGIN_ASKED.matcher(text).find() && text.contains("proxy");
         });
   }
 
