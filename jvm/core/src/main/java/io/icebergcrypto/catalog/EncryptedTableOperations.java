@@ -160,10 +160,6 @@ final class EncryptedTableOperations implements TableOperations {
     TableMetadata before = base == null ? null : delegate.current();
     try {
       committer.accept(base, prepared);
-    } catch (CommitFailedException e) {
-      throw ServerRefusal.isOfKeyId(e, delegate)
-          ? ServerRefusal.perhapsMade(e, keys.tableName())
-          : e;
     } catch (RuntimeException e) {
       throw keyRefused(base, prepared, e);
     }

@@ -7,7 +7,6 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.LoadedMetadata;
-import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
@@ -53,44 +52,7 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    commit(catalog, identifier, next, () -> ops.commit(current, next));
-  }
-
-  /**
-   * A conflict may be with the very same commit: a client below, such as Iceberg's pool of JDBC
-   * connections, tries again when the answer to the first attempt was lost.
-   */
-  private static void commit(
-      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata next, Runnable commit) {
-    try {
-      commit.run();
-    } catch (CommitFailedException e) {
-      boolean made;
-      try {
-        made = isMade(catalog.unchecked(identifier).operations().current(), next);
-      } catch (RuntimeException unknown) {
-        e.addSuppressed(unknown);
-        throw new CommitStateUnknownException(e);
-      }
-
-      if (!made) {
-        throw e;
-      }
-    }
-  }
-
-  /** By what no other commit has: the path of the kept metadata, or of a manifest list. */
-  private static boolean isMade(TableMetadata now, TableMetadata next) {
-    String kept = next.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
-    return kept == null
-        ? next.snapshots().stream().anyMatch(snapshot -> isIn(now, snapshot))
-        : kept.equals(now.properties().get(EncryptionProperties.PLAINTEXT_METADATA));
-  }
-
-  private static boolean isIn(TableMetadata metadata, Snapshot snapshot) {
-    Snapshot same = metadata.snapshot(snapshot.snapshotId());
-    return same != null
-        && Objects.equals(same.manifestListLocation(), snapshot.manifestListLocation());
+    ops.commit(current, next);
   }
 
   /**
@@ -136,7 +98,7 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    commit(catalog, identifier, next, () -> catalog.commitPlaintext(identifier, base, next));
+    catalog.commitPlaintext(identifier, base, next);
   }
 
   static void requireEncrypted(String table, TableMetadata metadata) {

@@ -180,7 +180,7 @@ class BrokenAnswersTest extends LakeFixture {
     }
   }
 
-  /** The files of the switch are those of the table then. Iceberg's own commits look as well. */
+  /** The files of the commit are those of the table then. */
   @Test
   void aConflictWithItsOwnCommitIsNone() throws IOException {
     prepare(Operation.ENCRYPT);
@@ -203,6 +203,12 @@ class BrokenAnswersTest extends LakeFixture {
     KeyIdChange.decrypt(behindProxy, T, now, plaintext.operations().current());
     assertThat(proxy.mended()).isOne();
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(3L);
+
+    Table table = behindProxy.loadTable(T);
+    proxy.breaks(COMMIT, Fault.CONFLICT);
+    TestLake.append(table, 4);
+    assertThat(proxy.mended()).isOne();
+    assertThat(TestLake.rows(lake.open(Map.of()).loadTable(T))).containsExactly(3L, 4L);
   }
 
   private void prepare(Operation operation) throws IOException {

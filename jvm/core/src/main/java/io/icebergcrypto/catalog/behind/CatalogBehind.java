@@ -168,7 +168,8 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
       table.commit(base, metadata);
     } else if (isRest()) {
-      ServerRefusal.send(tableName, () -> table.commit(base, metadata));
+      Runnable send = () -> ServerRefusal.send(tableName, () -> table.commit(base, metadata));
+      MadeCommit.commit(tableName, table, base, metadata, send);
     } else {
       MadeCommit.commit(tableName, table, base, metadata);
     }

@@ -53,7 +53,12 @@ public final class ServerRefusal {
    * @param client the catalog or the operations that threw it
    */
   public static boolean is(RuntimeException e, Object client) {
-    return client.getClass().getPackage() == RESTCatalog.class.getPackage() && is(e);
+    return isOfRest(client) && is(e);
+  }
+
+  /** Whether a catalog, or a table's operations, are those of a REST server. */
+  static boolean isOfRest(Object client) {
+    return client.getClass().getPackage() == RESTCatalog.class.getPackage();
   }
 
   private static boolean is(RuntimeException e) {
@@ -97,7 +102,10 @@ public final class ServerRefusal {
     } catch (CommitStateUnknownException e) {
       throw e;
     } catch (RuntimeException e) {
-      throw isAnswer(e) ? e : perhapsMade("gave no answer that can be read", e, tableName);
+      throw isAnswer(e)
+          ? e
+          : MadeCommit.unknown(
+              "the catalog's server gave no answer that can be read", e, tableName);
     }
   }
 
@@ -108,7 +116,7 @@ public final class ServerRefusal {
    * @param client the catalog that threw it
    */
   public static boolean isOfKeyId(RuntimeException e, Object client) {
-    return client.getClass().getPackage() == RESTCatalog.class.getPackage()
+    return isOfRest(client)
         && isAnswer(e)
         && e.getMessage() != null
         && e.getMessage().contains(EncryptionProperties.KEY_ID);
@@ -123,28 +131,6 @@ public final class ServerRefusal {
         "Nothing was made. The server, which needs no key, wants to decrypt tables itself: use a"
             + " version of it that leaves that to its clients, or another catalog.",
         e);
-  }
-
-  /**
-   * What to say where the commit of an existing table was refused like that: Rustberg makes it, and
-   * only then finds that it cannot answer. No file may be deleted.
-   */
-  public static CommitStateUnknownException perhapsMade(RuntimeException e, String tableName) {
-    return perhapsMade("failed for " + EncryptionProperties.KEY_ID, e, tableName);
-  }
-
-  private static CommitStateUnknownException perhapsMade(
-      String what, RuntimeException e, String tableName) {
-    return new CommitStateUnknownException(
-        new IcebergCryptoException(
-                String.format(
-                    "the catalog's server %s, and may have made the commit: %s",
-                    what, e.getMessage()),
-                "Load the table to see whether it did, before you commit again. No file was"
-                    + " deleted. If the server does not load the table any more, its last metadata"
-                    + " file can be registered in another catalog.",
-                e)
-            .inTable(tableName));
   }
 
   /** What to say where a table would be created in a transaction. */
@@ -188,7 +174,7 @@ public final class ServerRefusal {
       TableMetadata committed,
       String tableName,
       Supplier<TableMetadata> reload) {
-    if (client.getClass().getPackage() != RESTCatalog.class.getPackage()) {
+    if (!isOfRest(client)) {
       return;
     }
 
