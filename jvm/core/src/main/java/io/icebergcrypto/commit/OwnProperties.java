@@ -5,6 +5,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.UpdateProperties;
 
@@ -21,8 +22,9 @@ public record OwnProperties(String tableName, Map<String, String> before, Update
    */
   public static void check(
       String tableName, Map<String, String> before, Map<String, String> after) {
-    EncryptionProperties.OF_PLAINTEXT.forEach(
-        name -> check(tableName, before, name, after.get(name)));
+    Stream.concat(
+            EncryptionProperties.OF_PLAINTEXT.stream(), ValueKeyProperties.of(before).stream())
+        .forEach(name -> check(tableName, before, name, after.get(name)));
   }
 
   private static void check(

@@ -176,6 +176,10 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("Table lake.db.keys: property " + a + " is a value key")
         .hasMessageContaining("rotate_value_key");
+    assertThatThrownBy(
+            () -> catalog.buildTable(KEYS, table.schema()).withProperty(a, b).replaceTransaction())
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("Table lake.db.keys: property " + a + " is a value key");
     set(a, b); // another client
     assertThatThrownBy(() -> values().encrypt("a", VALUE, NONE))
         .isInstanceOf(BadWrappedKeyException.class)
