@@ -66,14 +66,12 @@ public final class KmsClients {
     String application = KmsCaller.application(properties);
     String implementation = implementation(properties);
     KmsType.ofClient(implementation)
-        .ifPresent(type -> KmsPropertyNames.check(type.word(), properties));
+        .ifPresentOrElse(
+            type -> KmsPropertyNames.check(type.word(), properties),
+            () -> SettingsGuard.checkAll(properties)); // ours ask by themselves, others do not
     try {
       KeyManagementClient client = newClient(implementation);
       boolean authenticated = authenticatedWrapping(client, properties);
-      if (!(client instanceof ConfiguredKmsClient)) { // ours ask by themselves
-        SettingsGuard.checkAll(properties);
-      }
-
       client.initialize(properties);
       return new CachingKmsClient(client, ttlMs, limits, authenticated, application)
           .closedAsGarbage();
