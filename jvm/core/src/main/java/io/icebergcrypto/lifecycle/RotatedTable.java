@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
@@ -10,6 +11,7 @@ import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
@@ -96,10 +98,25 @@ final class RotatedTable {
    * @throws CommitStateUnknownException when the table cannot be loaded after it
    */
   void commit(UnaryOperator<TableMetadata> change) {
-    CommitRetry.commit(name, ops, ops.current().properties(), change);
+    AtomicBoolean isChanged = new AtomicBoolean();
+    CommitRetry.commit(
+        name,
+        ops,
+        ops.current().properties(),
+        metadata -> {
+          TableMetadata changed = change.apply(metadata);
+          isChanged.set(changed != metadata);
+          return changed;
+        });
     try {
       ops.refresh();
+    } catch (TamperedException | CancelledException e) {
+      throw e;
     } catch (RuntimeException e) {
+      if (!isChanged.get()) {
+        throw e;
+      }
+
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
                   "the commit was made, and the table cannot be loaded since: " + e.getMessage(),
