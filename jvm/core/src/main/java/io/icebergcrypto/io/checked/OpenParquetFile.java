@@ -1,10 +1,7 @@
 package io.icebergcrypto.io.checked;
 
-import java.util.ArrayList;
-import java.util.Iterator;
+import io.icebergcrypto.kms.config.Services;
 import java.util.List;
-import java.util.ServiceConfigurationError;
-import java.util.ServiceLoader;
 
 /**
  * The Parquet file that a reader has open. Parquet decrypts by itself and its errors name no file,
@@ -49,24 +46,6 @@ public final class OpenParquetFile {
   }
 
   private static final class Watchers {
-    private static final List<Watcher> ALL = load();
-
-    private static List<Watcher> load() {
-      List<Watcher> found = new ArrayList<>();
-      Iterator<Watcher> all =
-          ServiceLoader.load(Watcher.class, OpenParquetFile.class.getClassLoader()).iterator();
-      while (true) {
-        try {
-          if (!all.hasNext()) {
-            return List.copyOf(found);
-          }
-
-          found.add(all.next());
-        } catch (ServiceConfigurationError e) {
-          // its engine is not on the class path
-          continue;
-        }
-      }
-    }
+    private static final List<Watcher> ALL = Services.of(Watcher.class);
   }
 }

@@ -1,12 +1,8 @@
 package io.icebergcrypto.kms.config;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.ServiceConfigurationError;
-import java.util.ServiceLoader;
 
 /**
  * Decides whether a KMS client may be made of some settings. A client uses the credentials of its
@@ -33,25 +29,8 @@ public interface SettingsGuard {
 
   /** Those on the class path. */
   final class Guards {
-    private static final List<SettingsGuard> ALL = load();
+    private static final List<SettingsGuard> ALL = Services.of(SettingsGuard.class);
 
     private Guards() {}
-
-    private static List<SettingsGuard> load() {
-      List<SettingsGuard> found = new ArrayList<>();
-      Iterator<SettingsGuard> all =
-          ServiceLoader.load(SettingsGuard.class, SettingsGuard.class.getClassLoader()).iterator();
-      while (true) {
-        try {
-          if (!all.hasNext()) {
-            return List.copyOf(found);
-          }
-
-          found.add(all.next());
-        } catch (ServiceConfigurationError e) {
-          continue; // its engine is not on the class path
-        }
-      }
-    }
   }
 }
