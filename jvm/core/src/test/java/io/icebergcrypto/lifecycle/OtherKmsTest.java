@@ -147,7 +147,7 @@ class OtherKmsTest extends LakeFixture {
     }
 
     Catalog stock = lake.openStockWithKeys();
-    TestLake.createTable(stock, "t", Map.of());
+    TestLake.createTable(stock, "t", Map.of("format-version", "3"));
     ((Closeable) stock).close();
     Map<String, String> off =
         Map.of(
