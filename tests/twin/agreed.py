@@ -3,14 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from twin.tables import Difference, Pair, Phase, Side
 from twin.values import literal
 
 # What is about encryption the twin has not, nor a folder for signed metadata.
-OWN = ("encryption.", "format-version", "write.metadata.path")
+# A REST server adds when a table was created that is in a transaction, as an encrypted one is.
+OWN = ("encryption.", "format-version", "write.metadata.path", "created-at")
 # Until the purge ours keeps files that nothing else would.
 UNTIL_PURGE = ("gc.enabled", "write.metadata.previous-versions-max")
 
@@ -71,10 +72,21 @@ class Agreed:
 
     pair: Pair
     before: tuple[Rows, Rows] | None = None
+    rows: tuple[Rows, Rows] = ({}, {})
+    heads: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def check(self, every_snapshot: bool = False) -> None:
+    def check(
+        self, now: tuple[Shown, Shown], every_snapshot: bool = False, only_new: bool = False
+    ) -> None:
+        """What both have now.
+
+        Args:
+            now: their metadata, the twin's first.
+            every_snapshot: the rows of all of them, and not only of branches and tags.
+            only_new: rows are not read again of branches and tags that are where they were, nor twice of main.
+        """
         pair = self.pair
-        twin, ours = Shown(pair.twin.metadata()), Shown(pair.ours.metadata())
+        twin, ours = now
         same("schema", twin.schema, ours.schema)
         same("partition spec", twin.spec, ours.spec)
         same("sort order", twin.order, ours.order)
@@ -84,10 +96,20 @@ class Agreed:
             {name: without_id(ref) for name, ref in twin.refs.items()},
             {name: without_id(ref) for name, ref in ours.refs.items()},
         )
-        at = {literal(name): (literal(name),) * 2 for name in twin.refs}
+        heads = {
+            literal(name): (ref["snapshot-id"], ours.refs[name]["snapshot-id"])
+            for name, ref in twin.refs.items()
+            if not only_new or name != "main"
+        }
+        old = {name for name in heads if only_new and heads[name] == self.heads.get(name)}
+        self.heads = heads
+        at = {name: (name, name) for name in heads if name not in old}
         if every_snapshot:
             at |= {f"snapshot {i}": (str(i), str(j)) for i, j in pair.snapshots}
         rows = shown(pair, pair.twin, 0, at), shown(pair, pair.ours, 1, at)
+        for new, known in zip(rows, self.rows, strict=True):
+            new.update({name: known[name] for name in old})
+        self.rows = rows
         for name in rows[0]:
             same(f"rows of {name}", contents(rows[0][name]), contents(rows[1][name]))
         if pair.version == 3:
@@ -161,12 +183,19 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def pair_up(pair: Pair, before: tuple[list[int], list[int]], one_sided: bool) -> None:
+def shown_by(pair: Pair) -> tuple[Shown, Shown]:
+    """The metadata of both, the twin's first."""
+    return Shown(pair.twin.metadata()), Shown(pair.ours.metadata())
+
+
+def pair_up(
+    pair: Pair, before: tuple[Shown, Shown], now: tuple[Shown, Shown], one_sided: bool
+) -> None:
     """Notes which new snapshots show the same, and that those the twin still has are there in ours."""
-    twin, ours = Shown(pair.twin.metadata()), Shown(pair.ours.metadata())
+    twin, ours = now
     new = [
-        [i for i in now.snapshots if i not in then]
-        for now, then in zip((twin, ours), before, strict=True)
+        [i for i in after.snapshots if i not in then.snapshots]
+        for after, then in zip(now, before, strict=True)
     ]
     if one_sided:
         new = [[], []]

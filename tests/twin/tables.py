@@ -80,6 +80,7 @@ class Pair:
         snapshots: the twin's and ours, which show the same, oldest first.
         staged: WAP ids that are not published.
         portable: ours has made no commit that the twin has not: numbers of both are equal.
+        orphaned: files were written in plaintext that no commit has.
         folders: where our table has, and had, its files.
         script: what was run, as Python that can be pasted.
     """
@@ -98,6 +99,7 @@ class Pair:
     staged: list[str] = field(default_factory=list)
     partitioned: list[str] = field(default_factory=list)
     portable: bool = True
+    orphaned: bool = False
     folders: list[Path] = field(default_factory=list)
     script: list[str] = field(default_factory=list)
     counter: int = 0

@@ -16,13 +16,27 @@ class Tally:
     reached: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: "Tally") -> None:
+        self.histories += other.histories
+        self.steps += other.steps
+        for mine, theirs in (
+            (self.planted, other.planted),
+            (self.reached, other.reached),
+            (self.refused, other.refused),
+        ):
+            mine.update(theirs)
+
+    @property
+    def never(self) -> list[str]:
+        return sorted(BY_NAME.keys() - self.reached.keys())
+
     def __str__(self) -> str:
         done = ", ".join(f"{name} {n}" for name, n in sorted(self.reached.items()))
         refused = ", ".join(f"{name} {n}" for name, n in sorted(self.refused.items()))
-        never = ", ".join(sorted(BY_NAME.keys() - self.reached.keys()))
         planted = ", ".join(f"{name} {n}" for name, n in sorted(self.planted.items()))
         return (
-            f"{self.histories} histories, {self.steps} steps\n"
+            f"{self.histories} histories, {self.steps} steps, "
+            f"{len(self.reached)} of {len(BY_NAME)} operations\n"
             f"done: {done}\nrefused by both: {refused or 'nothing'}\n"
-            f"never done: {never or 'nothing'}\nplanted changes found: {planted or 'none'}"
+            f"never done: {', '.join(self.never) or 'nothing'}\nplanted changes found: {planted or 'none'}"
         )

@@ -15,7 +15,7 @@ BY_NAME = {operation.named(): operation for operation in EVERY}
 DANGEROUS = [
     [BY_NAME[name] for name in sequence.split()]
     for sequence in (
-        "Stream Encrypt StreamAgain Purge Stream StreamAgain",
+        "Stream StreamAgain Encrypt StreamAgain Purge Stream StreamAgain",
         "Stream Stream ExpireAll StreamAgain Decrypt StreamAgain",
         "InsertMany Insert EncryptPortion Delete RewriteDataFiles Encrypt Purge",
         "InsertMany EncryptPortion RemoveOrphans Delete EncryptPortion ExpireAll Encrypt",

@@ -10,6 +10,7 @@ from twin.tables import Pair, Phase
 
 T = TypeVar("T")
 _CHOICE = st.integers(0, 59)
+_MOSTLY = st.integers(0, 99)
 _ROWS = st.lists(st.integers(0, 19), min_size=1, max_size=6)
 
 
@@ -27,6 +28,10 @@ class Draw:
 
     def flag(self) -> bool:
         return bool(self._draw(st.booleans()))
+
+    def is_kept(self) -> bool:
+        """Of a step that may be left out: mostly, and not in what is simplest."""
+        return bool(self._draw(_MOSTLY))
 
     def rows(self) -> list[int]:
         found: list[int] = self._draw(_ROWS)

@@ -155,6 +155,8 @@ class SetProperty(Operation):
 class Upgrade(Operation):
     """To format version 3."""
 
+    phases = frozenset({Phase.PLAIN, Phase.COPYING})
+
     def ready(self, pair: Pair) -> bool:
         return pair.version < 3
 

@@ -3,6 +3,9 @@
 import shutil
 from typing import Any
 
+from harness.files import files_below, plaintext_problem
+
+from pyspark_iceberg_crypto import IcebergCryptoError
 from twin.operations.base import Draw, Operation
 from twin.tables import Difference, Pair, Phase, Side, file_of, location_of
 from twin.values import literal
@@ -74,8 +77,25 @@ class Purge(Operation):
     def run(self, pair: Pair, draw: Draw) -> None:
         if draw.flag():
             pair.python(pair.ours, "purge_plaintext(spark, {t}, dry_run=True, progress=False)")
-        pair.python(pair.ours, "purge_plaintext(spark, {t}, progress=False)")
+        purge = "purge_plaintext(spark, {t}, progress=False)"
+        try:
+            pair.python(pair.ours, purge)
+        except IcebergCryptoError as error:
+            if not pair.orphaned or "its folders hold others" not in str(error):
+                raise
+            delete_orphans(pair)
+            pair.python(pair.ours, purge)
+        pair.orphaned = False
         pair.phase = Phase.ENCRYPTED
+
+
+def delete_orphans(pair: Pair) -> None:
+    """As the error says: data that is left in plaintext once that of the old tree is deleted is nobody's."""
+    for folder in pair.folders:
+        for path in files_below(folder / "data"):
+            if plaintext_problem(path):
+                pair.script.append(f"Path({str(path)!r}).unlink()")
+                path.unlink()
 
 
 class Decrypt(Operation):

@@ -89,7 +89,8 @@ class Cherrypick(Operation):
         return bool(pair.snapshots)
 
     def run(self, pair: Pair, draw: Draw) -> None:
-        pair.call("cherrypick_snapshot", "snapshot_id => {at}", at=draw.pick(pair.snapshots))
+        at = draw.pick([pair.snapshots[-1], *pair.snapshots])  # what was just staged, as a rule
+        pair.call("cherrypick_snapshot", "snapshot_id => {at}", at=at)
 
 
 class Stage(Operation):

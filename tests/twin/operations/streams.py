@@ -46,7 +46,10 @@ class Stream(Operation):
 
 
 class StreamAgain(Operation):
-    """The query died after the table's commit and before its own: it writes the batch again, and no row twice."""
+    """The query died after the table's commit and before its own: it writes the batch again, and no row twice.
+
+    Iceberg then leaves the files that were written again, and were not committed.
+    """
 
     def ready(self, pair: Pair) -> bool:
         return all((checkpoint(pair, i) / "commits").exists() for i in (0, 1))
@@ -60,6 +63,7 @@ class StreamAgain(Operation):
                 (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
                 last.unlink()
         pair.each(lambda side, i: stream_into(pair, side, i))
+        pair.orphaned |= not pair.encrypted
 
 
 STREAMS: list[type[Operation]] = [Stream, StreamAgain]
