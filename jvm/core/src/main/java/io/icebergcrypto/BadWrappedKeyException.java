@@ -7,6 +7,8 @@ package io.icebergcrypto;
 public class BadWrappedKeyException extends TamperedException {
   private static final long serialVersionUID = 1L;
 
+  private boolean answered;
+
   /** See {@link IcebergCryptoException#IcebergCryptoException(String, String)}. */
   public BadWrappedKeyException(String problem, String hint) {
     super(problem, hint);
@@ -15,5 +17,20 @@ public class BadWrappedKeyException extends TamperedException {
   /** See {@link IcebergCryptoException#IcebergCryptoException(String, String, Throwable)}. */
   public BadWrappedKeyException(String problem, String hint, Throwable cause) {
     super(problem, hint, cause);
+  }
+
+  /** The error of a KMS that answered, with bytes that are not the key. */
+  public static BadWrappedKeyException ofAnswer(String problem, String hint) {
+    BadWrappedKeyException error = new BadWrappedKeyException(problem, hint);
+    error.answered = true;
+    return error;
+  }
+
+  /**
+   * Whether the KMS answered, with bytes that are not the key. Then it is the KMS that may be
+   * wrong, and the key need not be lost.
+   */
+  public boolean answered() {
+    return answered;
   }
 }

@@ -11,6 +11,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
 import java.nio.ByteBuffer;
@@ -116,12 +117,23 @@ public final class DocumentSignature {
     }
 
     requireAuthenticatedWrapping(signer, kms);
+    if (isSigned(signed, signature, signer, kms)) {
+      return;
+    }
+
+    // before anybody is accused: the KMS may have been wrong once
+    forget(wrappedKey(signature), signer, kms);
+    if (!isSigned(signed, signature, signer, kms)) {
+      throw changed("it is not what was signed");
+    }
+  }
+
+  private static boolean isSigned(
+      JsonObject document, JsonObject signature, String signer, KeyManagementClient kms) {
     byte[] key = unwrap(signature, signer, kms);
     try {
       byte[] told = HexFormat.of().parseHex(text(signature, "mac"));
-      if (!MessageDigest.isEqual(told, mac(signed, signature, key))) {
-        throw changed("it is not what was signed");
-      }
+      return key.length == KEY_LENGTH && MessageDigest.isEqual(told, mac(document, signature, key));
     } catch (IllegalArgumentException e) { // of HexFormat
       throw changed("its signature is damaged");
     } finally {
@@ -129,18 +141,36 @@ public final class DocumentSignature {
     }
   }
 
-  private static ByteBuffer wrap(byte[] key, String keyId, KeyManagementClient kms) {
-    return kms.wrapKey(ByteBuffer.wrap(key), keyId);
+  private static void forget(byte[] wrapped, String keyId, KeyManagementClient kms) {
+    KmsCaller.boundTo(
+        KmsCaller.NO_TABLE,
+        () -> {
+          UnwrapsAgain.forget(kms, ByteBuffer.wrap(wrapped), keyId);
+          return null;
+        });
   }
 
-  private static byte[] unwrap(JsonObject signature, String keyId, KeyManagementClient kms) {
-    byte[] wrapped;
+  private static ByteBuffer wrap(byte[] key, String keyId, KeyManagementClient kms) {
+    ByteBuffer wrapped = kms.wrapKey(ByteBuffer.wrap(key), keyId);
     try {
-      wrapped = Base64.getDecoder().decode(text(signature, "wrapped_key"));
+      UnwrapsAgain.check(kms, ByteBuffer.wrap(key), wrapped, keyId);
+    } catch (AccessDeniedException e) {
+      return wrapped; // who signs need not be let check
+    }
+
+    return wrapped;
+  }
+
+  private static byte[] wrappedKey(JsonObject signature) {
+    try {
+      return Base64.getDecoder().decode(text(signature, "wrapped_key"));
     } catch (IllegalArgumentException e) {
       throw changed("its signature is damaged");
     }
+  }
 
+  private static byte[] unwrap(JsonObject signature, String keyId, KeyManagementClient kms) {
+    byte[] wrapped = wrappedKey(signature);
     ByteBuffer unwrapped;
     try {
       unwrapped =
@@ -157,11 +187,6 @@ public final class DocumentSignature {
     byte[] key = bytes(unwrapped);
     if (unwrapped.hasArray()) {
       Arrays.fill(unwrapped.array(), (byte) 0); // a copy
-    }
-
-    if (key.length != KEY_LENGTH) {
-      Arrays.fill(key, (byte) 0);
-      throw changed("the wrapped key in its signature was made for something else");
     }
 
     return key;

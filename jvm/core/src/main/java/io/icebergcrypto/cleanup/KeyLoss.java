@@ -12,11 +12,12 @@ final class KeyLoss {
 
   /**
    * Whether no login, grant or mended setting would give the key: the KMS has none of that name,
-   * another key has its name, or no KMS is configured.
+   * another key has its name, or no KMS is configured. A KMS that answers with wrong bytes may give
+   * the right ones tomorrow.
    */
   static boolean causes(IcebergCryptoException e, boolean hasKms) {
     return e instanceof KeyNotFoundException
-        || e instanceof BadWrappedKeyException
+        || e instanceof BadWrappedKeyException refused && !refused.answered()
         || !hasKms && e instanceof InvalidConfigurationException;
   }
 

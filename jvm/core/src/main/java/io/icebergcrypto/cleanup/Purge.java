@@ -165,7 +165,9 @@ public final class Purge {
     }
 
     TableMetadata metadata = table.operations().current();
-    requireLostKey(EncryptionProperties.wasEncrypted(metadata));
+    boolean encrypted = EncryptionProperties.wasEncrypted(metadata);
+    requireLostKey(encrypted);
+    requireLostKey(encrypted); // one wrong answer does not delete a table
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));

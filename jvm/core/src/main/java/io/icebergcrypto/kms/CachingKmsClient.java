@@ -180,7 +180,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
-    if (!ByteBuffer.wrap(probe).equals(callUnwrap(wrapped, wrappingKeyId))) {
+    if (!UnwrapsAgain.comesBack(ByteBuffer.wrap(probe), () -> callUnwrap(wrapped, wrappingKeyId))) {
       throw UnwrapsAgain.otherBytes(client, wrappingKeyId);
     }
   }

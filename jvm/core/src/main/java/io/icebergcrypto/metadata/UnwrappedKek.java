@@ -65,7 +65,7 @@ public final class UnwrappedKek {
       return second; // who decrypts with it finds out what was changed
     }
 
-    throw new BadWrappedKeyException(
+    throw BadWrappedKeyException.ofAnswer(
         String.format(
             "KEK %s, which master key '%s' wrapped, cannot be used: %s gave %s",
             kek.keyId(),

@@ -156,7 +156,7 @@ public final class ValueKeys implements Serializable {
    */
   public static BadWrappedKeyException cannotBeUsed(
       WrappedValueKey key, KeyManagementClient kms, String given) {
-    return new BadWrappedKeyException(
+    return BadWrappedKeyException.ofAnswer(
         String.format(
             "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s",
             key.name(), key.masterKeyId(), kms, given),

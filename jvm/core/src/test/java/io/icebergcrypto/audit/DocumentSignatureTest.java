@@ -17,6 +17,7 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.XorKms;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -24,6 +25,7 @@ import java.nio.file.Path;
 import java.util.Base64;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
@@ -233,5 +235,36 @@ class DocumentSignatureTest {
     String text = signed().toString();
     assertThatThrownBy(() -> DocumentSignature.check(text, null, ANY, rsa))
         .isInstanceOf(InvalidConfigurationException.class);
+  }
+
+  private static CachingKmsClient xorKms() {
+    return KmsClients.create(
+        Map.of(
+            "encryption.kms-impl",
+            XorKms.class.getName(),
+            "encryption.kms.authenticated-wrapping",
+            "true"));
+  }
+
+  @Test
+  void oneWrongAnswerAccusesNobody() throws Exception {
+    CachingKmsClient asked = xorKms();
+    XorKms.answer(XorKms.WRONG_KEY);
+    assertThatThrownBy(() -> DocumentSignature.sign(DOCUMENT, "k1", ANY, asked))
+        .as("nobody could check it")
+        .isInstanceOf(BadWrappedKeyException.class);
+
+    JsonObject document = JsonParser.parseString(DOCUMENT).getAsJsonObject();
+    document.add(
+        "signature", JsonParser.parseString(DocumentSignature.sign(DOCUMENT, "k1", ANY, asked)));
+    String text = document.toString();
+    for (byte[] wrong : List.of(XorKms.WRONG_KEY, new byte[32], new byte[0])) {
+      try (CachingKmsClient fresh = xorKms()) {
+        XorKms.answer(wrong);
+        assertThatCode(() -> DocumentSignature.check(text, "k1", ANY, fresh))
+            .doesNotThrowAnyException();
+        assertThat(XorKms.answersLeft()).isZero();
+      }
+    }
   }
 }

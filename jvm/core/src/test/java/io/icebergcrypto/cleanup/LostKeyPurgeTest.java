@@ -16,6 +16,7 @@ import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
+import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -114,6 +115,32 @@ class LostKeyPurgeTest extends LakeFixture {
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')");
     assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
     assertThat(below(TestLake.path(table.location()))).isEmpty();
+  }
+
+  /** Create, and a KMS that answers wrongly: the key is there all the same. */
+  @Test
+  void aKmsThatAnswersWithWrongBytesHasLostNoKey() throws IOException {
+    Map<String, String> wrongKms =
+        Map.of(
+            "encryption.kms-impl",
+            XorKms.class.getName(),
+            "encryption.kms.authenticated-wrapping",
+            "true");
+    byte[] wrong = XorKms.WRONG_KEY;
+    try (EncryptedCatalog own = withKms(wrongKms);
+        EncryptedCatalog asked = withKms(wrongKms)) {
+      Table table = TestLake.createTable(own, "t", Map.of());
+      TestLake.append(table, 1, 2);
+      XorKms.answer(wrong, wrong, wrong, wrong, wrong, wrong, wrong, wrong);
+      assertThatThrownBy(() -> asked.purgeWithoutKey(T))
+          .isInstanceOf(BadWrappedKeyException.class)
+          .hasMessageContaining("catalog that has no encryption.kms-type");
+      assertThatThrownBy(() -> asked.dropTable(T, true))
+          .isInstanceOf(BadWrappedKeyException.class)
+          .hasMessageNotContaining("purge_without_key");
+      XorKms.answer();
+      assertThat(TestLake.ids(asked.loadTable(T))).containsExactly(1L, 2L);
+    }
   }
 
   @Test
