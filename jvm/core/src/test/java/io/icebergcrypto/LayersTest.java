@@ -27,6 +27,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.common.DynFields;
 import org.apache.iceberg.common.DynMethods;
+import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.util.ThreadPools;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -172,6 +174,26 @@ class LayersTest {
         .should()
         .dependOnClassesThat(
             belongToAnyOf(Field.class, Method.class, DynFields.class, DynMethods.class))
+        .check(all);
+  }
+
+  /** It believes what its KMS gives, and keeps it: this has to be one that is checked. */
+  @Test
+  void icebergsManagerIsMadeInOnePlace() {
+    noClasses()
+        .that()
+        .areNotAssignableTo(StandardEncryptionManager.class)
+        .and()
+        .doNotHaveSimpleName("UnwrappedKek") // which checks
+        .and()
+        .doNotHaveSimpleName("FileKey") // which has no KMS
+        .should()
+        .callConstructor(
+            StandardEncryptionManager.class,
+            List.class,
+            String.class,
+            int.class,
+            KeyManagementClient.class)
         .check(all);
   }
 

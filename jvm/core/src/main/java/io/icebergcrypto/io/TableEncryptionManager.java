@@ -242,9 +242,22 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    */
   private StandardEncryptionManager manager(
       EncryptedKey kek, EncryptedKey entry, String masterKeyId) {
+    return ofIceberg(tableName, List.of(kek, entry), masterKeyId, dataKeyLength, kms);
+  }
+
+  /**
+   * Iceberg's own manager with some keys of a table. What the KMS gives for a KEK is checked before
+   * it encrypts or decrypts: Iceberg would take whatever comes, and keep it.
+   */
+  public static StandardEncryptionManager ofIceberg(
+      String tableName,
+      List<EncryptedKey> keys,
+      String masterKeyId,
+      int dataKeyLength,
+      KeyManagementClient kms) {
     TableKmsClient client = new TableKmsClient(tableName, kms);
-    client.knows(() -> List.of(kek, entry));
-    return new StandardEncryptionManager(List.of(kek, entry), masterKeyId, dataKeyLength, client);
+    client.knows(() -> keys);
+    return new StandardEncryptionManager(keys, masterKeyId, dataKeyLength, client);
   }
 
   /**

@@ -44,7 +44,12 @@ public final class BoundKmsClient implements UnwrapsAgain {
 
   @Override
   public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
-    UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);
+    KmsCaller.boundTo(
+        tableUuid, // the cache keeps it for this table
+        () -> {
+          UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);
+          return null;
+        });
   }
 
   /** Whether a key that is unwrapped is kept, so that the next call for it asks no KMS. */

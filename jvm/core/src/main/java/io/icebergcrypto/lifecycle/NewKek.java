@@ -119,7 +119,7 @@ final class NewKek {
         new TableEncryptionManager(
             table.name(), metadata.encryptionKeys(), keyId, length, table.kms());
     StandardEncryptionManager newer =
-        new StandardEncryptionManager(List.of(kek), keyId, length, table.kms());
+        TableEncryptionManager.ofIceberg(table.name(), List.of(kek), keyId, length, table.kms());
     Map<String, String> files = files(metadata);
     Set<String> keks =
         Kek.all(metadata).stream().map(EncryptedKey::keyId).collect(Collectors.toSet());

@@ -1,53 +1,62 @@
 package io.icebergcrypto.faults;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.fail;
-
-import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.BrokenAnswers;
 import io.icebergcrypto.testing.LakeFixture;
-import io.icebergcrypto.testing.NumberedCalls;
+import io.icebergcrypto.testing.Lie;
+import io.icebergcrypto.testing.NoLock;
 import io.icebergcrypto.testing.NumberedCalls.Fault;
 import io.icebergcrypto.testing.NumberedCalls.Kind;
 import io.icebergcrypto.testing.NumberedDriver;
 import io.icebergcrypto.testing.NumberedKms;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
-import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.Table;
+import java.util.stream.Stream;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Each call to the storage, the KMS and the catalog's database goes wrong once, in each way, in
- * each operation. Whatever happens: a table has the rows of before or of after, all of its
- * snapshots can be read, nothing is plaintext, what was reported is true, and the operation can be
- * done again.
+ * Each call to the storage, the KMS and the catalog's database or server goes wrong, in each way,
+ * in each operation: see {@link Attempt}.
  */
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
 class EveryCallTest extends LakeFixture {
-  private static final Set<FileMagic> ENCRYPTED = EnumSet.of(FileMagic.AGS1, FileMagic.PARE);
-
-  private static final List<Long> BEFORE = List.of(1L, 2L, 3L);
-
   /** By day those that make a commit, or delete. */
   private static final Set<Kind> KINDS =
       NIGHTLY ? EnumSet.allOf(Kind.class) : EnumSet.of(Kind.UPDATE, Kind.RENAME, Kind.DELETE);
 
+  /** Those that by day fail in more than one way. */
+  private static final String OFTEN =
+      "APPEND|DELETE|OVERWRITE|EXPIRE|REWRITE_MANIFESTS|TRANSACTION|REPLACE|CREATE|PROPERTIES"
+          + "|ROTATE_KEK|ROTATE_MASTER_KEY";
+
+  /** Those that by day are overtaken. */
+  private static final String RACES =
+      "APPEND|COMPACT|REPLACE|FAST_FORWARD|RENAME|ROTATE_KEK|ROTATE_MASTER_KEY";
+
+  /** Those at which the KMS lies by day. */
+  private static final String OF_KEYS =
+      "APPEND|CREATE|EXPIRE|PURGE|PURGE_WITHOUT_KEY|ROTATE_.*|ADD_VALUE_KEY_VERSION";
+
+  /** For a look at one of them. */
+  private static final String ONLY = System.getProperty("iceberg.crypto.operation", ".*");
+
+  /** For a look at some ways on some backends, as "JDBC (fails|overtaken|lies)". */
+  private static final String WAY = System.getProperty("iceberg.crypto.faults", ".*");
+
+  private BrokenAnswers server;
   private int tables;
 
   @Override
@@ -64,139 +73,143 @@ class EveryCallTest extends LakeFixture {
       all.put("uri", NumberedDriver.numbered(backend.properties(folder).get("uri")));
     }
 
+    if (backend == Backend.HADOOP) {
+      all.put("lock-impl", NoLock.class.getName());
+    }
+
     return all;
   }
 
+  @BeforeEach
+  void startServer() throws IOException {
+    if (backend == Backend.REST && NIGHTLY) {
+      this.server = new BrokenAnswers(Backend.restUri());
+    }
+  }
+
+  @AfterEach
+  void stopServer() {
+    if (server != null) {
+      server.close();
+    }
+  }
+
+  private Map<String, String> way() {
+    return server == null ? Map.of() : Map.of("uri", server.uri());
+  }
+
+  private Stream<Operation> operations() {
+    return Operation.all().stream()
+        .filter(operation -> operation.isOn(backend) && operation.toString().matches(ONLY));
+  }
+
+  @FunctionalInterface
+  private interface Check {
+    void of(Operation operation, Reached reached) throws Exception;
+  }
+
+  private Iterable<DynamicTest> each(String what, String byDay, Check check) {
+    Reached all = new Reached(backend + " " + what);
+    List<DynamicTest> tests = new ArrayList<>();
+    operations()
+        .filter(operation -> NIGHTLY || operation.toString().matches(byDay))
+        .filter(operation -> (backend + " " + what).matches(WAY))
+        .forEach(
+            operation ->
+                tests.add(
+                    DynamicTest.dynamicTest(
+                        operation.toString(),
+                        () -> {
+                          Reached reached = new Reached(backend + " " + what + " " + operation);
+                          try {
+                            check.of(operation, reached);
+                          } finally {
+                            all.add(reached);
+                            if (NIGHTLY) {
+                              System.out.println(reached);
+                            }
+                          }
+                        })));
+    if (NIGHTLY && !tests.isEmpty()) {
+      tests.add(DynamicTest.dynamicTest("in all", () -> System.out.println(all)));
+    }
+
+    return tests;
+  }
+
+  /** Tries one call after the other. */
+  private void tryAll(
+      Operation operation, Set<Kind> kinds, Fault fault, Operation rival, Lie lie, Reached reached)
+      throws Exception {
+    for (int number = 0; ; number++) {
+      TableIdentifier name = TableIdentifier.of(TestLake.DB, "t" + tables++);
+      Attempt attempt = new Attempt(lake, catalog, way(), name, operation, fault, rival, lie);
+      String hit = attempt.run(kinds, number);
+      if (hit == null) {
+        return;
+      }
+
+      boolean lies = fault == Fault.LIED || fault == Fault.LIES;
+      String how = rival != null ? " by " + rival : lies ? " " + lie : "";
+      reached.add(fault + how, Kind.valueOf(hit.substring(0, hit.indexOf(' '))));
+    }
+  }
+
   @TestFactory
-  Iterable<DynamicTest> operations() {
-    return EnumSet.allOf(Operation.class).stream()
-        .map(operation -> DynamicTest.dynamicTest(operation.name(), () -> check(operation)))
-        .toList();
-  }
-
-  private void check(Operation operation) throws IOException {
-    Map<String, Integer> hits = new TreeMap<>();
-    for (Fault fault : EnumSet.of(Fault.KILLED, Fault.FAILED, Fault.LOST)) {
-      for (int number = 0; ; number++) {
-        String hit = new One(operation, fault, number).run();
-        if (hit == null) {
-          break;
-        }
-
-        hits.merge(fault + " " + hit.substring(0, hit.indexOf(' ')), 1, Integer::sum);
-      }
-    }
-
+  Iterable<DynamicTest> aCallFails() {
+    Set<Fault> faults = EnumSet.of(Fault.KILLED, Fault.FAILED, Fault.LOST);
     if (NIGHTLY) {
-      System.out.println(backend + " " + operation + " " + hits);
+      faults.addAll(EnumSet.of(Fault.EXPIRED, Fault.FULL));
     }
 
-    assertThat(hits.isEmpty())
-        .isEqualTo(backend == Backend.REST && operation == Operation.PROPERTIES);
+    return each(
+        "fails",
+        backend == Backend.JDBC ? ".*" : OFTEN,
+        (operation, reached) -> {
+          boolean often = NIGHTLY || operation.toString().matches(OFTEN);
+          for (Fault fault : often ? faults : EnumSet.of(Fault.LOST)) {
+            Set<Kind> kinds = EnumSet.copyOf(KINDS);
+            if (fault == Fault.FULL) {
+              kinds.retainAll(Kind.OF_DISK);
+            } else if (fault == Fault.EXPIRED) {
+              kinds.remove(Kind.DELETE); // which is tried again for long, file by file
+            }
+
+            tryAll(operation, kinds, fault, null, Lie.EMPTY, reached);
+          }
+        });
   }
 
-  /** One operation, at one call of which something goes wrong. */
-  private final class One {
-    private final Operation operation;
-    private final Fault fault;
-    private final int number;
-    private final TableIdentifier name = TableIdentifier.of(TestLake.DB, "t" + tables++);
-    private final Map<Long, List<Long>> snapshots = new HashMap<>();
-    private String hit;
-
-    private One(Operation operation, Fault fault, int number) {
-      this.operation = operation;
-      this.fault = fault;
-      this.number = number;
+  @TestFactory
+  Iterable<DynamicTest> somebodyElseIsFaster() {
+    List<Operation> rivals = new ArrayList<>(List.of(RowOperations.append(7)));
+    if (NIGHTLY) {
+      rivals.add(KeyOperations.rotateMasterKey());
+      rivals.add(KeyOperations.rotateKek());
+      rivals.add(HistoryOperations.expire());
     }
 
-    /** Runs it; returns the call, or null if there are not as many. */
-    private String run() throws IOException {
-      String before = null;
-      if (!operation.creates()) {
-        Table table = Operation.table(catalog, name.name());
-        learn(table);
-        before = TestLake.metadata(table).metadataFileLocation();
-      }
+    return each(
+        "overtaken",
+        RACES,
+        (operation, reached) -> {
+          for (Operation rival : operation.rival() == null ? rivals : List.of(operation.rival())) {
+            tryAll(operation, KINDS, Fault.OVERTAKEN, rival, Lie.EMPTY, reached);
+          }
+        });
+  }
 
-      Throwable error = null;
-      try (EncryptedCatalog session = lake.open(Map.of())) {
-        NumberedCalls.begin("/", KINDS, fault, number);
-        try {
-          operation.run(session, name);
-        } catch (Exception | Error e) {
-          error = e;
-        } finally {
-          this.hit = NumberedCalls.end();
-        }
-
-        try (EncryptedCatalog other = lake.open(Map.of())) {
-          check(other, before, error);
-        }
-
-        // in the same session, and in another after it was killed
-        try (EncryptedCatalog again = lake.open(Map.of())) {
-          again(fault == Fault.KILLED ? again : session);
-          check(again, "", null);
-        }
-      } catch (Exception | AssertionError e) {
-        String told = String.format("%s, call %d: %s; was told: %s", fault, number, hit, error);
-        throw new AssertionError(told, e);
-      }
-
-      return hit;
-    }
-
-    private void again(EncryptedCatalog session) {
-      boolean isDone =
-          session.tableExists(name)
-              && TestLake.rows(session.loadTable(name)).equals(operation.after());
-      if (!isDone || operation.after().equals(BEFORE)) {
-        operation.run(session, name);
-      }
-    }
-
-    private void learn(Table table) {
-      table
-          .snapshots()
-          .forEach(
-              snapshot ->
-                  snapshots.put(
-                      snapshot.snapshotId(), TestLake.rows(table, snapshot.snapshotId())));
-    }
-
-    private void check(EncryptedCatalog other, String before, Throwable error) throws IOException {
-      boolean exists = other.tableExists(name);
-      boolean done =
-          operation.creates()
-              ? exists
-              : !TestLake.metadata(other.loadTable(name)).metadataFileLocation().equals(before);
-      if (exists) {
-        checkRows(other.loadTable(name), done);
-      }
-
-      if (error == null) {
-        assertThat(done).as("it was reported as done").isTrue();
-      } else if (fault != Fault.KILLED && !(error instanceof CommitStateUnknownException)) {
-        assertThat(done).as("it was reported as not done").isFalse();
-      }
-    }
-
-    private void checkRows(Table table, boolean done) throws IOException {
-      assertThat(TestLake.rows(table)).isEqualTo(done ? operation.after() : BEFORE);
-      for (Snapshot snapshot : table.snapshots()) {
-        List<Long> known = snapshots.get(snapshot.snapshotId());
-        List<Long> ids = TestLake.rows(table, snapshot.snapshotId());
-        if (known != null) {
-          assertThat(ids).isEqualTo(known);
-        }
-      }
-
-      for (Path file : TestLake.files(table)) {
-        if (Files.size(file) > 0 && !ENCRYPTED.contains(TestLake.magic(file))) {
-          fail("plaintext: " + file);
-        }
-      }
-    }
+  @TestFactory
+  Iterable<DynamicTest> theKmsLies() {
+    return each(
+        "lies",
+        backend == Backend.JDBC ? OF_KEYS : "",
+        (operation, reached) -> {
+          for (Fault fault : EnumSet.of(Fault.LIED, Fault.LIES)) {
+            for (Lie lie : NIGHTLY ? EnumSet.allOf(Lie.class) : EnumSet.of(Lie.ANOTHER_KEY)) {
+              tryAll(operation, Kind.OF_KMS, fault, null, lie, reached);
+            }
+          }
+        });
   }
 }

@@ -1,154 +1,264 @@
 package io.icebergcrypto.faults;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.lifecycle.KekRotation;
-import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.DataFile;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.expressions.Expressions;
 
-/** What {@link EveryCallTest} does to a table with the rows 1, 2 and 3, in a snapshot each. */
-enum Operation {
-  APPEND(List.of(1L, 2L, 3L, 9L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      TestLake.append(catalog.loadTable(name), 9);
-    }
-  },
+/** What {@link Attempt} does to a table: by default one with the rows 1, 2 and 3. */
+final class Operation {
+  /** The rows that a table has before, in a snapshot each. */
+  static final List<Long> BEFORE = List.of(1L, 2L, 3L);
 
-  DELETE(List.of(1L, 3L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      catalog.loadTable(name).newDelete().deleteFromRowFilter(Expressions.equal("id", 2)).commit();
-    }
-  },
+  /** In place of rows: the table refuses to be read. */
+  static final List<Long> BROKEN = List.of(-1L);
 
-  OVERWRITE(List.of(1L, 3L, 9L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      Table table = catalog.loadTable(name);
-      DataFile added = TestLake.write(table, 9);
-      table.newOverwrite().overwriteByRowFilter(Expressions.equal("id", 2)).addFile(added).commit();
-    }
-  },
+  /** It may not end in retries: another operator does not go on for long. */
+  static final Map<String, String> FEW_RETRIES =
+      Map.of("commit.retry.num-retries", "2", "commit.retry.max-wait-ms", "20");
 
-  EXPIRE(Operation.rows()) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      catalog
-          .loadTable(name)
-          .expireSnapshots()
-          .expireOlderThan(Long.MAX_VALUE)
-          .retainLast(1)
-          .commit();
-    }
-  },
-
-  REWRITE_MANIFESTS(Operation.rows()) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      catalog.loadTable(name).rewriteManifests().clusterBy(file -> "all").commit();
-    }
-  },
-
-  TRANSACTION(List.of(1L, 3L, 9L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      Table table = catalog.loadTable(name);
-      DataFile added = TestLake.write(table, 9);
-      Transaction both = table.newTransaction();
-      both.newDelete().deleteFromRowFilter(Expressions.equal("id", 2)).commit();
-      both.newAppend().appendFile(added).commit();
-      both.commitTransaction();
-    }
-  },
-
-  REPLACE(List.of(9L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      Transaction replaced =
-          catalog
-              .buildTable(name, TestLake.SCHEMA)
-              .withProperty("encryption.key-id", "k1")
-              .replaceTransaction();
-      DataFile added = TestLake.write(replaced.table(), 9);
-      replaced.newAppend().appendFile(added).commit();
-      replaced.commitTransaction();
-    }
-  },
-
-  CREATE(List.of(9L)) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      Transaction created =
-          catalog
-              .buildTable(name, TestLake.SCHEMA)
-              .withProperty("encryption.key-id", "k1")
-              .createTransaction();
-      DataFile added = TestLake.write(created.table(), 9);
-      created.newAppend().appendFile(added).commit();
-      created.commitTransaction();
-    }
-  },
-
-  PROPERTIES(Operation.rows()) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      catalog.loadTable(name).updateProperties().set("some", "thing").commit();
-    }
-  },
-
-  ROTATE_KEK(Operation.rows()) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      KekRotation.run(catalog, name, true, false);
-    }
-  },
-
-  ROTATE_MASTER_KEY(Operation.rows()) {
-    @Override
-    void run(EncryptedCatalog catalog, TableIdentifier name) {
-      MasterKeyRotation.run(catalog, name, "k2", false);
-    }
-  };
-
-  private final List<Long> after;
-
-  Operation(List<Long> after) {
-    this.after = after;
+  /** Does it, or makes what is there before. */
+  @FunctionalInterface
+  interface Step {
+    void run(EncryptedCatalog catalog, TableIdentifier name) throws Exception;
   }
 
-  private static List<Long> rows() {
-    return List.of(1L, 2L, 3L);
+  /** Makes what is there before, and says what must always be true of it, beside the rows. */
+  @FunctionalInterface
+  interface Preparation {
+    Step make(EncryptedCatalog catalog, TableIdentifier name, TestLake lake) throws Exception;
   }
 
-  /** The rows that the table has then. */
-  List<Long> after() {
-    return after;
+  /** Looks whether it was done. */
+  @FunctionalInterface
+  interface Done {
+    boolean isSo(EncryptedCatalog catalog, TableIdentifier name) throws Exception;
   }
 
-  boolean creates() {
-    return this == CREATE;
+  private final String name;
+  private final UnaryOperator<List<Long>> effect;
+  private final Step run;
+  private Preparation preparation = (catalog, table, lake) -> rows(catalog, table);
+  private Done done;
+  private boolean changes = true;
+  private boolean forgets;
+  private boolean plaintext;
+  private boolean repeats;
+  private boolean broken;
+  private boolean denies;
+  private UnaryOperator<TableIdentifier> source;
+  private Set<Backend> backends = EnumSet.allOf(Backend.class);
+  private Map<String, String> properties = Map.of();
+  private Operation rival;
+
+  private Operation(String name, UnaryOperator<List<Long>> effect, Step run) {
+    this.name = name;
+    this.effect = effect;
+    this.run = run;
   }
 
-  /** Loads the table, and does it. */
-  abstract void run(EncryptedCatalog catalog, TableIdentifier name);
+  /**
+   * One that changes rows.
+   *
+   * @param effect the rows after it, of those before; null: there is no table
+   * @param run loads the table, and does it
+   */
+  static Operation of(String name, UnaryOperator<List<Long>> effect, Step run) {
+    return new Operation(name, effect, run);
+  }
 
-  /** The table has three rows before. */
-  static Table table(EncryptedCatalog catalog, String name) {
-    Table table =
-        TestLake.createTable(
-            catalog,
-            name,
-            Map.of("commit.retry.num-retries", "2", "commit.retry.max-wait-ms", "20"));
-    TestLake.append(table, 1);
-    TestLake.append(table, 2);
-    TestLake.append(table, 3);
-    return table;
+  /** One that changes something else, of which is told whether it was done. */
+  static Operation of(String name, Step run, Done done) {
+    return new Operation(name, rows -> rows, run).doneWhen(done);
+  }
+
+  /** The same, told by the table. */
+  static Operation of(String name, Step run, Predicate<Table> done) {
+    return of(name, run, (catalog, table) -> done.test(catalog.loadTable(table)));
+  }
+
+  /** All of them. */
+  static List<Operation> all() {
+    return Stream.of(
+            RowOperations.all(), HistoryOperations.all(), KeyOperations.all(), NameOperations.all())
+        .flatMap(List::stream)
+        .toList();
+  }
+
+  Operation doneWhen(Done newDone) {
+    this.done = newDone;
+    return this;
+  }
+
+  Operation preparedBy(Preparation newPreparation) {
+    this.preparation = newPreparation;
+    return this;
+  }
+
+  Operation preparedBy(Step step) {
+    return preparedBy(
+        (catalog, table, lake) -> {
+          rows(catalog, table);
+          step.run(catalog, table);
+          return (fresh, same) -> {};
+        });
+  }
+
+  /** Snapshots of before may be gone after it. */
+  Operation forgets() {
+    this.forgets = true;
+    return this;
+  }
+
+  /** It leaves plaintext of before. */
+  Operation withPlaintext() {
+    this.plaintext = true;
+    return this;
+  }
+
+  /** The table refuses to be read before it. */
+  Operation startsBroken() {
+    this.broken = true;
+    return this;
+  }
+
+  /** It may be told that nothing was done, although it was: the catalog behind tries it twice. */
+  Operation mayBeDenied() {
+    this.denies = true;
+    return this;
+  }
+
+  /** The table has another name before. */
+  Operation from(UnaryOperator<TableIdentifier> newSource) {
+    this.source = newSource;
+    return this;
+  }
+
+  /** Once it was done, it can be done again. */
+  Operation repeats() {
+    this.repeats = true;
+    return this;
+  }
+
+  /** It is to do nothing. */
+  Operation refused() {
+    this.changes = false;
+    return this;
+  }
+
+  Operation notOn(Backend... some) {
+    this.backends = EnumSet.complementOf(EnumSet.copyOf(List.of(some)));
+    return this;
+  }
+
+  /** Properties of all sessions. */
+  Operation with(Map<String, String> newProperties) {
+    this.properties = newProperties;
+    return this;
+  }
+
+  /** What another operator does, where it cannot be another row. */
+  Operation beside(Operation newRival) {
+    this.rival = newRival;
+    return this;
+  }
+
+  boolean isOn(Backend backend) {
+    return backends.contains(backend);
+  }
+
+  Map<String, String> properties(TableIdentifier table) {
+    return properties.entrySet().stream()
+        .collect(
+            Collectors.toMap(
+                Map.Entry::getKey, entry -> entry.getValue().replace("{table}", table.toString())));
+  }
+
+  Step prepare(EncryptedCatalog catalog, TableIdentifier table, TestLake lake) throws Exception {
+    return preparation.make(catalog, table, lake);
+  }
+
+  void run(EncryptedCatalog catalog, TableIdentifier table) throws Exception {
+    run.run(catalog, table);
+  }
+
+  /** The rows after it; null: there is no table. */
+  List<Long> after(List<Long> rows) {
+    return effect.apply(rows);
+  }
+
+  /** Whether it was done, where not the rows tell it. */
+  Done done() {
+    return done;
+  }
+
+  boolean changesSomething() {
+    return changes;
+  }
+
+  boolean keepsSnapshots() {
+    return !forgets;
+  }
+
+  boolean canBeDenied() {
+    return denies;
+  }
+
+  boolean canBeBroken() {
+    return broken;
+  }
+
+  /** Where the table is. */
+  TableIdentifier where(EncryptedCatalog catalog, TableIdentifier table) {
+    return source == null || catalog.tableExists(table) ? table : source.apply(table);
+  }
+
+  boolean leavesPlaintext() {
+    return plaintext;
+  }
+
+  boolean canRepeat() {
+    return repeats;
+  }
+
+  Operation rival() {
+    return rival;
+  }
+
+  @Override
+  public String toString() {
+    return name;
+  }
+
+  /** An encrypted table with the rows 1, 2 and 3. */
+  static Step rows(EncryptedCatalog catalog, TableIdentifier table) {
+    Table made = TestLake.createTable(catalog, table.name(), FEW_RETRIES);
+    BEFORE.forEach(id -> TestLake.append(made, id));
+    return (fresh, same) -> {};
+  }
+
+  /** With another row. */
+  static UnaryOperator<List<Long>> plus(long id) {
+    return rows ->
+        rows == null ? null : Stream.concat(rows.stream(), Stream.of(id)).sorted().toList();
+  }
+
+  /** Without a row. */
+  static UnaryOperator<List<Long>> minus(long id) {
+    return rows -> rows == null ? null : rows.stream().filter(row -> row != id).toList();
+  }
+
+  /** With a row in the place of another. */
+  static UnaryOperator<List<Long>> replaced(long id, long by) {
+    return rows -> plus(by).apply(minus(id).apply(rows));
   }
 }

@@ -171,6 +171,14 @@ class CachingKmsClientTest {
     assertThat(UNWRAPS).as("past the cache").hasValue(1);
     assertThat(honest.unwrapKey(wrapped, "k1")).isEqualTo(key);
     assertThat(UNWRAPS).hasValue(1);
+
+    CachingKmsClient mixing =
+        KmsClients.create(Map.of(KmsProperties.KMS_IMPL, MixingKms.class.getName()));
+    BoundKmsClient bound = new BoundKmsClient("a table's UUID", mixing);
+    assertThatThrownBy(() -> UnwrapsAgain.wrapped(bound, key, "k1"))
+        .as("of a table's own, too")
+        .isInstanceOf(BadWrappedKeyException.class);
+    assertThat(mixing.local().cache().size()).isZero();
   }
 
   @Test

@@ -15,6 +15,11 @@ import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.Lie;
+import io.icebergcrypto.testing.NumberedCalls;
+import io.icebergcrypto.testing.NumberedCalls.Fault;
+import io.icebergcrypto.testing.NumberedCalls.Kind;
+import io.icebergcrypto.testing.NumberedKms;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -25,6 +30,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -480,5 +486,31 @@ class RotationTest extends LakeFixture {
     }
 
     assertWhole(0, 1, 2, 3, 4, 5);
+  }
+
+  /** Create, append, and rotate_kek, in which the KMS gives another key once. */
+  @Test
+  void noKeyIsEncryptedWithAWrongAnswer() throws IOException {
+    Map<String, String> properties = new HashMap<>(keystore().properties());
+    properties.remove("encryption.kms-type");
+    properties.put("encryption.kms-impl", NumberedKms.class.getName());
+    TestLake asked = new TestLake(backend, folder, properties);
+    TestLake.append(create(1), 9);
+    NumberedKms.liesWith(Lie.ANOTHER_KEY);
+    String hit = "";
+    for (int call = 0; hit != null; call++) {
+      try (EncryptedCatalog session = asked.open(Map.of())) {
+        NumberedCalls.begin("/", Kind.OF_KMS, Fault.LIED, call);
+        KekRotation.run(session, T, true, false);
+      } catch (BadWrappedKeyException e) {
+        assertThat(e).hasMessageContaining("lake.db.t");
+      } finally {
+        hit = NumberedCalls.end();
+      }
+
+      try (EncryptedCatalog fresh = lake.open(Map.of())) {
+        assertThat(TestLake.ids(fresh.loadTable(T))).as("call %d", call).containsExactly(0L, 9L);
+      }
+    }
   }
 }

@@ -2,6 +2,8 @@ package io.icebergcrypto.testing;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.testing.NumberedCalls.Kind;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;
@@ -114,8 +116,13 @@ public final class BrokenAnswers implements AutoCloseable {
                   values.forEach(value -> request.header(name, value));
                 }
               });
-      HttpResponse<byte[]> answer =
-          client.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+      HttpResponse<byte[]> answer = numbered(request.build());
+      if (answer == null) {
+        String type = "{\"error\":{\"message\":\"the token has expired\",";
+        answer(exchange, 401, bytes(type + "\"type\":\"NotAuthorizedException\",\"code\":401}}"));
+        return;
+      }
+
       String line = exchange.getRequestMethod() + " " + exchange.getRequestURI().getPath();
       if (line.matches(requests)) {
         broken.incrementAndGet();
@@ -128,6 +135,27 @@ public final class BrokenAnswers implements AutoCloseable {
         answer(exchange, answer.statusCode(), answer.body());
       }
     } catch (InterruptedException e) {
+      throw new IOException(e);
+    }
+  }
+
+  /** The server's answer; null when the login has expired. */
+  private HttpResponse<byte[]> numbered(HttpRequest request) throws IOException {
+    boolean reads = List.of("GET", "HEAD").contains(request.method());
+    try {
+      return NumberedCalls.of(
+          reads ? Kind.GET : Kind.POST,
+          request.uri().getPath(),
+          () -> client.send(request, HttpResponse.BodyHandlers.ofByteArray()),
+          (kind, text) ->
+              kind == NumberedCalls.Fault.EXPIRED
+                  ? new LoginFailedException("the token has expired", "Get another one.")
+                  : new IOException(text));
+    } catch (LoginFailedException e) {
+      return null;
+    } catch (IOException e) {
+      throw e;
+    } catch (Exception e) {
       throw new IOException(e);
     }
   }

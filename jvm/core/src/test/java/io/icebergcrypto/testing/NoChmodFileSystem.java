@@ -28,6 +28,8 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   /** System property: the names of files that cannot be read, as root can read all. */
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
+  private static final String NO_SPACE = "No space left on device";
+
   private static volatile FailingDeletes fails = new FailingDeletes("", new AtomicInteger());
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
   private static volatile Held held = new Held(Kind.CREATE, "/", "/", 0);
@@ -227,7 +229,12 @@ public final class NoChmodFileSystem extends LocalFileSystem {
 
     @Override
     public boolean rename(Path from, Path to) throws IOException {
-      return call(Kind.RENAME, to, () -> super.rename(from, to));
+      return call(Kind.RENAME, to, () -> !isCommitted(to) && super.rename(from, to));
+    }
+
+    /** As on HDFS, and other than on local files, a commit replaces no other. */
+    private boolean isCommitted(Path path) {
+      return path.getName().endsWith(".metadata.json") && pathToFile(path).exists();
     }
 
     @Override
@@ -248,7 +255,16 @@ public final class NoChmodFileSystem extends LocalFileSystem {
 
   private static <T> T call(Kind kind, Path path, NumberedCalls.Call<T, IOException> call)
       throws IOException {
-    return NumberedCalls.ofFile(kind, path.toUri().getPath(), call, IOException::new);
+    return NumberedCalls.ofFile(
+        kind,
+        path.toUri().getPath(),
+        call,
+        (fault, text) ->
+            switch (fault) {
+              case EXPIRED -> new AccessControlException("the token has expired");
+              case FULL -> new IOException(NO_SPACE);
+              default -> new IOException(text);
+            });
   }
 
   /** A file is whole once it is closed. */
@@ -258,6 +274,24 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     private Created(Path path, FSDataOutputStream file) throws IOException {
       super(file, null);
       this.path = path;
+    }
+
+    @Override
+    public void write(int b) throws IOException {
+      checkRoom();
+      super.write(b);
+    }
+
+    @Override
+    public void write(byte[] bytes, int offset, int length) throws IOException {
+      checkRoom();
+      super.write(bytes, offset, length);
+    }
+
+    private void checkRoom() throws IOException {
+      if (!NumberedCalls.hasRoom()) {
+        throw new IOException(NO_SPACE);
+      }
     }
 
     @Override

@@ -1,15 +1,18 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.LoginFailedException;
+import java.nio.ByteBuffer;
 import java.util.EnumSet;
 import java.util.Set;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 
 /**
- * The calls to the storage below a folder, to the KMS and to a catalog's database, in the order in
- * which they are made. At one of them something goes wrong, once: so a test can try each of them in
- * turn. There is one such count in a JVM.
+ * The calls to the storage below a folder, to the KMS, and to a catalog's database or server, in
+ * the order in which they are made. At one of them something goes wrong: so a test can try each of
+ * them in turn. There is one such count in a JVM.
  *
- * <p>{@link NoChmodFileSystem}, {@link NumberedKms} and {@link NumberedDriver} take part.
+ * <p>{@link NoChmodFileSystem}, {@link NumberedKms}, {@link NumberedDriver} and {@link
+ * BrokenAnswers} take part.
  */
 public final class NumberedCalls {
   /** What is asked for. */
@@ -23,10 +26,21 @@ public final class NumberedCalls {
     WRAP,
     UNWRAP,
     QUERY,
-    UPDATE;
+    UPDATE,
+    /** A request to a catalog's server that changes nothing. */
+    GET,
+    /** One that may. */
+    POST;
 
     /** Those after which something is other than before. */
-    public static final Set<Kind> CHANGES = EnumSet.of(CREATE, CLOSE, RENAME, DELETE, WRAP, UPDATE);
+    public static final Set<Kind> CHANGES =
+        EnumSet.of(CREATE, CLOSE, RENAME, DELETE, WRAP, UPDATE, POST);
+
+    /** Those of the KMS. */
+    public static final Set<Kind> OF_KMS = EnumSet.of(WRAP, UNWRAP);
+
+    /** Those that write to the disk. */
+    public static final Set<Kind> OF_DISK = EnumSet.of(CREATE, CLOSE);
   }
 
   /** What goes wrong at the call with the number. */
@@ -38,7 +52,21 @@ public final class NumberedCalls {
     /** It fails, and has done nothing. */
     FAILED,
     /** It was done, and fails. */
-    LOST
+    LOST,
+    /** It is made, after somebody else has done something. */
+    OVERTAKEN,
+    /** The login has expired: it fails, and so does whatever is asked after it. */
+    EXPIRED,
+    /** The disk is full: nothing is written any more. */
+    FULL,
+    /** The KMS gives a {@link Lie}, and so it does from then on. */
+    LIES,
+    /** It gives one, and tells the truth after it. */
+    LIED;
+
+    private boolean lasts() {
+      return this == KILLED || this == EXPIRED || this == FULL || this == LIES;
+    }
   }
 
   /** A call. */
@@ -48,32 +76,48 @@ public final class NumberedCalls {
     T make() throws E;
   }
 
-  private static volatile NumberedCalls now =
-      new NumberedCalls("/no such folder", Kind.CHANGES, Fault.NONE, 0);
+  private static final NumberedCalls NONE =
+      new NumberedCalls("/no such folder", Kind.CHANGES, Fault.NONE, -1, () -> {});
+
+  private static volatile NumberedCalls now = NONE;
 
   private final String folder;
   private final Fault fault;
   private final int number;
   private final Set<Kind> kinds;
-  private int count;
+  private final Runnable other;
+  private int next;
   private String hit;
+  private volatile boolean pauses;
 
-  private NumberedCalls(String folder, Set<Kind> kinds, Fault fault, int number) {
+  private NumberedCalls(String folder, Set<Kind> kinds, Fault fault, int number, Runnable other) {
     this.folder = folder;
     this.kinds = kinds;
     this.fault = fault;
     this.number = number;
+    this.other = other;
   }
 
   /**
    * Begins to count.
    *
-   * @param folder the files that count, and all that is asked of a KMS and a database does
+   * @param folder the files that count, and all that is asked of a KMS and a catalog does
    * @param kinds the calls that count
    * @param number which call it is that goes wrong; 0 is the first
    */
   public static void begin(String folder, Set<Kind> kinds, Fault fault, int number) {
-    now = new NumberedCalls(folder, kinds, fault, number);
+    begin(folder, kinds, fault, number, () -> {});
+  }
+
+  /**
+   * The same.
+   *
+   * @param other what somebody else does before the call is made, for {@link Fault#OVERTAKEN}, and
+   *     beside one that is answered with a lie; no call of theirs counts
+   */
+  public static void begin(
+      String folder, Set<Kind> kinds, Fault fault, int number, Runnable other) {
+    now = new NumberedCalls(folder, kinds, fault, number, other);
   }
 
   /**
@@ -83,16 +127,16 @@ public final class NumberedCalls {
    */
   public static String end() {
     NumberedCalls before = now;
-    now = new NumberedCalls("/no such folder", Kind.CHANGES, Fault.NONE, 0);
+    now = NONE;
     return before.hit();
   }
 
   /** A file's call. Files for bookkeeping do not count, but nothing is asked after a kill. */
   static <T, E extends Exception> T ofFile(
-      Kind kind, String path, Call<T, E> call, Function<String, E> failure) throws E {
+      Kind kind, String path, Call<T, E> call, BiFunction<Fault, String, E> failure) throws E {
     NumberedCalls calls = now;
     String name = path.substring(path.lastIndexOf('/') + 1);
-    if (!path.startsWith(calls.folder)) {
+    if (!path.startsWith(calls.folder) || calls.pauses) {
       return call.make();
     } else if (name.startsWith(".") || name.contains("version-hint")) {
       calls.checkAlive();
@@ -104,32 +148,99 @@ public final class NumberedCalls {
 
   /** Another call. */
   static <T, E extends Exception> T of(
-      Kind kind, String what, Call<T, E> call, Function<String, E> failure) throws E {
-    return now.make(kind, what, call, failure);
+      Kind kind, String what, Call<T, E> call, BiFunction<Fault, String, E> failure) throws E {
+    NumberedCalls calls = now;
+    return calls.pauses ? call.make() : calls.make(kind, what, call, failure);
+  }
+
+  /**
+   * A call of the KMS.
+   *
+   * @param lie what it may answer instead
+   */
+  static ByteBuffer ofKms(
+      Kind kind,
+      String what,
+      Call<ByteBuffer, RuntimeException> call,
+      Call<ByteBuffer, RuntimeException> lie) {
+    NumberedCalls calls = now;
+    boolean lies = calls.fault == Fault.LIED || calls.fault == Fault.LIES;
+    if (lies && !calls.pauses) {
+      return calls.add(kind, what) ? lie.make() : call.make();
+    }
+
+    return of(kind, what, call, NumberedCalls::ofKms);
+  }
+
+  private static RuntimeException ofKms(Fault fault, String text) {
+    return fault == Fault.EXPIRED
+        ? new LoginFailedException("the token has expired", "Get another one.")
+        : new RuntimeException(text);
+  }
+
+  /** What is done beside, now. */
+  static void meanwhile() {
+    now.besides();
+  }
+
+  /** Whether a file can be written to. */
+  static boolean hasRoom() {
+    NumberedCalls calls = now;
+    return calls.fault != Fault.FULL || calls.pauses || calls.hit() == null;
   }
 
   private <T, E extends Exception> T make(
-      Kind kind, String what, Call<T, E> call, Function<String, E> failure) throws E {
-    boolean isTheOne = add(kind, what);
-    if (!isTheOne) {
+      Kind kind, String what, Call<T, E> call, BiFunction<Fault, String, E> failure) throws E {
+    if (!add(kind, what)) {
       return call.make();
-    } else if (fault == Fault.KILLED) {
-      throw new Error("killed");
-    } else if (fault == Fault.LOST && Kind.CHANGES.contains(kind)) {
-      call.make();
     }
 
-    throw failure.apply("503 Slow Down: " + hit);
+    switch (fault) {
+      case KILLED -> throw new Error("killed");
+      case LOST -> {
+        if (Kind.CHANGES.contains(kind)) {
+          call.make();
+        }
+      }
+      case OVERTAKEN -> {
+        besides();
+        return call.make();
+      }
+      case FULL -> {
+        if (kind == Kind.CREATE) {
+          return call.make(); // an empty file, to which nobody can write
+        }
+      }
+      default -> {} // it fails
+    }
+
+    throw failure.apply(fault, "503 Slow Down: " + what);
   }
 
+  /** Whether something goes wrong at this call. */
   private synchronized boolean add(Kind kind, String what) {
     checkAlive();
-    if (!kinds.contains(kind) || count++ != number || fault == Fault.NONE) {
-      return false;
+    boolean counts = kinds.contains(kind);
+    if (counts && next++ == number && fault != Fault.NONE) {
+      this.hit = kind + " " + what;
+      return true;
     }
 
-    this.hit = kind + " " + what;
-    return true;
+    return counts && hit != null && fault.lasts();
+  }
+
+  /** Somebody else acts, in a thread and with sessions of their own. */
+  private void besides() {
+    this.pauses = true;
+    Thread thread = new Thread(other, "other");
+    thread.start();
+    try {
+      thread.join();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    } finally {
+      this.pauses = false;
+    }
   }
 
   private synchronized void checkAlive() {

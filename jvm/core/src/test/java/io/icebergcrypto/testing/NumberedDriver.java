@@ -1,5 +1,6 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.testing.NumberedCalls.Fault;
 import io.icebergcrypto.testing.NumberedCalls.Kind;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -10,6 +11,7 @@ import java.sql.DriverPropertyInfo;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
+import java.sql.SQLInvalidAuthorizationSpecException;
 import java.util.Properties;
 import java.util.logging.Logger;
 
@@ -19,6 +21,8 @@ public final class NumberedDriver implements Driver {
 
   /** As PostgreSQL's driver has it when the connection breaks; Iceberg then takes another one. */
   private static final String CONNECTION_FAILURE = "08006";
+
+  private static final String NOT_AUTHORIZED = "28000";
 
   /** Makes it known to this JVM. */
   public static void register() {
@@ -71,7 +75,13 @@ public final class NumberedDriver implements Driver {
   private static Object counted(Kind kind, NumberedCalls.Call<Object, Exception> call)
       throws Exception {
     return NumberedCalls.of(
-        kind, "database", call, text -> new SQLException(text, CONNECTION_FAILURE));
+        kind,
+        "database",
+        call,
+        (fault, text) ->
+            fault == Fault.EXPIRED
+                ? new SQLInvalidAuthorizationSpecException("expired", NOT_AUTHORIZED)
+                : new SQLException(text, CONNECTION_FAILURE));
   }
 
   @Override

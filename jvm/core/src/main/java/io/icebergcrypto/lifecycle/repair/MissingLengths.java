@@ -8,6 +8,7 @@ import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyOfList;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -25,7 +26,6 @@ import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
@@ -141,23 +141,31 @@ final class MissingLengths {
   private void addLength(
       TableMetadata.Builder builder, Snapshot snapshot, NativeEncryptionKeyMetadata keyMetadata) {
     EncryptedKey entry = manager.key(snapshot.keyId());
-    EncryptedKey kek = manager.key(entry.encryptedById());
+    EncryptedKey kek = live(manager.key(entry.encryptedById()), builder);
     StandardEncryptionManager keys =
-        new StandardEncryptionManager(
+        TableEncryptionManager.ofIceberg(
+            table.name(),
             List.of(kek),
             kek.encryptedById(),
             TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of a key that it will not make
             new BoundKmsClient(metadata.uuid(), catalog.kms()));
     EncryptedKey made =
         KeyRegisteringManager.register(keys, keyMetadata.copyWithLength(wholeLength(snapshot)));
-    if (!made.encryptedById().equals(kek.keyId())) { // which is too old for Iceberg
-      builder.addEncryptionKey(EncryptionUtil.encryptionKeys(keys).get(made.encryptedById()));
-    }
-
     builder.removeEncryptionKey(entry.keyId());
     builder.addEncryptionKey(
         new BaseEncryptedKey(
-            entry.keyId(), made.encryptedKeyMetadata(), made.encryptedById(), entry.properties()));
+            entry.keyId(), made.encryptedKeyMetadata(), kek.keyId(), entry.properties()));
+  }
+
+  /** The same KEK, or a new one if it is too old for Iceberg, which would make its own. */
+  private EncryptedKey live(EncryptedKey kek, TableMetadata.Builder builder) {
+    if (Kek.lives(kek, System.currentTimeMillis())) {
+      return kek;
+    }
+
+    EncryptedKey made = Kek.make(table.name(), metadata, kek.encryptedById(), catalog.kms());
+    builder.addEncryptionKey(made);
+    return made;
   }
 
   /** The length in bytes of a list as it is stored, all of whose blocks are authentic. */
