@@ -172,13 +172,14 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 	    else echo "make newcomer and test-debian were left out: they need root and debootstrap"; fi
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; let each call of a statement fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" --log-level=INFO tests/catalog/tables/test_killed.py
+	$(on_java); ICEBERG_CRYPTO_FAULT_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/tables/test_every_call.py
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)

@@ -1,7 +1,9 @@
 """Where the jars that the tests run on are."""
 
+import os
 import subprocess
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyspark
 
@@ -9,6 +11,7 @@ from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, build_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = build_for()  # what the pyspark of these tests needs
+RUNTIME = "iceberg-spark-runtime-*.jar"
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 BUILD = ROOT / "jvm" / "build"
 
@@ -49,11 +52,27 @@ def spark_jar(pattern: str) -> Path:
     return jars[0]
 
 
-def compile_file_system(folder: Path) -> str:
-    """Compiles Hadoop's local files without a process, chmod, for each, into `folder`; gives its name."""
-    name = "io.icebergcrypto.testing.NoChmodFileSystem"
+def compile_doubles(folder: Path, jar: Path, ours: Path) -> str:
+    """Compiles what the tests put below Spark: Hadoop's local files without a process, chmod, for each, a database and
+    a KMS whose calls are numbered.
+
+    Args:
+        folder: gets the classes that the JVM has from its start.
+        jar: gets those that need this project's jar, `ours`.
+
+    Returns:
+        The name of the file system.
+    """
+    package = Path("io", "icebergcrypto", "testing")
     sources = ROOT / "jvm" / "core" / "src" / "test" / "java"
-    source = sources / f"{name.replace('.', '/')}.java"
-    paths = ["-cp", spark_jar("hadoop-client-api-*.jar"), "-sourcepath", sources]
-    subprocess.run(["javac", "-nowarn", "-d", folder, *paths, source], check=True)
-    return name
+    names = ("NoChmodFileSystem", "NumberedDriver", "NumberedKms")
+    needed = (spark_jar("hadoop-client-api-*.jar"), *build_jars("test-jars", RUNTIME), ours)
+    paths = ["-cp", os.pathsep.join(map(str, needed)), "-sourcepath", sources]
+    files = [sources / package / f"{name}.java" for name in names]
+    subprocess.run(["javac", "-nowarn", "-d", folder, *paths, *files], check=True)
+    with ZipFile(jar, "w") as made:
+        for path in (folder / package).glob("*.class"):
+            if not path.name.startswith(("NoChmodFileSystem", "NumberedCalls", "NumberedDriver")):
+                made.write(path, package / path.name)
+                path.unlink()
+    return "io.icebergcrypto.testing.NoChmodFileSystem"

@@ -16,7 +16,7 @@ from harness.classes import (
     SESSION_CATALOG,
     SPARK_CATALOG,
 )
-from harness.jars import BUILT, build_jars, compile_file_system, our_jar
+from harness.jars import BUILT, RUNTIME, build_jars, compile_doubles, our_jar
 from harness.keystore import TestKeystore, make_keystore
 from harness.used import used_jar
 
@@ -51,6 +51,7 @@ class World:
     rest: RestServer
     jar: Path
     classes: Path
+    doubles: Path
     file_system: str
 
     def warehouse(self, kind: str) -> Path:
@@ -101,7 +102,7 @@ class World:
             "spark.sql.warehouse.dir": str(self.root / "spark-warehouse"),
             "spark.sql.extensions": ",".join(EXTENSIONS),
             "spark.jars": ",".join(
-                map(str, [self.jar, *build_jars("test-jars", "iceberg-spark-runtime-*.jar")])
+                map(str, [self.jar, self.doubles, *build_jars("test-jars", RUNTIME)])
             ),
             # The JDBC driver must be there before DriverManager looks for drivers.
             "spark.driver.extraClassPath": os.pathsep.join(
@@ -156,9 +157,10 @@ def make_world(root: Path) -> World:
     )  # a build during the tests must not change the jar under a running JVM
     keystore = make_keystore(root)
     rest = start_rest_server(root / "rest-catalog.db", warehouse / "rest", root / "rest-server.log")
-    classes = root / "classes"
+    classes, doubles = root / "classes", root / "doubles.jar"
     used_jar("JDBC: SQLite's driver", build_jars("test-jars"), "sqlite-jdbc")
-    return World(root, keystore, rest, jar, classes, compile_file_system(classes))
+    file_system = compile_doubles(classes, doubles, jar)
+    return World(root, keystore, rest, jar, classes, doubles, file_system)
 
 
 def back_up_metastore(spark: SparkSession, world: World, folder: Path) -> Path:

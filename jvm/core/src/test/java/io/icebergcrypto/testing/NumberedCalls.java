@@ -1,6 +1,5 @@
 package io.icebergcrypto.testing;
 
-import io.icebergcrypto.LoginFailedException;
 import java.nio.ByteBuffer;
 import java.util.EnumSet;
 import java.util.Set;
@@ -131,6 +130,11 @@ public final class NumberedCalls {
     return before.hit();
   }
 
+  /** How many calls there were since the beginning. */
+  public static int count() {
+    return now.counted();
+  }
+
   /** A file's call. Files for bookkeeping do not count, but nothing is asked after a kill. */
   static <T, E extends Exception> T ofFile(
       Kind kind, String path, Call<T, E> call, BiFunction<Fault, String, E> failure) throws E {
@@ -154,32 +158,27 @@ public final class NumberedCalls {
   }
 
   /**
-   * A call of the KMS.
+   * A call of the KMS. Public, as {@link NumberedKms} comes from another class loader in a driver.
    *
    * @param lie what it may answer instead
    */
-  static ByteBuffer ofKms(
+  public static ByteBuffer ofKms(
       Kind kind,
       String what,
       Call<ByteBuffer, RuntimeException> call,
-      Call<ByteBuffer, RuntimeException> lie) {
+      Call<ByteBuffer, RuntimeException> lie,
+      BiFunction<Fault, String, RuntimeException> failure) {
     NumberedCalls calls = now;
     boolean lies = calls.fault == Fault.LIED || calls.fault == Fault.LIES;
     if (lies && !calls.pauses) {
       return calls.add(kind, what) ? lie.make() : call.make();
     }
 
-    return of(kind, what, call, NumberedCalls::ofKms);
-  }
-
-  private static RuntimeException ofKms(Fault fault, String text) {
-    return fault == Fault.EXPIRED
-        ? new LoginFailedException("the token has expired", "Get another one.")
-        : new RuntimeException(text);
+    return of(kind, what, call, failure);
   }
 
   /** What is done beside, now. */
-  static void meanwhile() {
+  public static void meanwhile() {
     now.besides();
   }
 
@@ -247,6 +246,10 @@ public final class NumberedCalls {
     if (fault == Fault.KILLED && hit != null) {
       throw new Error("killed"); // no code of ours goes on after it
     }
+  }
+
+  private synchronized int counted() {
+    return next;
   }
 
   private synchronized String hit() {

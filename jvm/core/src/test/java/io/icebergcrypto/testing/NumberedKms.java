@@ -1,7 +1,9 @@
 package io.icebergcrypto.testing;
 
+import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.testing.NumberedCalls.Call;
+import io.icebergcrypto.testing.NumberedCalls.Fault;
 import io.icebergcrypto.testing.NumberedCalls.Kind;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -47,7 +49,8 @@ public final class NumberedKms extends KeystoreDouble {
         () ->
             lie == Lie.ANOTHER_KEY
                 ? super.wrapKey(ByteBuffer.wrap(another), wrappingKeyId)
-                : lie(Kind.WRAP, honest));
+                : lie(Kind.WRAP, honest),
+        NumberedKms::failure);
   }
 
   @Override
@@ -61,7 +64,14 @@ public final class NumberedKms extends KeystoreDouble {
         () ->
             lie == Lie.ANOTHER_KEY
                 ? ByteBuffer.wrap(Arrays.copyOf(ANOTHER_KEY, honest.make().remaining()))
-                : lie(Kind.UNWRAP, honest));
+                : lie(Kind.UNWRAP, honest),
+        NumberedKms::failure);
+  }
+
+  private static RuntimeException failure(Fault fault, String text) {
+    return fault == Fault.EXPIRED
+        ? new LoginFailedException("the token has expired", "Get another one.")
+        : new RuntimeException(text);
   }
 
   /** The right answer, or that to somebody else who waits for theirs. */

@@ -17,8 +17,7 @@ public record DaemonThreads(String name) implements ThreadFactory {
 
   /** One such thread for what is done later; it does not keep what is cancelled before. */
   public static ScheduledThreadPoolExecutor timer(String name) {
-    ScheduledThreadPoolExecutor timer =
-        new ScheduledThreadPoolExecutor(1, new DaemonThreads(name));
+    ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, new DaemonThreads(name));
     timer.setRemoveOnCancelPolicy(true);
     return timer;
   }
