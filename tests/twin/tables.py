@@ -79,7 +79,7 @@ class Pair:
         columns: those that both have.
         snapshots: the twin's and ours, which show the same, oldest first.
         staged: WAP ids that are not published.
-        portable: ours has made no commit that the twin has not: numbers of both are equal.
+        portable: ours has made no commit that the twin has not, nor both an upgrade: numbers of both are equal.
         orphaned: files were written in plaintext that no commit has.
         folders: where our table has, and had, its files.
         script: what was run, as Python that can be pasted.
