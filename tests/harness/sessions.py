@@ -20,7 +20,13 @@ _session: list[Any] = []  # in that process
 class OtherSession:
     """Started with a configuration; `spark.remote` makes it a client of Spark Connect. Ends with its block."""
 
-    def __init__(self, conf: Mapping[str, str], environment: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        conf: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+    ):
+        self._seconds = seconds
         self._process = ProcessPoolExecutor(1, get_context("spawn"))
         try:
             self.do(_start, dict(conf), dict(environment or {}))
@@ -34,7 +40,7 @@ class OtherSession:
         Raises:
             RuntimeError: its error, with the stack trace.
         """
-        return self._process.submit(_run, work, arguments, options).result(SECONDS)
+        return self._process.submit(_run, work, arguments, options).result(self._seconds)
 
     def sql(self, statement: str, where: str = "true") -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.do(_rows, statement, where)

@@ -260,6 +260,21 @@ def test_values_beside_the_files_are_refused(
     assert not [f for f in files(tmp_path / "m") if MARKER.encode() in f.read_bytes()]
 
 
+def test_statistics_of_files_with_other_keys_than_the_settings_name(
+    own: SparkSession, people: DataFrame, tmp_path: Path
+) -> None:
+    """The keys may have been options of a write, or the session's of yesterday."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    some = ParquetKeys(footer="k1", columns={"id": "k2"}, complete=False)
+    people.write.options(**some.options()).parquet(f"{tmp_path}/t")
+    none = ", ".join(f"'{option}' '{value}'" for option, value in NO_KEYS.options().items())
+    own.sql(f"CREATE TABLE {name} USING parquet OPTIONS ({none}) LOCATION '{tmp_path}/t'")
+    with pytest.raises(NotSupportedError, match=r"keys \(id\) of table"), typed_errors():
+        own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR COLUMNS ssn, ID")
+    own.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR COLUMNS ssn")
+    own.sql(f"DROP TABLE {name}")
+
+
 @pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table; CREATE TABLE AS SELECT, INSERT OVERWRITE and partitions."""

@@ -6,7 +6,9 @@ import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.Spelling;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
 
 /**
  * Properties for files that are in no catalog: those of a session, of one write, or of a table of
@@ -44,6 +46,28 @@ public final class SessionProperties {
                 Spelling.nearest(name, known)));
       }
     }
+  }
+
+  /**
+   * What a configuration has below some prefixes, in whatever case: formats look for names in small
+   * letters, and would ignore the others.
+   *
+   * @param prefixes in small letters
+   */
+  public static Map<String, String> below(Configuration hadoop, List<String> prefixes) {
+    Map<String, String> found = new TreeMap<>();
+    for (Map.Entry<String, String> property : hadoop) {
+      String name = property.getKey();
+      if (prefixes.stream().anyMatch(prefix -> isBelow(name, prefix))) {
+        found.put(name, hadoop.get(name));
+      }
+    }
+
+    return found;
+  }
+
+  private static boolean isBelow(String name, String prefix) {
+    return name.regionMatches(true, 0, prefix, 0, prefix.length());
   }
 
   /** Their values. */

@@ -78,6 +78,7 @@ class OrcDoctorTest {
     "orc.encrypt, k1:ssn;k2:`b, cannot be read",
     "orc.encrypt, '', nothing would be encrypted",
     "orc.encrypted, k1:ssn, ORC has no property orc.encrypted",
+    "Orc.Encrypt, k1:ssn, ORC has no property Orc.Encrypt",
     "orc.key.provider, iceberg-krypto, is no key provider",
     "orc.key.provider, nobody, none that ORC knows",
     "orc.key.provider, hadoop, Key provider 'hadoop' (orc.key.provider) has no key 'k1'",

@@ -197,6 +197,8 @@ class ParquetCryptoFactoryTest {
         "parquet.encryption.uniform-key",
         "iceberg-crypto.parquet.plaintext-write",
         "iceberg-crypto.encryption.kmstype",
+        "Parquet.Encryption.Footer.Key",
+        "Iceberg-Crypto.Parquet.Plaintext-Reads",
       })
   void aMisspeltPropertyIsRefused(String name) {
     hadoop.set(UNIFORM_KEY, "k1");
@@ -292,7 +294,8 @@ class ParquetCryptoFactoryTest {
   void keysWithoutAFactoryAreRefused() {
     Path into = new Path(folder.toUri());
     ParquetCryptoFactory.check(hadoop, into, SCHEMA);
-    for (String name : List.of(UNIFORM_KEY, FOOTER_KEY, COLUMN_KEYS)) {
+    for (String name :
+        List.of(UNIFORM_KEY, FOOTER_KEY, COLUMN_KEYS, "Parquet.Encryption.Uniform.Key")) {
       hadoop.set(name, "k1");
       assertThatThrownBy(() -> ParquetCryptoFactory.check(hadoop, into, SCHEMA))
           .isInstanceOf(InvalidConfigurationException.class)

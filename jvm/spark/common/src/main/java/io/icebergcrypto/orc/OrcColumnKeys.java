@@ -87,6 +87,11 @@ public final class OrcColumnKeys {
         .collect(Collectors.toSet());
   }
 
+  /** Whether a session reads columns with keys, and not their masks. */
+  public static boolean opens(Configuration hadoop) {
+    return new OrcSettings(hadoop).isOurs();
+  }
+
   /** Whether a name is ORC's number of a column, of one in it, or of all of a file: 0. */
   private static boolean isNumber(String name, TypeDescription column) {
     if (!name.matches("[0-9]{1,9}")) {

@@ -8,8 +8,6 @@ import io.icebergcrypto.kms.config.Spelling;
 import io.icebergcrypto.parquet.WrappedDataKeys;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -84,12 +82,7 @@ final class OrcSettings {
    */
   OrcSettings(Configuration hadoop) {
     this.hadoop = hadoop;
-    Map<String, String> found = new TreeMap<>();
-    for (String prefix : PREFIXES) {
-      hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> found.put(prefix + name, v));
-    }
-
-    this.properties = new SessionProperties(found, OURS);
+    this.properties = new SessionProperties(SessionProperties.below(hadoop, PREFIXES), OURS);
     this.reader = properties.reader();
     plaintextWrites();
     requireIntegrity();
@@ -235,13 +228,13 @@ final class OrcSettings {
       }
     }
 
-    for (String name : hadoop.getPropsWithPrefix("orc.").keySet()) {
-      if (!known.contains("orc." + name)) {
+    for (String name : SessionProperties.below(hadoop, List.of("orc.")).keySet()) {
+      if (!known.contains(name)) {
         throw new InvalidConfigurationException(
-            "ORC has no property orc." + name,
+            "ORC has no property " + name,
             String.format(
                 "Did you mean %s? A misspelt one does nothing, and the file could be plaintext.",
-                Spelling.nearest("orc." + name, known)));
+                Spelling.nearest(name, known)));
       }
     }
   }

@@ -11,7 +11,6 @@ import io.icebergcrypto.parquet.tables.HudiTable;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ParquetProperties.WriterVersion;
@@ -112,11 +111,7 @@ final class ParquetSettings {
    */
   ParquetSettings(Configuration hadoop) {
     this.hadoop = hadoop;
-    Map<String, String> found = new TreeMap<>();
-    for (String prefix : PREFIXES) {
-      hadoop.getPropsWithPrefix(prefix).forEach((name, v) -> found.put(prefix + name, v));
-    }
-
+    Map<String, String> found = SessionProperties.below(hadoop, PREFIXES);
     SessionProperties properties = new SessionProperties(found, NAMES);
     this.reader = properties.reader();
     this.ours = hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX);
@@ -156,12 +151,14 @@ final class ParquetSettings {
    * @throws InvalidConfigurationException when keys are named, and there is no factory
    */
   static void checkFactory(Configuration hadoop, String files) {
+    List<String> names =
+        List.of(
+            PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
+            PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
+            COLUMN_KEYS);
     boolean namesKeys =
-        Stream.of(
-                PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
-                PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
-                COLUMN_KEYS)
-            .anyMatch(name -> !hadoop.getTrimmed(name, "").isEmpty());
+        SessionProperties.below(hadoop, names).values().stream()
+            .anyMatch(value -> !value.isBlank());
     if (namesKeys && hadoop.getTrimmed(FACTORY, "").isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

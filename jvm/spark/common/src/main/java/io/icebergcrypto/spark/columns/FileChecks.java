@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -146,6 +147,13 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
    */
   protected abstract Set<String> keyed(Configuration hadoop, StructType columns);
 
+  /**
+   * Whether columns with keys are read.
+   *
+   * @param hadoop with the options of a table
+   */
+  protected abstract boolean opensKeyed(Configuration hadoop);
+
   /** Whether files show their schema to who may not read each of their columns. */
   protected boolean showsSchema(Configuration hadoop) {
     return false;
@@ -240,6 +248,12 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
     return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
   }
 
+  /** Whether it is a table of Hive's with such files. */
+  private boolean isOfHive(CatalogTable table) {
+    return table.storage().serde().isDefined()
+        && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
+  }
+
   /** Whether the name of an option says something of keys, in whatever case. */
   private boolean concernsKeys(String option) {
     return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
@@ -279,20 +293,30 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   /** Its result, with the smallest and largest values, is in the metastore, in plaintext. */
   private void checkStatistics(AnalyzeColumnCommand analyze) {
     CatalogTable table = tableOrNull(analyze.tableIdent());
-    if (table == null || !isOf(table)) {
+    if (table == null || !isOf(table) && !isOfHive(table)) {
       return;
     }
 
-    Set<String> keyed = keyed(hadoop(table.storage().properties()), table.dataSchema());
+    Configuration hadoop = hadoop(table.storage().properties());
+    if (isOfHive(table)) {
+      set(hadoop, table.properties()); // which Spark gives to its own writer
+    }
+
+    List<String> named = new ArrayList<>();
+    if (!analyze.allColumns()) {
+      analyze.columnNames().get().iterator().foreach(named::add);
+    }
+
+    List<String> columns =
+        Stream.of(table.schema().fieldNames())
+            .filter(
+                column -> analyze.allColumns() || named.stream().anyMatch(column::equalsIgnoreCase))
+            .toList();
     Set<String> found = new TreeSet<>();
-    if (analyze.allColumns()) {
-      found.addAll(keyed);
-    } else {
-      analyze
-          .columnNames()
-          .get()
-          .iterator()
-          .foreach(name -> keyed.stream().filter(name::equalsIgnoreCase).allMatch(found::add));
+    Set<String> keyed = keyed(hadoop, table.dataSchema());
+    columns.stream().filter(keyed::contains).forEach(found::add);
+    if (found.isEmpty() && opensKeyed(hadoop)) {
+      found.addAll(KeysInFiles.of(analyze.tableIdent(), columns, hadoop));
     }
 
     if (!found.isEmpty()) {

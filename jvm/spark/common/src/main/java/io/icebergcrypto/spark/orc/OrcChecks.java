@@ -29,6 +29,11 @@ public final class OrcChecks extends FileChecks {
   }
 
   @Override
+  protected boolean opensKeyed(Configuration hadoop) {
+    return OrcColumnKeys.opens(hadoop);
+  }
+
+  @Override
   protected void checkWrite(Path folder, Configuration hadoop, StructType columns) {
     OrcColumnKeys.checkWrite(hadoop, folder.toString(), OrcUtils.getOrcSchemaString(columns));
   }

@@ -32,6 +32,11 @@ public final class ParquetWrites extends FileChecks {
         : Set.of();
   }
 
+  @Override
+  protected boolean opensKeyed(Configuration hadoop) {
+    return ParquetCryptoFactory.isSet(hadoop);
+  }
+
   /** The footer has it: plaintext, or under another key than the columns'. */
   @Override
   protected boolean showsSchema(Configuration hadoop) {
