@@ -212,7 +212,7 @@ final class Attempt {
     List<Long> now = rows();
     boolean unknown =
         fault == Fault.KILLED
-            || fault == Fault.LOST && operation.canBeDenied()
+            || operation.canBeDenied() && (fault != Fault.FAILED || operation.canBeBroken())
             || Causes.any(error, CommitStateUnknownException.class::isInstance);
     if (fault == Fault.OVERTAKEN) {
       assertThat(now).isIn(outcomes(error == null, unknown));
@@ -234,7 +234,10 @@ final class Attempt {
     }
 
     assertThat(now)
-        .isIn(unknown || done == null ? states(before, after) : states(done ? after : before));
+        .isIn(
+            unknown || done == null || operation.isInSteps()
+                ? states(before, after)
+                : states(done ? after : before));
     if (reported) {
       assertThat(done).as("it was reported as done").isNotEqualTo(Boolean.FALSE);
     } else if (!unknown) {

@@ -103,6 +103,7 @@ final class KeyOperations {
                     "k1"))
             .preparedBy(KeyOperations::withoutKeyId)
             .startsBroken()
+            .mayBeDenied()
             .beside(nothing()),
         Operation.of(
                 "REPAIR_LENGTHS",
@@ -112,6 +113,7 @@ final class KeyOperations {
             .with(Map.of("encryption.metadata-authentication", "off"))
             .preparedBy(KeyOperations::withoutLengths)
             .startsBroken()
+            .mayBeDenied()
             .beside(nothing()),
         Operation.of(
                 "ENCRYPT",
@@ -138,6 +140,7 @@ final class KeyOperations {
                 rows -> List.of(),
                 (catalog, name) -> new ValueKeyTable(catalog).create("b", "k1"))
             .doneWhen((catalog, name) -> works(catalog, "b"))
+            .inSteps()
             .with(KEEPER)
             .preparedBy((catalog, name, lake) -> (fresh, same) -> {})
             .beside(anotherValueKey()),

@@ -55,6 +55,7 @@ final class Operation {
   private boolean repeats;
   private boolean broken;
   private boolean denies;
+  private boolean steps;
   private UnaryOperator<TableIdentifier> source;
   private Set<Backend> backends = EnumSet.allOf(Backend.class);
   private Map<String, String> properties = Map.of();
@@ -131,7 +132,10 @@ final class Operation {
     return this;
   }
 
-  /** It may be told that nothing was done, although it was: the catalog behind tries it twice. */
+  /**
+   * It may be told that nothing was done, although it was: the catalog behind tries it twice, or a
+   * look at the result fails.
+   */
   Operation mayBeDenied() {
     this.denies = true;
     return this;
@@ -207,6 +211,16 @@ final class Operation {
 
   boolean keepsSnapshots() {
     return !forgets;
+  }
+
+  /** It makes a table, and then commits something else to it. */
+  Operation inSteps() {
+    this.steps = true;
+    return this;
+  }
+
+  boolean isInSteps() {
+    return steps;
   }
 
   boolean canBeDenied() {
