@@ -73,10 +73,6 @@ STATEMENTS = {
     "rewrite_data_files": Statement(
         PROCEDURE + "rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
     ),
-    "rewrite_position_delete_files": Statement(
-        PROCEDURE
-        + "rewrite_position_delete_files(table => '{name}', options => map('rewrite-all', 'true'))"
-    ),
     "rewrite_manifests": Statement(PROCEDURE + "rewrite_manifests(table => '{name}')"),
     "expire_snapshots": Statement(
         PROCEDURE
@@ -96,8 +92,6 @@ STATEMENTS = {
         f" WHEN NOT MATCHED THEN INSERT (id, note, part) VALUES (s.i, '{MARKER}', 'p')",
         rows=[1, 2, 9, 100, 102],
     ),
-    "rotate_table_key": Statement(PROCEDURE + "rotate_table_key(table => '{name}')"),
-    "rotate_key_id": Statement(PROCEDURE + "rotate_key_id(table => '{name}', key_id => 'k2')"),
 }
 
 
