@@ -22,12 +22,15 @@ from harness.lake import Lake
 from harness.world import KINDS, World, create_lock_tables, make_world
 from pyspark.sql import SparkSession
 
+TESTS = Path(__file__).parent
+
 # One catalog whose metadata is signed and one that has a server: what all share is proved on these two.
 BY_DAY = ("jdbc", "rest")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    require_named()
     items.sort(key=lambda item: place(group(item.nodeid)))
     for item in items:
         leave_to_the_night(item)
@@ -53,6 +56,8 @@ def leave_to_the_night(item: pytest.Item) -> None:
     """A test of `lake` runs by day on the catalogs of BY_DAY, or of its mark: none named is all."""
     mark = item.get_closest_marker("catalogs")
     by_day = (mark.args or KINDS) if mark else BY_DAY
+    if not set(by_day) <= set(KINDS):
+        raise pytest.UsageError(f"{item.nodeid} names a catalog that is none: {by_day}")
     kind = item.callspec.params.get("lake") if hasattr(item, "callspec") else None
     if kind is not None and kind not in by_day:
         item.add_marker(pytest.mark.nightly)
@@ -114,6 +119,15 @@ def group(nodeid: str) -> str:
 
 # What takes longest begins first, or one worker would be left with it in the end.
 LONGEST = (*SESSIONS, "world", "tests/test_examples.py", "tests/kms/test_every_kms.py")
+
+
+def require_named() -> None:
+    """What is named here must be there: a module with a new name would change its worker in silence."""
+    paths = [*WITH_SPARK, *(name for name in LONGEST if "/" in name)]
+    gone = [path for path in paths if not (TESTS.parent / path).exists()]
+    gone += [module for module in OF_THEIR_OWN if not any(TESTS.rglob(module))]
+    if gone:
+        raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(gone)}")
 
 
 def place(name: str) -> int:

@@ -104,7 +104,7 @@ class LosesAnswers(FaultProxy):
 @pytest.mark.catalogs("rest")
 def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
     if lake.kind != "rest":
-        return  # only there a server answers
+        pytest.skip("only there a server answers")
     table = lake.create()
     lake.insert(table, [1, 2])
     port = urlparse(lake.world.ours("rest")["uri"]).port

@@ -47,10 +47,10 @@ def test_a_key_id_and_a_data_key_length_are_put_right(lake: Lake) -> None:
 
 @pytest.mark.catalogs("rest")
 def test_plaintext_is_left_and_the_remedy_works(lake: Lake) -> None:
+    if lake.kind == "hive":
+        pytest.skip("stock Iceberg encrypts there")
     table, stock = lake.create(), lake.table("t", f"stock_{lake.kind}")
     lake.insert(table, [1])
-    if lake.kind == "hive":
-        return  # where stock Iceberg encrypts
     with lake.seen_by(f"stock_{lake.kind}"):
         lake.sql(f"CREATE OR REPLACE TABLE {stock} USING iceberg AS SELECT 2L AS id, 'x' AS note")
     if lake.kind != "rest":

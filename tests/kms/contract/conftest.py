@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from harness.backends import Backend, start
@@ -24,10 +25,22 @@ BY_DAY = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    require_named(config, items)
     for item in items:
         if kind_of(item) in ("hadoop", "ranger") and item.name not in BY_DAY:
             item.add_marker(pytest.mark.nightly)
+
+
+def require_named(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where all tests of this folder are collected, those of BY_DAY must be among them."""
+    here = Path(__file__).parent
+    collected = [item for item in items if item.path.parent == here]
+    modules = {item.path for item in collected}
+    if modules == set(here.glob("test_*.py")) and not any("::" in arg for arg in config.args):
+        gone = set(BY_DAY) - {item.name for item in collected}
+        if gone:
+            raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(gone)}")
 
 
 def kind_of(item: pytest.Item) -> str | None:
