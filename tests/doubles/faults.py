@@ -5,13 +5,14 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 Status = tuple[Literal["status"], int, dict[str, str], bytes | str]
-Mode = Literal["pass", "down", "slow", "hang", "reset"] | Status
+Mode = Literal["pass", "down", "slow", "hang", "reset", "refused", "lost"] | Status
 
 SLOW_SECONDS = 0.2
 # They concern one connection, not the message; Java's client asks for HTTP/2 with them.
@@ -30,6 +31,8 @@ class FaultProxy:
         slow: each answer comes 200 ms late.
         hang: requests are taken and not answered, until the mode changes.
         reset: half of the answer, then the connection is reset.
+        refused: the connection is reset; the server is not asked.
+        lost: the server does it, and the connection is reset before the answer.
         ("status", 429, {"Retry-After": "1"}, body): this answer; the server is not asked.
 
     Attributes:
@@ -37,6 +40,7 @@ class FaultProxy:
         mode: what happens to each request.
         only: the mode concerns requests whose path has this text in it; others pass.
         next: modes of the next requests, one each, before `mode` counts again; not "down".
+        rule: says the mode of a request by its method and path and its body, in place of `mode`; not "down".
         requests: the method and path of each request that came.
         headers: and its headers, names in lower case.
         bodies: and its body.
@@ -52,6 +56,7 @@ class FaultProxy:
         self.port = 0
         self.only = ""
         self.next: list[Mode] = []
+        self.rule: Callable[[str, bytes], Mode] | None = None
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
@@ -108,10 +113,13 @@ class FaultProxy:
 
     def take(self, request: "_Handler", body: bytes) -> Mode:
         """Notes a request and says what becomes of it; waits where that is its fault."""
-        self.requests.append(f"{request.command} {request.path}")
+        asked = f"{request.command} {request.path}"
+        self.requests.append(asked)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self.bodies.append(body)
         mode, changed = self.next.pop(0) if self.next else self._mode, self._changed
+        if self.rule is not None:
+            mode = self.rule(asked, body)
         if self.only not in request.path:
             mode = "pass"
         if mode == "slow":
@@ -172,9 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         mode = self.server.proxy.take(self, body)
-        if mode == "hang":
-            self.close_connection = True
-            reset(self.connection)
+        if mode in ("hang", "refused"):
+            self._reset()
         elif isinstance(mode, tuple):
             _, status, headers, answer = mode
             self._send(
@@ -184,6 +191,9 @@ class _Handler(BaseHTTPRequestHandler):
             )
         else:
             status, sent, answer = self.server.proxy.ask(self, body)
+            if mode == "lost":
+                self._reset()
+                return
             self._send(status, sent, answer, cut=mode == "reset")
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_LIST = _handle  # noqa: N815
@@ -202,10 +212,13 @@ class _Handler(BaseHTTPRequestHandler):
         if cut:
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
-            self.close_connection = True
-            reset(self.connection)
+            self._reset()
         elif self.command != "HEAD":
             self.wfile.write(body)
+
+    def _reset(self) -> None:
+        self.close_connection = True
+        reset(self.connection)
 
     def log_message(self, *args: Any) -> None:
         """Silent: tests look at `requests`."""

@@ -147,7 +147,11 @@ public final class MetadataFiles {
       try {
         file = MetadataFile.read(io, path);
       } catch (NotFoundException e) {
-        return new Read(new Version(path, -1, FileProblem.MISSING, null), null);
+        return new Read(
+            isThere(io, path)
+                ? new Version(path, -1, null, e)
+                : new Version(path, -1, FileProblem.MISSING, null),
+            null);
       } catch (RuntimeException e) {
         return new Read(new Version(path, -1, null, e), null);
       }
@@ -159,6 +163,15 @@ public final class MetadataFiles {
         String words = "it is no table metadata: " + e.getMessage();
         FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
         return new Read(new Version(path, file.length(), problem, null), null);
+      }
+    }
+
+    /** Asks again: one answer that there is no such file accuses nobody. */
+    private static boolean isThere(FileIO io, String path) {
+      try {
+        return io.newInputFile(path).exists();
+      } catch (RuntimeException e) {
+        return false;
       }
     }
 

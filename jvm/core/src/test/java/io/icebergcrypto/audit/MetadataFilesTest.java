@@ -40,7 +40,7 @@ class MetadataFilesTest extends LakeFixture {
     ops.current().previousFiles().forEach(entry -> paths.add(entry.file()));
     assertThat(paths).hasSizeGreaterThan(10);
     String gone = paths.get(5);
-    SlowIO slow = new SlowIO(ops.io(), gone);
+    SlowIO slow = new SlowIO(ops.io(), gone, Integer.MAX_VALUE);
 
     MetadataFiles read = MetadataFiles.ofLog(slow, ops.current());
 
@@ -51,6 +51,24 @@ class MetadataFilesTest extends LakeFixture {
     assertThat(read.named())
         .containsExactlyElementsOf(MetadataFiles.ofSnapshots(ops.current()).named());
     assertThat(slow.most.get()).isBetween(2, 8);
+  }
+
+  @Test
+  void oneAnswerThatThereIsNoSuchFileIsAskedAgain() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    table.updateProperties().set("a", "b").commit();
+    String path = metadata(table).previousFiles().get(0).file();
+
+    MetadataFiles read = MetadataFiles.ofLog(new SlowIO(table.io(), path, 1), metadata(table));
+
+    assertThat(read.versions())
+        .filteredOn(version -> version.path().equals(path))
+        .singleElement()
+        .satisfies(
+            version -> {
+              assertThat(version.problem()).isNull();
+              assertThat(version.failure()).isInstanceOf(NotFoundException.class);
+            });
   }
 
   @Test
@@ -101,18 +119,20 @@ class MetadataFilesTest extends LakeFixture {
 
     private final transient FileIO io;
     private final String gone;
+    private final AtomicInteger times;
     private final transient CountDownLatch another = new CountDownLatch(2);
     private final AtomicInteger now = new AtomicInteger();
     private final AtomicInteger most = new AtomicInteger();
 
-    SlowIO(FileIO io, String gone) {
+    SlowIO(FileIO io, String gone, int times) {
       this.io = io;
       this.gone = gone;
+      this.times = new AtomicInteger(times);
     }
 
     @Override
     public InputFile newInputFile(String path) {
-      if (path.equals(gone)) {
+      if (path.equals(gone) && times.getAndDecrement() > 0) {
         throw new NotFoundException("no such file");
       }
 

@@ -319,8 +319,8 @@ class FileCheckTest {
     String words = "is not encrypted, has no key, does not exist, was cut off";
     Map<RuntimeException, ProblemCode> codes =
         Map.of(
-            new NotFoundException(words),
-            MISSING,
+            new NotFoundException(words), // something else was not there
+            UNREADABLE,
             new PlaintextException(words, ""),
             PLAINTEXT,
             new TamperedException(words, ""),

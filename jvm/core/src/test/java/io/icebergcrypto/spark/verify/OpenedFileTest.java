@@ -31,7 +31,8 @@ class OpenedFileTest {
 
   private static final Map<RuntimeException, ProblemCode> FAILURES =
       Map.of(
-          new NotFoundException("no such file"), ProblemCode.MISSING,
+          // its own bytes were read, so it is there
+          new NotFoundException("no such file"), ProblemCode.UNREADABLE,
           new TamperedException("block 1 of 2 does not open", ""), ProblemCode.TAMPERED,
           new UncheckedIOException(new IOException("reset")), ProblemCode.UNREADABLE,
           new KmsUnavailableException("key 'k1': no answer", ""), ProblemCode.UNREADABLE);

@@ -38,9 +38,9 @@ final class FailedCheck {
     return null;
   }
 
-  /** What a failure to read a file, or its key, says about the file. */
+  /** What a failure to read what has a file's key says about the file. */
   static CheckedFile of(long length, RuntimeException failure) {
-    return new CheckedFile(null, length, 0, problem("", failure));
+    return new CheckedFile(null, length, 0, problemOfWhatIsThere("", failure));
   }
 
   /**
@@ -82,9 +82,22 @@ final class FailedCheck {
   static CheckedFile below(CheckedFile found, Throwable failure) {
     FileProblem problem =
         found.problem() == null
-            ? problem("what it lists cannot be read: ", failure)
+            ? problemOfWhatIsThere("what it lists cannot be read: ", failure)
             : new FileProblem(found.code(), found.words() + "; what it lists was not checked");
     return new CheckedFile(found.magic(), found.length(), found.bytesRead(), problem);
+  }
+
+  /** The same for a file that is there: its key, or what it lists, is what was not found. */
+  static FileProblem problemOfWhatIsThere(String what, Throwable failure) {
+    FileProblem problem = problem(what, failure);
+    return problem.code() == ProblemCode.MISSING
+        ? new FileProblem(ProblemCode.UNREADABLE, what + message(failure))
+        : problem;
+  }
+
+  private static String message(Throwable failure) {
+    Throwable gone = finding(failure);
+    return gone.getMessage() == null ? gone.toString() : gone.getMessage();
   }
 
   /** Why, in one line and without the hint, which is for another situation. */

@@ -60,7 +60,7 @@ final class FileRow {
     FileProblem problem =
         version.failure() == null
             ? version.problem()
-            : FailedCheck.problem("it cannot be read: ", version.failure());
+            : FailedCheck.problemOfWhatIsThere("it cannot be read: ", version.failure());
     ReachableFile file =
         new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
     return checked(
