@@ -54,7 +54,12 @@ class Counts:
             return ", ".join(f"{name} {n}" for name, n in sorted(found.items())) or "nothing"
 
         every = {combination(fmt, one) for fmt in ("parquet", "orc") for one in WRITERS}
-        never = every - self.done.keys() - self.refused.keys() - self.both.keys()
+        never = (
+            every
+            - self.done.keys()
+            - {name.partition(":")[0] for name in self.refused}
+            - self.both.keys()
+        )
         return (
             f"{self.histories} histories, {self.steps} steps, {self.denied} columns denied\n"
             f"settings: {told(self.settings)}\ndone: {told(self.done)}\n"
