@@ -148,9 +148,9 @@ public final class MetadataFiles {
         file = MetadataFile.read(io, path);
       } catch (NotFoundException e) {
         return new Read(
-            isThere(io, path)
-                ? new Version(path, -1, null, e)
-                : new Version(path, -1, FileProblem.MISSING, null),
+            isGone(io, path)
+                ? new Version(path, -1, FileProblem.MISSING, null)
+                : new Version(path, -1, null, e),
             null);
       } catch (RuntimeException e) {
         return new Read(new Version(path, -1, null, e), null);
@@ -167,11 +167,13 @@ public final class MetadataFiles {
     }
 
     /** Asks again: one answer that there is no such file accuses nobody. */
-    private static boolean isThere(FileIO io, String path) {
+    private static boolean isGone(FileIO io, String path) {
       try {
-        return io.newInputFile(path).exists();
+        return !io.newInputFile(path).exists();
+      } catch (NotFoundException e) {
+        return true;
       } catch (RuntimeException e) {
-        return false;
+        return false; // nobody knows
       }
     }
 
