@@ -141,7 +141,7 @@ HIVE = r"""
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from pyspark_iceberg_crypto import Keystore, NotSupportedError, OrcKeys, configure_spark
+from pyspark_iceberg_crypto import Keystore, NotSupportedError, OrcKeys, ParquetKeys, configure_spark
 from pyspark_iceberg_crypto import inspect_file, typed_errors
 
 keys = Keystore.create("keys.p12", keys=["k1"], password_env="KEYSTORE_PASSWORD")
@@ -155,7 +155,13 @@ for name, value in {
 }.items():
     builder = builder.config(name, value)
 spark = configure_spark(
-    builder, type="hadoop", warehouse="lake", kms=keys, path_access=False, orc_columns=OrcKeys()
+    builder,
+    type="hadoop",
+    warehouse="lake",
+    kms=keys,
+    path_access=False,
+    orc_columns=OrcKeys(),
+    parquet_columns=ParquetKeys(),
 ).getOrCreate()
 spark.sql("CREATE TABLE t (ssn STRING, id INT) STORED AS ORC TBLPROPERTIES ('orc.encrypt'='k1:ssn')")
 spark.sql("INSERT INTO t VALUES ('sesame', 1)")
@@ -182,6 +188,24 @@ assert file.exists() and Path("folder/kept").exists()
 spark.conf.set("iceberg-crypto.orc.plaintext-writes", "allow")
 spark.sql("INSERT OVERWRITE t VALUES ('sesame', 2)")
 (file,) = (one for one in Path("warehouse/t").rglob("part-*"))
+spark.conf.set("iceberg-crypto.orc.plaintext-writes", "deny")
+
+# Of Parquet it has the session's.
+spark.conf.set("spark.sql.hive.convertInsertingUnpartitionedTable", "true")
+spark.sql(
+    "CREATE TABLE p (ssn STRING, id INT) STORED AS PARQUET TBLPROPERTIES ("
+    "'parquet.encryption.footer.key'='k1', 'parquet.encryption.column.keys'='k1:ssn')"
+)
+spark.sql("INSERT INTO p VALUES ('sesame', 1)")
+spark.conf.set("spark.sql.hive.convertMetastoreParquet", "false")
+try:
+    with typed_errors():
+        spark.sql("INSERT OVERWRITE p SELECT 'sesame' AS ssn, 2 AS id")
+    sys.exit("p was not refused")
+except NotSupportedError as error:
+    assert "of table" in error.message and "Hive's own writer" in error.message, error
+(parquet,) = Path("warehouse/p").glob("part-*")
+assert parquet.read_bytes().endswith(b"PARE")
 print("plaintext" if b"sesame" in file.read_bytes() else "encrypted")
 spark.stop()
 """
@@ -189,7 +213,7 @@ spark.stop()
 
 @pytest.mark.nightly
 def test_tables_of_hive(tmp_path: Path) -> None:
-    """Spark writes their ORC files with keys; Hive's own writer, which would not, is refused."""
+    """Spark writes their files with keys; Hive's own writer, which would not, is refused."""
     jars = [our_jar(), *build_jars("test-jars", "iceberg-spark-runtime-*.jar")]
     arguments = ["--master", "local[1]", "--jars", ",".join(map(str, jars)), "pyspark-shell"]
     environment = {
