@@ -93,6 +93,16 @@ def test_a_catalog_that_refuses_plaintext_tables(victim: MetadataVictim, attack:
         lake.sql(f"CREATE TABLE {lake.table('refused')} (id INT) USING iceberg")
 
 
+@tables_on("hadoop")
+def test_metadata_that_is_put_back_is_read_at_once(victim: MetadataVictim) -> None:
+    """Iceberg's cache of tables has none that was refused."""
+    lake = victim.lake.with_options({"cache-enabled": "true"})
+    changes = METADATA_ATTACKS["all snapshots removed"](victim.finds)
+    with made(changes), pytest.raises(ERRORS, match="TamperedException"):
+        scan(lake, lake.table())
+    assert scan(lake, lake.table()) == victim.states[-1]
+
+
 @tables_on("hive", "hadoop")
 def test_bits_of_values_in_the_metadata(victim: MetadataVictim) -> None:
     """Not on JDBC or REST, where Iceberg tries for 90 s to read metadata that it cannot parse."""

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.KmsCaller;
@@ -111,21 +112,21 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     return ident instanceof PathIdentifier path
         ? byPath().loadTable(PathTables.identifier(path))
-        : forUser(super.loadTable(ident));
+        : forUser(ident, () -> super.loadTable(ident));
   }
 
   @Override
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
     return ident instanceof PathIdentifier path
         ? byPath().loadTable(PathTables.identifier(path), version)
-        : forUser(super.loadTable(ident, version));
+        : forUser(ident, () -> super.loadTable(ident, version));
   }
 
   @Override
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
     return ident instanceof PathIdentifier path
         ? byPath().loadTable(PathTables.identifier(path), timestamp)
-        : forUser(super.loadTable(ident, timestamp));
+        : forUser(ident, () -> super.loadTable(ident, timestamp));
   }
 
   @Override
@@ -160,9 +161,24 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
     return super.purgeTable(ident);
   }
 
-  /** A loaded table as Spark's users get it. */
-  private Table forUser(Table table) {
+  /**
+   * A loaded table as Spark's users get it. One that is refused is not left in Iceberg's cache of
+   * tables: once its metadata is restored, it is loaded again.
+   */
+  private Table forUser(Identifier ident, Load load) throws NoSuchTableException {
+    Table table;
+    try {
+      table = load.run();
+    } catch (TamperedException e) {
+      invalidateTable(ident);
+      throw e;
+    }
+
     return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
+  }
+
+  private interface Load {
+    Table run() throws NoSuchTableException;
   }
 
   /** The tables by their paths, which Iceberg would not take to this catalog. */
