@@ -88,7 +88,6 @@ def test_needs_no_permission_but_encrypt_and_decrypt(
     key = moto.create_key()
     assert client.unwrap(client.wrap(KEY, key), key) == KEY
     client.check(key)
-    assert client.java.supportsKeyGeneration() is False
     actions = {seen["x-amz-target"] for seen in proxy.headers}
     assert actions == {"TrentService.Encrypt", "TrentService.Decrypt"}
     assert all(json.loads(body)["KeyId"] == key for body in proxy.bodies)

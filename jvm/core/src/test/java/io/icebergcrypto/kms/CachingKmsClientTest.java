@@ -131,6 +131,12 @@ class CachingKmsClientTest {
     assertThat(client.metrics().hits()).isEqualTo(4);
   }
 
+  /** Nobody has to grant the permission to. */
+  @Test
+  void noKmsIsAskedToMakeKeys() {
+    assertThat(client(60_000).supportsKeyGeneration()).isFalse();
+  }
+
   @Test
   void aKmsThatUnwrapsOtherBytesIsFoundByItsCheck() {
     CachingKmsClient client =
