@@ -3,7 +3,6 @@
 What Java does without Spark is tried in EveryCallTest; these are the statements that run on Spark.
 """
 
-import math
 import os
 import shutil
 import sqlite3
@@ -266,7 +265,6 @@ def tried(
     name: str,
     faults: Sequence[tuple[str, tuple[str, ...]]],
     record_property: Callable[[str, object], None],
-    seconds: float,
 ) -> Counter[str]:
     """Tries each call of some kinds, with each fault for them, in any order, as long as there is time."""
     trials = Trials(lake, folder, STATEMENTS[name])
@@ -275,7 +273,7 @@ def tried(
     Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1")).shuffle(planned)
     hits: Counter[str] = Counter()
     left = list(planned)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + SECONDS
     while left and time.monotonic() < until:
         kinds, fault, number = left.pop()
         hit = trials.one(kinds, fault, number)
@@ -285,16 +283,6 @@ def tried(
         "counts", f"{name} on {lake.kind}: {told}; {len(left)} of {len(planned)} left out"
     )
     return hits
-
-
-@pytest.mark.slow
-@pytest.mark.catalogs("jdbc")
-def test_the_commit_of_encrypt_table(
-    lake: Lake, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    faults = [(fault, ("UPDATE",)) for fault in ("FAILED", "LOST", "KILLED")]
-    hits = tried(lake, tmp_path, "encrypt_table", faults, record_property, math.inf)
-    assert hits == {"FAILED UPDATE": 1, "LOST UPDATE": 1, "KILLED UPDATE": 1}
 
 
 @pytest.mark.nightly
@@ -310,4 +298,4 @@ def test_every_call(
 ) -> None:
     lake = Lake(spark, world, kind, f"enc_{kind}")
     faults = [("FAILED", CHANGES), ("LOST", CHANGES), ("KILLED", CHANGES), ("FAILED", READS)]
-    assert tried(lake, tmp_path, name, faults, record_property, SECONDS)
+    assert tried(lake, tmp_path, name, faults, record_property)
