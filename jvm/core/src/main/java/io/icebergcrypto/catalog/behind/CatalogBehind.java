@@ -167,9 +167,6 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     } else if (isHive() && base != null && keyId(base) != null) {
       EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
       table.commit(base, metadata);
-    } else if (isRest()) {
-      Runnable send = () -> ServerRefusal.send(tableName, () -> table.commit(base, metadata));
-      MadeCommit.commit(tableName, table, base, metadata, send);
     } else {
       MadeCommit.commit(tableName, table, base, metadata);
     }

@@ -41,22 +41,17 @@ final class MadeCommit {
    */
   static void commit(
       String tableName, TableOperations table, TableMetadata base, TableMetadata metadata) {
-    commit(tableName, table, base, metadata, () -> table.commit(base, metadata));
-  }
-
-  /** The same, where the commit is sent in another way. */
-  static void commit(
-      String tableName,
-      TableOperations table,
-      TableMetadata base,
-      TableMetadata metadata,
-      Runnable commit) {
+    boolean isOfRest = ServerRefusal.isOfRest(table);
     try {
-      commit.run();
+      if (isOfRest) {
+        ServerRefusal.send(tableName, () -> table.commit(base, metadata));
+      } else {
+        table.commit(base, metadata);
+      }
     } catch (CommitStateUnknownException e) {
       throw e;
     } catch (RuntimeException e) {
-      if (ServerRefusal.isOfRest(table) && !(e instanceof CommitFailedException)) {
+      if (isOfRest && !(e instanceof CommitFailedException)) {
         throw e; // the server's answer: nothing was done
       }
 
