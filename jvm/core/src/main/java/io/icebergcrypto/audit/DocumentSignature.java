@@ -10,6 +10,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
@@ -65,7 +66,8 @@ public final class DocumentSignature {
     byte[] key = new byte[KEY_LENGTH];
     new SecureRandom().nextBytes(key);
     try {
-      ByteBuffer wrapped = KmsCaller.boundTo(KmsCaller.NO_TABLE, () -> wrap(key, keyId, kms));
+      ByteBuffer wrapped =
+          UnwrapsAgain.wrappedOrDenied(forNoTable(kms), ByteBuffer.wrap(key), keyId);
       JsonObject signature = new JsonObject();
       signature.addProperty("algorithm", ALGORITHM);
       signature.addProperty("key_id", keyId);
@@ -117,13 +119,14 @@ public final class DocumentSignature {
     }
 
     requireAuthenticatedWrapping(signer, kms);
-    if (isSigned(signed, signature, signer, kms)) {
+    KeyManagementClient bound = forNoTable(kms);
+    if (isSigned(signed, signature, signer, bound)) {
       return;
     }
 
     // before anybody is accused: the KMS may have been wrong once
-    forget(wrappedKey(signature), signer, kms);
-    if (!isSigned(signed, signature, signer, kms)) {
+    UnwrapsAgain.forget(bound, wrappedKey(signature), signer);
+    if (!isSigned(signed, signature, signer, bound)) {
       throw changed("it is not what was signed");
     }
   }
@@ -141,41 +144,23 @@ public final class DocumentSignature {
     }
   }
 
-  private static void forget(byte[] wrapped, String keyId, KeyManagementClient kms) {
-    KmsCaller.boundTo(
-        KmsCaller.NO_TABLE,
-        () -> {
-          UnwrapsAgain.forget(kms, ByteBuffer.wrap(wrapped), keyId);
-          return null;
-        });
+  private static KeyManagementClient forNoTable(KeyManagementClient kms) {
+    return new BoundKmsClient(KmsCaller.NO_TABLE, kms);
   }
 
-  private static ByteBuffer wrap(byte[] key, String keyId, KeyManagementClient kms) {
-    ByteBuffer wrapped = kms.wrapKey(ByteBuffer.wrap(key), keyId);
+  private static ByteBuffer wrappedKey(JsonObject signature) {
     try {
-      UnwrapsAgain.check(kms, ByteBuffer.wrap(key), wrapped, keyId);
-    } catch (AccessDeniedException e) {
-      return wrapped; // who signs need not be let check
-    }
-
-    return wrapped;
-  }
-
-  private static byte[] wrappedKey(JsonObject signature) {
-    try {
-      return Base64.getDecoder().decode(text(signature, "wrapped_key"));
+      return ByteBuffer.wrap(Base64.getDecoder().decode(text(signature, "wrapped_key")));
     } catch (IllegalArgumentException e) {
       throw changed("its signature is damaged");
     }
   }
 
   private static byte[] unwrap(JsonObject signature, String keyId, KeyManagementClient kms) {
-    byte[] wrapped = wrappedKey(signature);
+    ByteBuffer wrapped = wrappedKey(signature);
     ByteBuffer unwrapped;
     try {
-      unwrapped =
-          KmsCaller.boundTo(
-              KmsCaller.NO_TABLE, () -> kms.unwrapKey(ByteBuffer.wrap(wrapped), keyId));
+      unwrapped = kms.unwrapKey(wrapped, keyId);
     } catch (TamperedException e) {
       throw new BadWrappedKeyException(
           "The report is not genuine, or this is another KMS: " + e.problem(),
