@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.iceberg.aws.AwsClientFactories;
@@ -183,18 +184,20 @@ final class AwsKeys implements MasterKeys {
     }
 
     KmsClient direct = made(config.throughProxy(null));
-    boolean isUsed = false;
-    String proxy;
+    Optional<String> proxy;
     try {
-      proxy = Proxies.before(address(direct)).map(Proxies::text).orElse(null);
-      isUsed = proxy == null;
-    } finally {
-      if (!isUsed) {
-        direct.close();
-      }
+      proxy = Proxies.before(address(direct)).map(Proxies::text);
+    } catch (RuntimeException e) {
+      direct.close();
+      throw e;
     }
 
-    return isUsed ? direct : made(config.throughProxy(proxy));
+    if (proxy.isEmpty()) {
+      return direct;
+    }
+
+    direct.close();
+    return made(config.throughProxy(proxy.get()));
   }
 
   private static URI address(KmsClient client) {
