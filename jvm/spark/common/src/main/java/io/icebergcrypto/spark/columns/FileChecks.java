@@ -176,12 +176,13 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   protected void checkRead(Configuration hadoop) {}
 
   /**
-   * Whether it is this format as Hive's own code writes it.
+   * Whether it is this format as Hive's own code writes it: in Hive's tables, and in Spark's with
+   * spark.sql.orc.impl=hive.
    *
    * @param writer the name of a class: a file format of Spark's, or a SerDe
    */
-  protected boolean isOfHive(String writer) {
-    return false;
+  private boolean isOfHive(String writer) {
+    return writer.contains(".hive.") && writer.toLowerCase(Locale.ROOT).contains(format);
   }
 
   /**
@@ -190,7 +191,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
    * @param target what is written, for errors
    * @param hadoop with the options and properties of the write or of the table
    */
-  protected void checkHiveWrite(String target, Configuration hadoop) {}
+  protected abstract void checkHiveWrite(String target, Configuration hadoop);
 
   private void checkHive(String target, CatalogStorageFormat storage, Configuration hadoop) {
     if (storage.serde().isDefined() && isOfHive(storage.serde().get())) {

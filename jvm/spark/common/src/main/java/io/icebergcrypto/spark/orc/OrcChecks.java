@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.orc;
 import io.icebergcrypto.orc.OrcColumnKeys;
 import io.icebergcrypto.spark.columns.FileChecks;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -41,12 +40,6 @@ public final class OrcChecks extends FileChecks {
   @Override
   protected void checkRead(Configuration hadoop) {
     OrcColumnKeys.checkRead(hadoop);
-  }
-
-  /** Hive's writer is used by its tables, and by Spark with spark.sql.orc.impl=hive. */
-  @Override
-  protected boolean isOfHive(String writer) {
-    return writer.contains(".hive.") && writer.toLowerCase(Locale.ROOT).contains("orc");
   }
 
   @Override

@@ -2,6 +2,8 @@ package io.icebergcrypto.spark.parquet;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 
 /** Which settings decide on the keys of Parquet files. */
 final class KeySettings {
@@ -15,6 +17,20 @@ final class KeySettings {
   static boolean isOne(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     return PREFIXES.stream().anyMatch(lower::startsWith);
+  }
+
+  /**
+   * The names, sorted, of those settings that a session does not have, or has with other values.
+   *
+   * @param settings by names in any case; others than of keys do not count
+   */
+  static List<String> unlike(Map<String, String> settings, Configuration session) {
+    return settings.entrySet().stream()
+        .filter(setting -> isOne(setting.getKey()))
+        .filter(setting -> !setting.getValue().equals(session.get(name(setting.getKey()))))
+        .map(Map.Entry::getKey)
+        .sorted()
+        .toList();
   }
 
   /** The name in the case that it has in a Hadoop configuration. */

@@ -7,7 +7,6 @@ import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.TableFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
@@ -82,22 +81,11 @@ record OtherWrites(String target, Map<String, String> options) {
   }
 
   private void checkOptions(SparkSession spark) {
-    List<Map.Entry<String, String>> ofKeys =
-        options.entrySet().stream().filter(option -> KeySettings.isOne(option.getKey())).toList();
-    if (ofKeys.isEmpty()) {
+    if (options.keySet().stream().noneMatch(KeySettings::isOne)) {
       return;
     }
 
-    Configuration hadoop = spark.sessionState().newHadoopConf();
-    List<String> ignored =
-        ofKeys.stream()
-            .filter(
-                option ->
-                    !Objects.equals(
-                        hadoop.get(KeySettings.name(option.getKey())), option.getValue()))
-            .map(Map.Entry::getKey)
-            .sorted()
-            .toList();
+    List<String> ignored = KeySettings.unlike(options, spark.sessionState().newHadoopConf());
     if (!ignored.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

@@ -1,12 +1,11 @@
 package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.spark.columns.FileChecks;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -60,27 +59,21 @@ public final class ParquetWrites extends FileChecks {
             .convert(columns));
   }
 
-  @Override
-  protected boolean isOfHive(String writer) {
-    return writer.contains(".hive.") && writer.toLowerCase(Locale.ROOT).contains("parquet");
-  }
-
   /** Hive's writer has the session's settings. Those of a table or a write would do nothing. */
   @Override
   protected void checkHiveWrite(String target, Configuration hadoop) {
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
-    for (Map.Entry<String, String> setting : hadoop) {
-      String name = setting.getKey();
-      if (KeySettings.isOne(name) && !setting.getValue().equals(session.getRaw(name))) {
-        throw new NotSupportedException(
-            String.format(
-                "%s of %s would do nothing: Hive's own writer, which makes the Parquet files, has"
-                    + " keys from the session alone",
-                name, target),
-            "Have Spark write them: with spark.sql.hive.convertMetastoreParquet=true, or into a"
-                + " table created with USING parquet. Or leave these properties out, and name the"
-                + " keys in the session. Nothing was written.");
-      }
+    List<String> ignored =
+        KeySettings.unlike(SessionProperties.below(hadoop, KeySettings.PREFIXES), session);
+    if (!ignored.isEmpty()) {
+      throw new NotSupportedException(
+          String.format(
+              "%s of %s would do nothing: Hive's own writer, which makes the Parquet files, has"
+                  + " keys from the session alone",
+              String.join(", ", ignored), target),
+          "Have Spark write them: with spark.sql.hive.convertMetastoreParquet=true, or into a"
+              + " table created with USING parquet. Or leave these properties out, and name the"
+              + " keys in the session. Nothing was written.");
     }
   }
 
