@@ -1,6 +1,9 @@
 package io.icebergcrypto.audit;
 
 import io.icebergcrypto.ProblemCode;
+import java.util.function.Supplier;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.InputFile;
 
 /**
  * What is wrong with a file, or kept it from being checked.
@@ -36,6 +39,20 @@ public record FileProblem(ProblemCode code, String words) {
   private static final String FIND_OUT_WHOSE =
       "Find out whose it is: other tables may share this folder, a write or a copy may be under"
           + " way, or a failed write, add_files, or somebody with access to the storage left it.";
+
+  /**
+   * Whether the storage says that there is no such file, when it is asked once more: one answer
+   * accuses nobody, and a failure says nothing.
+   */
+  public static boolean isGone(Supplier<InputFile> file) {
+    try {
+      return !file.get().exists();
+    } catch (NotFoundException e) {
+      return true;
+    } catch (RuntimeException e) {
+      return false;
+    }
+  }
 
   /**
    * What to do about a problem with a file. Somebody follows it at three in the morning, so it must

@@ -148,7 +148,7 @@ public final class MetadataFiles {
         file = MetadataFile.read(io, path);
       } catch (NotFoundException e) {
         return new Read(
-            isGone(io, path)
+            FileProblem.isGone(() -> io.newInputFile(path))
                 ? new Version(path, -1, FileProblem.MISSING, null)
                 : new Version(path, -1, null, e),
             null);
@@ -163,17 +163,6 @@ public final class MetadataFiles {
         String words = "it is no table metadata: " + e.getMessage();
         FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
         return new Read(new Version(path, file.length(), problem, null), null);
-      }
-    }
-
-    /** Asks again: one answer that there is no such file accuses nobody. */
-    private static boolean isGone(FileIO io, String path) {
-      try {
-        return !io.newInputFile(path).exists();
-      } catch (NotFoundException e) {
-        return true;
-      } catch (RuntimeException e) {
-        return false; // nobody knows
       }
     }
 

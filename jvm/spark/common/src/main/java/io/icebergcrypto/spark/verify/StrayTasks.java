@@ -133,17 +133,9 @@ public record StrayTasks(
    * Some storages say that there is no file when there is no access, or fail when there is none.
    */
   private FileProblem notRead(String path, FileProblem problem) {
-    return isThere(path)
-        ? new FileProblem(ProblemCode.UNREADABLE, "it cannot be read: " + problem.words())
-        : FileProblem.MISSING;
-  }
-
-  private boolean isThere(String path) {
-    try {
-      return shared.value().io().newInputFile(path).exists();
-    } catch (RuntimeException e) {
-      return true;
-    }
+    return FileProblem.isGone(() -> shared.value().io().newInputFile(path))
+        ? FileProblem.MISSING
+        : new FileProblem(ProblemCode.UNREADABLE, "it cannot be read: " + problem.words());
   }
 
   private static FileProblem both(FileProblem problem, FileProblem deep) {

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.migrate.purge;
 
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.format.FileInspector;
@@ -230,7 +231,7 @@ final class OldTree {
       } catch (NotFoundException e) {
         state = GONE;
       } catch (RuntimeException e) {
-        boolean gone = isGone(stored);
+        boolean gone = FileProblem.isGone(() -> stored);
         state = gone ? GONE : UNKNOWN;
         why = gone ? why : Causes.innermostMessage(e);
       }
@@ -244,14 +245,6 @@ final class OldTree {
                   why,
                   state))
           .iterator();
-    }
-
-    private static boolean isGone(InputFile stored) {
-      try {
-        return !stored.exists();
-      } catch (RuntimeException e) {
-        return false;
-      }
     }
   }
 
