@@ -128,13 +128,11 @@ final class KeyOperations {
                 table -> !table.properties().containsKey("encryption.key-id"))
             .forgets()
             .withPlaintext(),
-        Operation.of(
+        onValueKey(
+            Operation.of(
                 "CREATE_VALUE_KEY",
                 (catalog, name) -> new ValueKeyTable(catalog).create("b", "k2"),
-                (catalog, name) -> works(catalog, "b"))
-            .with(KEEPER)
-            .preparedBy(KeyOperations::valueKey)
-            .beside(anotherValueKey()),
+                (catalog, name) -> works(catalog, "b"))),
         Operation.of(
                 "FIRST_VALUE_KEY",
                 rows -> List.of(),
@@ -144,20 +142,16 @@ final class KeyOperations {
             .with(KEEPER)
             .preparedBy((catalog, name, lake) -> (fresh, same) -> {})
             .beside(anotherValueKey()),
-        Operation.of(
+        onValueKey(
+            Operation.of(
                 "ADD_VALUE_KEY_VERSION",
                 (catalog, name) -> new ValueKeyTable(catalog).addVersion("a", "k2"),
-                (catalog, name) -> works(catalog, "a") && versions(catalog, name).size() == 2)
-            .with(KEEPER)
-            .preparedBy(KeyOperations::valueKey)
-            .beside(anotherValueKey()),
-        Operation.of(
-                "REWRAP_VALUE_KEY",
-                (catalog, name) -> new ValueKeyTable(catalog).rewrap("a", "k2"),
-                (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2"))
-            .with(KEEPER)
-            .preparedBy(KeyOperations::valueKey)
-            .beside(anotherValueKey())
+                (catalog, name) -> works(catalog, "a") && versions(catalog, name).size() == 2)),
+        onValueKey(
+                Operation.of(
+                    "REWRAP_VALUE_KEY",
+                    (catalog, name) -> new ValueKeyTable(catalog).rewrap("a", "k2"),
+                    (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2")))
             .repeats(),
         Operation.of(
                 "DROP_VALUE_KEY_VERSION",
@@ -176,13 +170,11 @@ final class KeyOperations {
                   return check;
                 })
             .beside(nothing()),
-        Operation.of(
-                "ROTATE_VALUE_KEYS",
-                (catalog, name) -> MasterKeyRotation.run(catalog, name, "k2", false),
-                (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2"))
-            .with(KEEPER)
-            .preparedBy(KeyOperations::valueKey)
-            .beside(anotherValueKey())
+        onValueKey(
+                Operation.of(
+                    "ROTATE_VALUE_KEYS",
+                    (catalog, name) -> MasterKeyRotation.run(catalog, name, "k2", false),
+                    (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2")))
             .repeats(),
         Operation.of(
                 "PURGE_WITHOUT_KEY",
@@ -279,6 +271,11 @@ final class KeyOperations {
     } else {
       KeyIdChange.commit(catalog, name, base, next.operations().current());
     }
+  }
+
+  /** An operation on a table that has a value key, beside another one. */
+  private static Operation onValueKey(Operation operation) {
+    return operation.with(KEEPER).preparedBy(KeyOperations::valueKey).beside(anotherValueKey());
   }
 
   private static Operation anotherValueKey() {
