@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from harness.counts import told
+
 from twin.operations import BY_NAME
 
 
@@ -31,12 +33,10 @@ class Tally:
         return sorted(BY_NAME.keys() - self.reached.keys())
 
     def __str__(self) -> str:
-        done = ", ".join(f"{name} {n}" for name, n in sorted(self.reached.items()))
-        refused = ", ".join(f"{name} {n}" for name, n in sorted(self.refused.items()))
-        planted = ", ".join(f"{name} {n}" for name, n in sorted(self.planted.items()))
         return (
             f"{self.histories} histories, {self.steps} steps, "
             f"{len(self.reached)} of {len(BY_NAME)} operations\n"
-            f"done: {done}\nrefused by both: {refused or 'nothing'}\n"
-            f"never done: {', '.join(self.never) or 'nothing'}\nplanted changes found: {planted or 'none'}"
+            f"done: {told(self.reached)}\nrefused by both: {told(self.refused)}\n"
+            f"never done: {', '.join(self.never) or 'nothing'}\n"
+            f"planted changes found: {told(self.planted)}"
         )

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from harness.counts import told
 from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic
 from harness.lake import COLUMNS, Lake, tblproperties
 from harness.world import World, catalog_conf
@@ -193,8 +194,9 @@ class Trials:
             self.check(fault, error)
             self.again(spark if fault != "KILLED" else self.session())
         except Exception as problem:
-            told = str(error)[:2000]
-            raise AssertionError(f"{fault}, call {number}: {hit[0]}; was told: {told}") from problem
+            raise AssertionError(
+                f"{fault}, call {number}: {hit[0]}; was told: {str(error)[:2000]}"
+            ) from problem
         return hit[0]
 
     @contextmanager
@@ -222,13 +224,13 @@ class Trials:
     def state(self, spark: SparkSession) -> tuple[dict[str, str], list[int], list[int]]:
         """What is set of encryption, as far as it is the same each time; the ids of the tag, and of the table."""
         rows = spark.sql(f"SHOW TBLPROPERTIES {self.table}").collect()
-        told = {row.key: row.value for row in rows if row.key == "encryption.key-id"}
-        told |= {row.key: "" for row in rows if row.key == "encryption.plaintext-metadata"}
+        said = {row.key: row.value for row in rows if row.key == "encryption.key-id"}
+        said |= {row.key: "" for row in rows if row.key == "encryption.plaintext-metadata"}
         tagged, ids = (
             sorted(row.id for row in spark.sql(f"SELECT id FROM {self.table} {of}").collect())
             for of in ("VERSION AS OF 'all_of_them'", "")
         )
-        return told, tagged, ids
+        return said, tagged, ids
 
     def check(self, fault: str, error: Exception | None) -> None:
         state = self.state(self.session())
@@ -259,32 +261,6 @@ class Trials:
         assert not [path for path in found if path.stat().st_size], found
 
 
-def tried(
-    lake: Lake,
-    folder: Path,
-    name: str,
-    faults: Sequence[tuple[str, tuple[str, ...]]],
-    record_property: Callable[[str, object], None],
-) -> Counter[str]:
-    """Tries each call of some kinds, with each fault for them, in any order, as long as there is time."""
-    trials = Trials(lake, folder, STATEMENTS[name])
-    counts = {kinds: trials.count(kinds) for _, kinds in faults}
-    planned = [(kinds, fault, n) for fault, kinds in faults for n in range(counts[kinds])]
-    Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1")).shuffle(planned)
-    hits: Counter[str] = Counter()
-    left = list(planned)
-    until = time.monotonic() + SECONDS
-    while left and time.monotonic() < until:
-        kinds, fault, number = left.pop()
-        hit = trials.one(kinds, fault, number)
-        hits[f"{fault} {hit.split()[0] if hit else 'not reached'}"] += 1
-    told = ", ".join(f"{what} {count}" for what, count in sorted(hits.items()))
-    record_property(
-        "counts", f"{name} on {lake.kind}: {told}; {len(left)} of {len(planned)} left out"
-    )
-    return hits
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["jdbc", "rest", "hadoop"])
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -296,6 +272,19 @@ def test_every_call(
     name: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    lake = Lake(spark, world, kind, f"enc_{kind}")
-    faults = [("FAILED", CHANGES), ("LOST", CHANGES), ("KILLED", CHANGES), ("FAILED", READS)]
-    assert tried(lake, tmp_path, name, faults, record_property)
+    """Each call that changes something, with each fault, and each that reads, in any order, while there is time."""
+    trials = Trials(Lake(spark, world, kind, f"enc_{kind}"), tmp_path, STATEMENTS[name])
+    changes, reads = trials.count(CHANGES), trials.count(READS)
+    left = [
+        *((CHANGES, fault, n) for fault in ("FAILED", "LOST", "KILLED") for n in range(changes)),
+        *((READS, "FAILED", n) for n in range(reads)),
+    ]
+    Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1")).shuffle(left)
+    hits: Counter[str] = Counter()
+    until = time.monotonic() + SECONDS
+    while left and time.monotonic() < until:
+        kinds, fault, number = left.pop()
+        hit = trials.one(kinds, fault, number)
+        hits[f"{fault} {hit.split()[0] if hit else 'not reached'}"] += 1
+    record_property("counts", f"{name} on {kind}: {told(hits)}; {len(left)} left out")
+    assert hits

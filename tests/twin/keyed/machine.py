@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from harness.counts import told
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +51,6 @@ class Counts:
     denied: int = 0
 
     def __str__(self) -> str:
-        def told(found: Counter[str]) -> str:
-            return ", ".join(f"{name} {n}" for name, n in sorted(found.items())) or "nothing"
-
         every = {combination(fmt, one) for fmt in ("parquet", "orc") for one in WRITERS}
         never = (
             every
