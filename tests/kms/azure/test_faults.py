@@ -374,6 +374,7 @@ class TestOtherCredentials:
         login.certificate = self_signed(file)
         client = start(azure.with_certificate(file)).client(properties)
         blob = client.wrap(DEK, "sales")
+        errors = client.metrics()["errors"]  # loading Azure's classes can take longer than a call may
         assert client.wrap(DEK, "sales")
         before = login.granted
         login.certificate = self_signed(file)
@@ -393,7 +394,7 @@ class TestOtherCredentials:
         login.certificate = self_signed(file)
         assert client.wrap(DEK, "sales")
         assert login.granted == before + 1
-        assert client.metrics()["errors"] == 0
+        assert client.metrics()["errors"] == errors
 
     def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
         jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})
