@@ -86,11 +86,12 @@ setup-test:
 
 .PHONY: test
 test: setup-test ## Run all tests, Java's and Python's side by side, and say how long each took
-	@rm -f $(TIMES); $(MAKE) --no-print-directory -j2 test-jvm test-py; cat $(TIMES); $(call took,all tests)
+	@rm -rf $(TIMES) $(REPORTS); $(MAKE) --no-print-directory -j2 test-jvm test-py; "$(PYTHON)" dev/minutes.py $(REPORTS); cat $(TIMES); $(call took,all tests)
 
 # Of the workers of Python's tests, two have a Spark session. Some wait at any time: for a timeout, or a server.
 POOL := -n 4 --dist loadscope --no-loadscope-reorder
 TIMES := jvm/build/test-times
+REPORTS := jvm/build/reports
 took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 
 .PHONY: test-jvm
@@ -100,7 +101,7 @@ test-jvm: setup-test ## Run the Java tests (JUNIT="Writers|Fuzz" chooses classes
 
 .PHONY: test-py
 test-py: setup-test ## Run the Python tests (ARGS="-k name" chooses some)
-	@$(pytest) $(POOL) $(ARGS); $(call took,Python) | tee -a $(TIMES)
+	@$(pytest) $(POOL) --junitxml=$(REPORTS)/python.xml $(ARGS); $(call took,Python) | tee -a $(TIMES)
 
 # What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
 OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
