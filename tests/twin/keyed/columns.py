@@ -111,9 +111,10 @@ class Table:
         return [column for column in self.columns if column.named]
 
 
-def draw_columns(draw: Draw, *, uniform: bool, complete: bool) -> tuple[Marked, ...]:
+def draw_columns(draw: Draw, *, orc: bool, uniform: bool, complete: bool) -> tuple[Marked, ...]:
     found: list[Marked] = []
-    names = {draw.pick(NAMES) if draw.flag() else f"c{i}": None for i in range(3)}
+    of_format = [name for name in NAMES if not orc or "`" not in name]  # Spark reads `back` in ORC
+    names = {draw.pick(of_format) if draw.flag() else f"c{i}": None for i in range(3)}
     for i, name in enumerate(names):
         named = not uniform and (i == 0 or draw.flag())
         key = draw.pick(("k2", "k-128")) if named else "k1" if uniform or complete else None

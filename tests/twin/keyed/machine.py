@@ -97,7 +97,7 @@ class KeyedHistory(RuleBasedStateMachine):
         source = draw.pick(SOURCES)
         uniform = self.format == "parquet" and bool(drawn["uniform"])
         complete = self.format == "parquet" and bool(drawn["complete"])
-        columns = draw_columns(draw, uniform=uniform, complete=complete)
+        columns = draw_columns(draw, orc=self.format == "orc", uniform=uniform, complete=complete)
         self.name = uuid.uuid4().hex[:10]
         self.table: Table = write_source(columns, self.source / self.name)
         self.script = [f"# {self.format}, keys from {source}", *map(str, columns)]
