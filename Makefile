@@ -143,7 +143,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, PostgreSQL, Azurite, Rustberg, zsh, fish
+nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Rustberg, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	@dev/azurite.sh
@@ -303,7 +303,7 @@ $(firstword $(OTHER_JARS)): $(JVM_SOURCES) | $(JAR)
 # After the jar: two Gradles in one folder would wait for each other's locks.
 $(TEST_JARS): $(GRADLE_FILES) | $(JAR)
 	@echo "fetching the tests' servers, drivers and cloud libraries"
-	@$(gradle) restServerJars metastoreServerJars nessieServerJars hadoopKmsServerJars deltaJars testJars kmsJars
+	@$(gradle) restServerJars metastoreServerJars deltaJars testJars kmsJars
 	@touch $@
 
 $(OLDER_TEST_JARS): $(GRADLE_FILES) | $(TEST_JARS) $(firstword $(OTHER_JARS))
@@ -330,8 +330,8 @@ $(OLDER_TEST): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR)
 	@touch $@
 
 $(NIGHTLY_JARS): $(JVM_SOURCES) | $(JAR) $(TEST_JARS)
-	@echo "building the jars for Flink and plain Java, and fetching Iceberg's and Ranger KMS's"
-	@$(gradle) flinkJars kafkaConnectJars orcToolsJars rangerKmsServerJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
+	@echo "building the jars for Flink and plain Java, and fetching the servers that are tested by night"
+	@$(gradle) flinkJars kafkaConnectJars orcToolsJars nessieServerJars hadoopKmsServerJars rangerKmsServerJars :iceberg-crypto-flink:jar :iceberg-crypto-core:jar
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes sure that what `make` cannot bring itself is there: a JDK from 17 to 23, Gradle, Python >= 3.10 with venv.
 # As root on a Debian it installs what is missing; otherwise it says what to install, and stops.
-# With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, a C
-# compiler for the library that puts faults between the two, and Chromium for the pages of reports. (Vault's Go comes
-# with the Python packages for tests.) With "nightly", beside those PostgreSQL's server, Node.js with npm for
-# Azurite, and the shells zsh and fish.
+# With "tests", the same for what the tests run beside that: SoftHSM2 (a PKCS#11 token), OpenSC's pkcs11-tool, and a
+# C compiler for the library that puts faults between the two. (Vault's Go comes with the Python packages for tests.)
+# With "nightly", beside those Chromium for the pages of reports and documents, PostgreSQL's server, Node.js with npm
+# for Azurite, and the shells zsh and fish.
 # Usage: tools.sh PYTHON [tests|nightly]
 set -euo pipefail
 
@@ -24,12 +24,12 @@ command -v "$python" > /dev/null || packages+=(python3)
 if [[ -n ${2:-} ]]; then
   command -v softhsm2-util > /dev/null || packages+=(softhsm2)
   command -v pkcs11-tool > /dev/null || packages+=(opensc)
-  command -v chromium > /dev/null || packages+=(chromium)
-  command -v chromedriver > /dev/null || packages+=(chromium-driver)
   command -v gcc > /dev/null || packages+=(gcc)
   echo '#include <stdio.h>' | gcc -fsyntax-only -xc - 2> /dev/null || packages+=(libc6-dev)
 fi
 if [[ ${2:-} == nightly ]]; then
+  command -v chromium > /dev/null || packages+=(chromium)
+  command -v chromedriver > /dev/null || packages+=(chromium-driver)
   compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || packages+=(postgresql)
   command -v npm > /dev/null || packages+=(nodejs npm)
   command -v zsh > /dev/null || packages+=(zsh)

@@ -13,6 +13,8 @@ from selenium.webdriver.common.by import By
 
 from pyspark_iceberg_crypto import TablesReport, VerifyReport
 
+pytestmark = pytest.mark.nightly
+
 REPORT = VerifyReport.of(evidence_json())
 BOTH = TablesReport("lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}])
 

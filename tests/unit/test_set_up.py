@@ -59,10 +59,7 @@ def run(path: Path, *command: str | Path, **environment: str) -> "subprocess.Com
 
 def test_what_is_missing_is_named(bare: Path) -> None:
     done = run(bare, DEV / "tools.sh", "python3", "tests")
-    packages = (
-        "default-jdk-headless gradle python3 python3-venv "
-        "softhsm2 opensc chromium chromium-driver gcc libc6-dev"
-    )
+    packages = "default-jdk-headless gradle python3 python3-venv softhsm2 opensc gcc libc6-dev"
     assert done.returncode == 1
     assert f"error: missing: {packages}\n" in done.stderr
     assert f"hint: as root: apt-get install -y {packages};" in done.stderr

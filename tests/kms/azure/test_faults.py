@@ -374,7 +374,9 @@ class TestOtherCredentials:
         login.certificate = self_signed(file)
         client = start(azure.with_certificate(file)).client(properties)
         blob = client.wrap(DEK, "sales")
-        errors = client.metrics()["errors"]  # loading Azure's classes can take longer than a call may
+        errors = client.metrics()[
+            "errors"
+        ]  # loading Azure's classes can take longer than a call may
         assert client.wrap(DEK, "sales")
         before = login.granted
         login.certificate = self_signed(file)

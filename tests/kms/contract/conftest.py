@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from harness.backends import Backend, start
@@ -11,36 +10,15 @@ from harness.jvm import start_jvm
 from harness.keystore import few_iterations
 from harness.subject import EVERY, Subject, make_subject
 
-BY_DAY = (
-    "test_round_trip[hadoop-16]",
-    "test_rotation[hadoop]",
-    "test_cut_off_or_longer[hadoop]",
-    "test_of_another_key[hadoop]",
-    "test_a_key_that_is_missing[hadoop]",
-    "test_no_secret_travels[hadoop]",
-    "test_an_outage[unavailable-hadoop]",
-    "test_rotated[hadoop]",
-)
-"""Of Hadoop KMS, whose server is slow to start and to answer; the others run by night, and so do all of Ranger KMS."""
+BY_NIGHT = ("hadoop", "ranger")
+"""Their servers are slow to start and to answer; by day, their jars may not be there."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    require_named(config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if kind_of(item) in ("hadoop", "ranger") and item.name not in BY_DAY:
+        if kind_of(item) in BY_NIGHT:
             item.add_marker(pytest.mark.nightly)
-
-
-def require_named(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where all tests of this folder are collected, those of BY_DAY must be among them."""
-    here = Path(__file__).parent
-    collected = [item for item in items if item.path.parent == here]
-    modules = {item.path for item in collected}
-    if modules == set(here.glob("test_*.py")) and not any("::" in arg for arg in config.args):
-        gone = set(BY_DAY) - {item.name for item in collected}
-        if gone:
-            raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(gone)}")
 
 
 def kind_of(item: pytest.Item) -> str | None:
@@ -52,10 +30,10 @@ def kind_of(item: pytest.Item) -> str | None:
 def backends(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Backend]]:
-    """The servers. By day, Ranger KMS's jars may not be there."""
+    """The servers."""
     folder = tmp_path_factory.mktemp("contract")
     chosen = set(map(kind_of, request.session.items))
-    wanted = [kind for kind in EVERY if kind != "ranger" or kind in chosen]
+    wanted = [kind for kind in EVERY if kind not in BY_NIGHT or kind in chosen]
     started = {kind: start(kind, folder / kind) for kind in wanted}
     yield started
     for backend in started.values():
