@@ -1,6 +1,7 @@
 package io.icebergcrypto.testing;
 
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
@@ -79,6 +80,8 @@ public final class NumberedCalls {
     /** Makes it. */
     T make() throws E;
   }
+
+  private static final Duration LONGEST = Duration.ofMinutes(2);
 
   private static final NumberedCalls NONE =
       new NumberedCalls("/no such folder", Kind.CHANGES, Fault.NONE, -1, () -> {});
@@ -247,7 +250,10 @@ public final class NumberedCalls {
     Thread thread = new Thread(other, "other");
     thread.start();
     try {
-      thread.join();
+      thread.join(LONGEST.toMillis());
+      if (thread.isAlive()) {
+        throw new IllegalStateException("what the other does takes more than " + LONGEST);
+      }
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);
     } finally {
