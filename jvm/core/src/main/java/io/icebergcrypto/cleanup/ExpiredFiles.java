@@ -54,7 +54,8 @@ final class ExpiredFiles {
   }
 
   /**
-   * Deletes them, unless a file that names others cannot be read.
+   * Deletes them, unless a file that names others cannot be read, or the catalog gives metadata of
+   * before the commit.
    *
    * @param before the metadata from which snapshots were to expire
    * @param base the metadata that the commit was made on, perhaps newer, or the one in force since
@@ -62,6 +63,13 @@ final class ExpiredFiles {
    */
   void delete(TableMetadata before, TableMetadata base, boolean withData) {
     TableMetadata after = ops.refresh();
+    if (after.lastSequenceNumber()
+        < Math.max(before.lastSequenceNumber(), base.lastSequenceNumber())) {
+      // a snapshot that it lacks may be newer: Iceberg's operations on Hadoop give it once more
+      // after a load has failed, and so may a server that lags
+      throw new IllegalStateException("the catalog gives metadata of before the commit");
+    }
+
     List<Snapshot> expired = expired(before, after);
     List<Snapshot> since =
         expired(base, after).stream().filter(s -> before.snapshot(s.snapshotId()) == null).toList();
