@@ -111,13 +111,25 @@ final class EncryptedTableBuilder implements TableBuilder {
   /**
    * The table that a transaction has created, with its operations: another load would read the
    * metadata once more. A REST server may give a table other settings than a transaction.
+   *
+   * @throws CommitStateUnknownException when it cannot be loaded, although it was created
    */
   private Table made(BaseTransaction transaction) {
-    return catalog.behind().isRest()
-        ? catalog.load(identifier)
-        : catalog.decorate(
-            new BaseTable(transaction.underlyingOps(), tableName(), catalog.reporter()),
-            identifier);
+    try {
+      TableOperations ops = transaction.underlyingOps();
+      return catalog.behind().isRest() || ops.current() == null // on Hadoop, after a failed load
+          ? catalog.load(identifier)
+          : catalog.decorate(new BaseTable(ops, tableName(), catalog.reporter()), identifier);
+    } catch (IcebergCryptoException e) {
+      throw e; // which says what is wrong with it
+    } catch (RuntimeException e) {
+      throw new CommitStateUnknownException(
+          new IcebergCryptoException(
+                  "it was created, and cannot be loaded: " + e.getMessage(),
+                  "Load it once more. It need not be created again.",
+                  e)
+              .inTable(tableName()));
+    }
   }
 
   /**

@@ -50,6 +50,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final CatalogSettings settings;
   private final LoadedMetadata loaded;
   private volatile Opened opened;
+  private volatile boolean committed;
   private volatile TableMetadata checked; // Iceberg asks for it in loops
 
   /** The table's FileIO, and what it was made of. */
@@ -164,6 +165,7 @@ final class EncryptedTableOperations implements TableOperations {
       throw keyRefused(base, prepared, e);
     }
 
+    this.committed = true;
     ServerRefusal.checkKept(delegate, before, prepared, keys.tableName(), loaded::refresh);
   }
 
@@ -254,13 +256,16 @@ final class EncryptedTableOperations implements TableOperations {
     return authenticator.status(metadata);
   }
 
-  /** Where the table was in use and cannot be loaded now, what is left to do is to clean up. */
+  /**
+   * Where the table was in use, or committed, and cannot be loaded now, what is left to do is to
+   * clean up.
+   */
   @Override
   public FileIO io() {
     try {
       return opened(existing());
     } catch (RuntimeException e) {
-      if (keys.areInUse()) {
+      if (keys.areInUse() || committed) {
         return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
       }
 

@@ -191,7 +191,6 @@ public final class ValueKeyTable {
         ((HasTableOperations) keeper).operations(),
         keeper.properties(),
         base -> TableMetadata.buildFrom(base).setProperties(properties.get()).build());
-    keeper.refresh();
   }
 
   /**
