@@ -205,7 +205,7 @@ final class Attempt {
 
   private void check(Throwable error) throws Exception {
     checkAccusesNobody(error);
-    if (fault != Fault.OVERTAKEN) {
+    if (fault != Fault.OVERTAKEN && !operation.canBeBroken()) { // a broken one is told to all
       checkAccusesNobody(bystander);
     }
 

@@ -46,6 +46,12 @@ class EveryCallTest extends LakeFixture {
   private static final String RACES =
       "APPEND|COMPACT|REPLACE|FAST_FORWARD|RENAME|ROTATE_KEK|ROTATE_MASTER_KEY";
 
+  /**
+   * Those that do not bear an expiry beside them: Iceberg's own replace keeps the snapshots that it
+   * began with, and a first snapshot that is gone is not rolled back to.
+   */
+  private static final String OF_OLDER_SNAPSHOTS = "ROLLBACK|REPLACE|CREATE_OR_REPLACE";
+
   /** Those at which the KMS lies by day. */
   private static final String OF_KEYS =
       "APPEND|CREATE|EXPIRE|PURGE|PURGE_WITHOUT_KEY|ROTATE_.*|ADD_VALUE_KEY_VERSION";
@@ -186,7 +192,6 @@ class EveryCallTest extends LakeFixture {
     if (NIGHTLY) {
       rivals.add(KeyOperations.rotateMasterKey());
       rivals.add(KeyOperations.rotateKek());
-      rivals.add(HistoryOperations.expire());
     }
 
     return each(
@@ -195,6 +200,13 @@ class EveryCallTest extends LakeFixture {
         (operation, reached) -> {
           for (Operation rival : operation.rival() == null ? rivals : List.of(operation.rival())) {
             tryAll(operation, KINDS, Fault.OVERTAKEN, rival, Lie.EMPTY, reached);
+          }
+
+          if (NIGHTLY
+              && operation.rival() == null
+              && !operation.toString().matches(OF_OLDER_SNAPSHOTS)) {
+            Operation expire = HistoryOperations.expire();
+            tryAll(operation, KINDS, Fault.OVERTAKEN, expire, Lie.EMPTY, reached);
           }
         });
   }

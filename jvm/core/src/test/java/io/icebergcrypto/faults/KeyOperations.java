@@ -265,7 +265,8 @@ final class KeyOperations {
         catalog.uncommitted(
             new MetadataInMemory(catalog.unchecked(name).operations(), form),
             catalog.fullName(name));
-    TestLake.append(next, 1, 2, 3);
+    long[] rows = TestLake.rows(catalog.loadTable(name)).stream().mapToLong(id -> id).toArray();
+    TestLake.append(next, rows);
     if (decrypts) {
       KeyIdChange.decrypt(catalog, name, base, next.operations().current());
     } else {

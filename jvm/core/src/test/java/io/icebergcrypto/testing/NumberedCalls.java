@@ -58,8 +58,8 @@ public final class NumberedCalls {
     /** It is made, after somebody else has done something. */
     OVERTAKEN,
     /**
-     * The login has expired: it fails, and so does whatever is asked after it. Who asks for the same
-     * a third time finds that it has been renewed: Iceberg asks for metadata 20 times, in 80 s.
+     * The login has expired: it fails, and so does whatever is asked after it. Who asks for the
+     * same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
      */
     EXPIRED,
     /** The disk is full: nothing is written any more. */
