@@ -181,6 +181,8 @@ soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tabl
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
 	$(on_java); ICEBERG_CRYPTO_KILLS=30 $(VENV)/bin/pytest -m "" --log-level=INFO tests/catalog/tables/test_killed.py
 	$(on_java); ICEBERG_CRYPTO_FAULT_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/tables/test_every_call.py
+	$(on_java); ICEBERG_CRYPTO_S3_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/proof/test_s3_faults.py
+	$(on_java); ICEBERG_CRYPTO_TWIN_MINUTES=60 ICEBERG_CRYPTO_KEYED_MINUTES=60 $(VENV)/bin/pytest -m "" tests/twin -k new_histories
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)

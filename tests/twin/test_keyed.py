@@ -27,7 +27,7 @@ from twin.keyed.search import Search, opened
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
 FIXED = int(os.environ.get("ICEBERG_CRYPTO_TWIN_SEED", "1"))
-MINUTES = float(os.environ.get("ICEBERG_CRYPTO_KEYED_MINUTES", "20"))
+MINUTES = float(os.environ.get("ICEBERG_CRYPTO_KEYED_MINUTES", "10"))
 HISTORIES = int(os.environ.get("ICEBERG_CRYPTO_KEYED_HISTORIES", "3"))
 STEPS = 4
 

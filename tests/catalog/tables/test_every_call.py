@@ -30,7 +30,7 @@ ALL = [0, 1, 2, 100, 101, 102]
 ROWS = [0, 1, 2, 100, 102]
 CHANGES = ("CREATE", "CLOSE", "RENAME", "DELETE", "WRAP", "UPDATE")
 READS = ("OPEN", "LIST", "UNWRAP", "QUERY")
-SECONDS = int(os.environ.get("ICEBERG_CRYPTO_FAULT_SECONDS", "60"))
+SECONDS = int(os.environ.get("ICEBERG_CRYPTO_FAULT_SECONDS", "30"))
 """How long one statement is tried on one catalog; what was left out is printed."""
 
 
