@@ -116,10 +116,11 @@ final class EncryptedTableBuilder implements TableBuilder {
    */
   private Table made(BaseTransaction transaction) {
     try {
-      TableOperations ops = transaction.underlyingOps();
-      return catalog.behind().isRest() || ops.current() == null // on Hadoop, after a failed load
+      return catalog.behind().isRest()
           ? catalog.load(identifier)
-          : catalog.decorate(new BaseTable(ops, tableName(), catalog.reporter()), identifier);
+          : catalog.decorate(
+              new BaseTable(transaction.underlyingOps(), tableName(), catalog.reporter()),
+              identifier);
     } catch (IcebergCryptoException e) {
       throw e; // which says what is wrong with it
     } catch (RuntimeException e) {

@@ -65,8 +65,7 @@ final class ExpiredFiles {
     TableMetadata after = ops.refresh();
     if (after.lastSequenceNumber()
         < Math.max(before.lastSequenceNumber(), base.lastSequenceNumber())) {
-      // a snapshot that it lacks may be newer: Iceberg's operations on Hadoop give it once more
-      // after a load has failed, and so may a server that lags
+      // a snapshot that it lacks may be newer: of a server that lags, say
       throw new IllegalStateException("the catalog gives metadata of before the commit");
     }
 

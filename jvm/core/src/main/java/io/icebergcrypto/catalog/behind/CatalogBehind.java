@@ -53,7 +53,9 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    */
   public static Catalog open(String name, Map<String, String> properties, Object conf) {
     try {
-      return CatalogUtil.buildIcebergCatalog(name, properties, conf);
+      return isHadoop(properties)
+          ? CatalogUtil.loadCatalog(ReopeningHadoopCatalog.class.getName(), name, properties, conf)
+          : CatalogUtil.buildIcebergCatalog(name, properties, conf);
     } catch (UnsupportedOperationException e) { // Iceberg's, of a type
       throw new InvalidConfigurationException(
           String.format(
@@ -74,6 +76,12 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
           "Check the uri, and that the server runs and can be reached from this host.",
           e);
     }
+  }
+
+  private static boolean isHadoop(Map<String, String> properties) {
+    return CatalogUtil.ICEBERG_CATALOG_TYPE_HADOOP.equalsIgnoreCase(
+            properties.get(CatalogUtil.ICEBERG_CATALOG_TYPE))
+        || HadoopCatalog.class.getName().equals(properties.get(CatalogProperties.CATALOG_IMPL));
   }
 
   private static String withoutLogin(String uri) {

@@ -12,7 +12,6 @@ import org.apache.iceberg.StaticTableOperations;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.hadoop.HadoopTables;
 import org.apache.iceberg.metrics.MetricsReporter;
@@ -22,7 +21,7 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * Hadoop catalog whose warehouse is the folder above. A table's identifier is its location, without
  * a namespace. It may be the location of a metadata file, too: such a table can only be read.
  */
-public final class PathCatalog extends HadoopCatalog {
+public final class PathCatalog extends ReopeningHadoopCatalog {
   /** Any will do: no table's place depends on it. */
   private static final String WAREHOUSE = "file:///";
 

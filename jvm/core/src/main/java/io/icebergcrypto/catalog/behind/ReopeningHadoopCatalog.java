@@ -1,0 +1,111 @@
+package io.icebergcrypto.catalog.behind;
+
+import java.util.Objects;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptionManager;
+import org.apache.iceberg.hadoop.HadoopCatalog;
+import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.LocationProvider;
+
+/**
+ * A Hadoop catalog whose tables' operations are opened anew after a load has failed. Iceberg's own
+ * take a version for loaded before they have read it. From then on they give the metadata of before
+ * it, and the next commit, which is based on that, takes the place of the one in between.
+ */
+public class ReopeningHadoopCatalog extends HadoopCatalog {
+  @Override
+  protected TableOperations newTableOps(TableIdentifier table) {
+    return new Reopening(() -> super.newTableOps(table));
+  }
+
+  private static final class Reopening implements TableOperations {
+    private final Supplier<TableOperations> open;
+    private volatile TableOperations opened;
+    private String uuid;
+
+    private Reopening(Supplier<TableOperations> open) {
+      this.open = open;
+      this.opened = open.get();
+    }
+
+    @Override
+    public TableMetadata current() {
+      return load(TableOperations::current);
+    }
+
+    @Override
+    public TableMetadata refresh() {
+      return load(TableOperations::refresh);
+    }
+
+    private synchronized TableMetadata load(Function<TableOperations, TableMetadata> way) {
+      TableMetadata metadata;
+      try {
+        metadata = way.apply(opened);
+        checkUuid(metadata);
+      } catch (RuntimeException e) {
+        this.opened = open.get(); // which loads nothing
+        throw e;
+      }
+
+      this.uuid = metadata == null ? uuid : metadata.uuid();
+      return metadata;
+    }
+
+    /**
+     * Those that are opened anew do not know which table it was; Iceberg's words, as callers do.
+     */
+    private void checkUuid(TableMetadata metadata) {
+      if (metadata != null && uuid != null && !Objects.equals(uuid, metadata.uuid())) {
+        throw new IllegalStateException(
+            String.format(
+                "Table UUID does not match: current=%s != refreshed=%s", uuid, metadata.uuid()));
+      }
+    }
+
+    @Override
+    public synchronized void commit(TableMetadata base, TableMetadata metadata) {
+      opened.commit(base, metadata);
+      this.uuid = metadata.uuid();
+    }
+
+    @Override
+    public FileIO io() {
+      return opened.io();
+    }
+
+    @Override
+    public EncryptionManager encryption() {
+      return opened.encryption();
+    }
+
+    @Override
+    public String metadataFileLocation(String fileName) {
+      return opened.metadataFileLocation(fileName);
+    }
+
+    @Override
+    public LocationProvider locationProvider() {
+      return opened.locationProvider();
+    }
+
+    @Override
+    public TableOperations temp(TableMetadata uncommitted) {
+      return opened.temp(uncommitted);
+    }
+
+    @Override
+    public long newSnapshotId() {
+      return opened.newSnapshotId();
+    }
+
+    @Override
+    public boolean requireStrictCleanup() {
+      return opened.requireStrictCleanup();
+    }
+  }
+}
