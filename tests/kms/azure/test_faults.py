@@ -374,9 +374,8 @@ class TestOtherCredentials:
         login.certificate = self_signed(file)
         client = start(azure.with_certificate(file)).client(properties)
         blob = client.wrap(DEK, "sales")
-        errors = client.metrics()[
-            "errors"
-        ]  # loading Azure's classes can take longer than a call may
+        # Loading Azure's classes, before that, can take longer than a call may.
+        errors = client.metrics()["errors"]
         assert client.wrap(DEK, "sales")
         before = login.granted
         login.certificate = self_signed(file)

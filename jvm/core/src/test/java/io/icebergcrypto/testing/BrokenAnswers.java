@@ -140,18 +140,20 @@ public final class BrokenAnswers implements AutoCloseable {
   }
 
   /** The server's answer; null when the login has expired. */
-  private HttpResponse<byte[]> numbered(HttpRequest request)
-      throws IOException, InterruptedException {
-    if (request.uri().getPath().endsWith("/metrics")) { // in a thread of its own, whenever
-      return client.send(request, HttpResponse.BodyHandlers.ofByteArray());
-    }
-
+  private HttpResponse<byte[]> numbered(HttpRequest request) throws IOException {
     boolean reads = List.of("GET", "HEAD").contains(request.method());
+    String path = request.uri().getPath();
+    NumberedCalls.Call<HttpResponse<byte[]>, Exception> call =
+        () -> client.send(request, HttpResponse.BodyHandlers.ofByteArray());
     try {
+      if (path.endsWith("/metrics")) { // sent in a thread of its own, whenever
+        return call.make();
+      }
+
       return NumberedCalls.of(
           reads ? Kind.GET : Kind.POST,
-          request.uri().getPath(),
-          () -> client.send(request, HttpResponse.BodyHandlers.ofByteArray()),
+          path,
+          call,
           (kind, text) ->
               kind == NumberedCalls.Fault.EXPIRED
                   ? new LoginFailedException("the token has expired", "Get another one.")
