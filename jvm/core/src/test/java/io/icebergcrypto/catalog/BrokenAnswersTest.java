@@ -211,6 +211,19 @@ class BrokenAnswersTest extends LakeFixture {
     assertThat(TestLake.rows(lake.open(Map.of()).loadTable(T))).containsExactly(3L, 4L);
   }
 
+  @Test
+  void aTableThatWasCreatedAndCannotBeLoadedIsSaidToBeThere() {
+    proxy.breaks("GET .*/tables/t", Fault.HTML);
+    Throwable told = catchThrowable(() -> TestLake.createTable(behindProxy, "t", Map.of()));
+    assertThat(proxy.mended()).isPositive();
+    assertThat(told)
+        .isInstanceOf(CommitStateUnknownException.class)
+        .hasMessageContaining("Table lake.db.t: it was created, and cannot be loaded: ")
+        .hasMessageContaining("Load it once more. It need not be created again.");
+    TestLake.append(behindProxy.loadTable(T), 1);
+    assertThat(TestLake.rows(catalog.loadTable(T))).containsExactly(1L);
+  }
+
   private void prepare(Operation operation) throws IOException {
     switch (operation) {
       case CREATE -> {}
