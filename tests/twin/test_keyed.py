@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,21 @@ import pytest
 from harness.keystore import TestKeystore
 from harness.sessions import OtherSession
 from harness.world import World
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore
 from twin.keyed.columns import TYPES, Marked
-from twin.keyed.machine import Counts, KeyedHistory, LeakError
+from twin.keyed.machine import FORMATS, WRITERS, Counts, KeyedHistory, LeakError
 from twin.keyed.search import Search, opened
+from twin.keyed.writers import Writer
+from twin.operations.base import Draw
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
 FIXED = int(os.environ.get("ICEBERG_CRYPTO_TWIN_SEED", "1"))
 MINUTES = float(os.environ.get("ICEBERG_CRYPTO_KEYED_MINUTES", "10"))
-HISTORIES = int(os.environ.get("ICEBERG_CRYPTO_KEYED_HISTORIES", "3"))
 STEPS = 4
 
 
@@ -50,17 +53,35 @@ def machine(
 def run(histories: type[KeyedHistory], number: int, drawn: int, *phases: Phase) -> None:
     run_state_machine_as_test(
         seed(drawn)(histories),
-        settings=settings(
-            max_examples=number,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=phases or (Phase.generate, Phase.shrink),
-            verbosity=Verbosity.quiet,
-            print_blob=False,
-            report_multiple_bugs=False,
-        ),
+        settings=settings_of(number, *phases),
+    )
+
+
+def run_once(histories: type[KeyedHistory], fmt: str, one: Writer, drawn: int) -> None:
+    """One writer, with what is simplest, and with what is drawn."""
+
+    @seed(drawn)
+    @settings_of(2)
+    @given(st.data())
+    def write(data: Any) -> None:
+        history, draw = histories(), Draw(data)
+        history.start(draw, fmt)
+        history.write(draw, one)
+
+    write()
+
+
+def settings_of(examples: int, *phases: Phase) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=phases or (Phase.generate, Phase.shrink),
+        verbosity=Verbosity.quiet,
+        print_blob=False,
+        report_multiple_bugs=False,
     )
 
 
@@ -73,19 +94,21 @@ def told(histories: type[KeyedHistory]) -> str:
 
 
 @pytest.mark.nightly
-def test_fixed_histories(
+def test_every_writer(
     spark: SparkSession,
     world: World,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """What persists; Spark's local folders are as Spark's default has them."""
+    """What persists, with a fixed seed; Spark's local folders are as Spark's default has them."""
     search = Search(
         [tmp_path / "written", world.root / "metastore", world.root / "spark-warehouse"]
     )
     histories = machine(spark, world.keystore, tmp_path, search)
     try:
-        run(histories, HISTORIES, FIXED)
+        for number, (fmt, one) in enumerate(product(FORMATS, WRITERS)):
+            run_once(histories, fmt, one, FIXED + number)
+        assert not histories.counts.never
     finally:
         record_property("counts", f"keyed columns, seed {FIXED}: {told(histories)}")
 

@@ -195,6 +195,33 @@ def test_statistics_of_tables(own: SparkSession, tmp_path: Path) -> None:
     own.sql(f"DROP TABLE {name}")
 
 
+def test_a_stream_has_keys_of_the_session_alone(
+    spark: SparkSession, world: World, tmp_path: Path
+) -> None:
+    """Spark drops the options of a stream into files, and of its table: with keys, it is refused."""
+    own = session(spark, world, OrcKeys(columns={"ssn": "k1"}))
+    own.sql(f"SELECT '{MARKER}' AS ssn").write.parquet(f"{tmp_path}/source")
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    own.sql(f"CREATE TABLE {name} (ssn STRING) USING orc OPTIONS (orc.encrypt 'k2:ssn')")
+
+    def started(keys: OrcKeys | None, table: str | None = None) -> None:
+        read = own.readStream.schema("ssn STRING").parquet(f"{tmp_path}/source")
+        write = read.writeStream.format("orc").options(**keys.options() if keys else {})
+        write = write.option("checkpointLocation", f"{tmp_path}/{uuid.uuid4().hex}")
+        write = write.trigger(availableNow=True)
+        (write.toTable(table) if table else write.start(f"{tmp_path}/t")).awaitTermination()
+
+    for keys, table in ((OrcKeys(columns={"ssn": "k2"}), None), (None, name)):
+        with pytest.raises(Exception, match=r"Spark drops .* of a stream .*orc\.encrypt"):
+            started(keys, table)
+    assert files(tmp_path) == [] and own.table(name).count() == 0
+    own.sql(f"DROP TABLE {name}")
+    started(OrcKeys(columns={"ssn": "k1"}))
+    (file,) = files(tmp_path)
+    assert MARKER.encode() not in file.read_bytes()
+    assert [c.key_id for c in inspect_file(own, str(file)).columns or ()] == ["k1"]
+
+
 @pytest.mark.nightly
 def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     """Keys are options of the table. Spark gives nothing of TBLPROPERTIES to ORC: refused."""

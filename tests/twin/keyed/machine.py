@@ -35,6 +35,7 @@ from twin.keyed.settings import (
 from twin.keyed.writers import AT_ONCE, TO_FOLDERS, TO_TABLES, Target, Writer
 from twin.operations.base import Draw
 
+FORMATS = ("parquet", "orc")
 COMPRESSIONS = ("none", "snappy", "zstd")
 
 
@@ -51,19 +52,18 @@ class Counts:
     denied: int = 0
 
     def __str__(self) -> str:
-        every = {combination(fmt, one) for fmt in ("parquet", "orc") for one in WRITERS}
-        never = (
-            every
-            - self.done.keys()
-            - {name.partition(":")[0] for name in self.refused}
-            - self.both.keys()
-        )
         return (
             f"{self.histories} histories, {self.steps} steps, {self.denied} columns denied\n"
             f"settings: {told(self.settings)}\ndone: {told(self.done)}\n"
             f"refused: {told(self.refused)}\nrefused without keys, too: {told(self.both)}\n"
-            f"never tried: {', '.join(sorted(never)) or 'nothing'}"
+            f"never tried: {', '.join(sorted(self.never)) or 'nothing'}"
         )
+
+    @property
+    def never(self) -> set[str]:
+        every = {combination(fmt, one) for fmt in FORMATS for one in WRITERS}
+        refused = {name.partition(":")[0] for name in self.refused}
+        return every - self.done.keys() - refused - self.both.keys()
 
 
 WRITERS = (*TO_FOLDERS, *TO_TABLES)
@@ -91,8 +91,12 @@ class KeyedHistory(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data: Any) -> None:
         draw = Draw(data)
+        self.start(draw, draw.pick(("parquet", "parquet", "orc")))
+
+    def start(self, draw: Draw, fmt: str) -> None:
+        """Draws columns, keys and their source."""
         self.counts.histories += 1
-        self.format = draw.pick(("parquet", "parquet", "orc"))
+        self.format = fmt
         drawn = draw_parquet(draw)
         source = draw.pick(SOURCES)
         uniform = self.format == "parquet" and bool(drawn["uniform"])
@@ -121,7 +125,9 @@ class KeyedHistory(RuleBasedStateMachine):
     @rule(data=st.data())
     def step(self, data: Any) -> None:
         draw = Draw(data)
-        one = draw.pick(WRITERS)
+        self.write(draw, draw.pick(WRITERS))
+
+    def write(self, draw: Draw, one: Writer) -> None:
         partitioned, compression = draw.flag(), draw.pick(COMPRESSIONS)
         if not self.keys:
             return

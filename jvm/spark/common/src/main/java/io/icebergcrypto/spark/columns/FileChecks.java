@@ -31,6 +31,7 @@ import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationComm
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
+import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Map;
@@ -49,6 +50,9 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   /** Commands of Spark's module for Hive, whose jar may not be there. */
   private static final Set<String> HIVE_WRITES =
       Set.of("InsertIntoHiveTable", "InsertIntoHiveDirCommand");
+
+  /** Its package differs between versions of Spark. */
+  private static final String FILES_OF_STREAM = "FileStreamSink";
 
   private final String format;
   private final List<String> names;
@@ -118,6 +122,9 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
       checkRead(guarded(hadoop));
     } else if (plan instanceof AnalyzeColumnCommand analyze) {
       checkStatistics(analyze);
+    } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream
+        && FILES_OF_STREAM.equals(stream.sink().getClass().getSimpleName())) {
+      checkStream(stream);
     } else if (HIVE_WRITES.contains(plan.nodeName())) {
       for (int i = 0; i < plan.productArity(); i++) {
         if (plan.productElement(i) instanceof CatalogTable table) {
@@ -273,6 +280,38 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
               }
 
               return BoxedUnit.UNIT;
+            });
+  }
+
+  /** Spark gives a stream's files neither its options nor those of its table. */
+  private void checkStream(WriteToMicroBatchDataSourceV1 stream) {
+    Configuration session = SparkSession.active().sessionState().newHadoopConf();
+    Set<String> dropped = new TreeSet<>();
+    addDropped(stream.writeOptions(), session, dropped);
+    if (stream.catalogTable().isDefined()) {
+      addDropped(stream.catalogTable().get().storage().properties(), session, dropped);
+    }
+
+    if (!dropped.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Spark drops the options of a stream into files, and of its table: %s",
+              String.join(", ", dropped)),
+          "Set them for the session, or write each batch with foreachBatch, whose writes have"
+              + " options. Nothing was written.");
+    }
+  }
+
+  private void addDropped(
+      Map<String, String> options, Configuration session, Set<String> dropped) {
+    options
+        .iterator()
+        .foreach(
+            option -> {
+              String name = option._1().toLowerCase(Locale.ROOT);
+              return concernsKeys(name)
+                  && !option._2().equals(session.get(name, ""))
+                  && dropped.add(option._1());
             });
   }
 
