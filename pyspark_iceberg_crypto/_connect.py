@@ -1,11 +1,10 @@
-"""The way to a Spark Connect server, which has no Py4J: what PythonApi does is asked for by its procedures, in SQL."""
+"""The way to a Spark Connect server, which has no Py4J: operations are asked for in SQL."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -21,10 +20,11 @@ Row = dict[str, Any]
 _UNKNOWN = re.compile(
     r"No such procedure|Procedure \S+ not found|not a ProcedureCatalog|near 'CALL'|plugin class not found"
 )
-_UNCHECKED = "nothing is known about it"  # a finding of repair_table
+_CATALOG = re.compile(r"spark\.sql\.catalog\.([^.]+)")
+_OURS = "io.icebergcrypto.spark."  # what the names of its catalogs' classes begin with
 
 SERVER_SETTINGS = (
-    "the server has to be started with this project's jar and with the catalog; "
+    "the server has to be started with this project's jar, of the same version, and with the catalog; "
     "spark_conf(...) returns the settings, for start-connect-server.sh --conf"
 )
 
@@ -34,15 +34,8 @@ def is_connect(spark: object) -> bool:
     return any(kind.__module__.startswith("pyspark.sql.connect.") for kind in type(spark).__mro__)
 
 
-@dataclass(frozen=True)
-class Verified:
-    """Stands for the JVM's VerifyResult, without its list of files."""
-
-    report: str
-
-    def json(self) -> str:
-        """Return the report."""
-        return self.report
+class FilesInServer:
+    """Stands for the JVM's VerifyResult, whose list of files a client does not get."""
 
     def files(self) -> Any:
         """Refuse: the list is in the server."""
@@ -55,117 +48,31 @@ class Verified:
         """Do nothing: the server has closed it."""
 
 
-def _row(rows: list[Row]) -> str:
-    return json.dumps(rows[0])
-
-
-def _purged(rows: list[Row]) -> str:
-    head, *others = rows
-    whole = {name: head[name] for name in ("table", "message", "files", "bytes")}
-    paths = [row["path"] for row in others if row["message"] is None]
-    outside = {row["path"]: row["files"] for row in others if row["files"] is not None}
-    told = [row for row in others if row["message"] is not None and row["files"] is None]
-    left = [row["path"] for row in told if row["message"].startswith("left")]
-    gaps = [row["message"].partition(": ")[2] for row in told if row["path"] is None]
-    outside_paths = [row["path"] for row in told if row["message"].startswith("old file")]
-    more = re.search(r"(\d+) plaintext files elsewhere are left", head["message"])
-    return json.dumps(
-        {
-            **whole,
-            "committed": head["deleted"],
-            "paths": paths,
-            "outside": outside,
-            "outside_paths": outside_paths,
-            "left": int(more[1]) if more else len(left),
-            "left_paths": left,
-            "gaps": gaps,
-        }
-    )
-
-
-def _repaired(rows: list[Row]) -> str:
-    return json.dumps(
-        {"complete": all(row["finding"] != _UNCHECKED for row in rows), "findings": rows}
-    )
-
-
-def _verified(rows: list[Row]) -> Verified:
-    return Verified(next(row["report"] for row in rows if row["kind"] == "table"))
-
-
-@dataclass(frozen=True)
-class _Procedure:
-    """What does the same as a method of PythonApi.
-
-    Attributes:
-        name: its name.
-        given: makes its arguments, beside the table, of those of the method after the table.
-        answer: makes the method's answer of its rows.
-    """
-
-    name: str
-    given: Callable[..., dict[str, Any]]
-    answer: Callable[[list[Row]], Any] = _row
-
-
-_PROCEDURES = {
-    "decryptTable": _Procedure("decrypt_table", lambda allow, _: {"allow_plaintext": allow}),
-    "encryptTable": _Procedure(
-        "encrypt_table",
-        lambda key_id, most, dry_run, _: {
-            "key_id": key_id,
-            "max_bytes": None if most is None else int(most),
-            "dry_run": dry_run,
-        },
-    ),
-    "pruneEncryptionKeys": _Procedure("prune_encryption_keys", lambda dry: {"dry_run": dry}),
-    "purgePlaintext": _Procedure(
-        "purge_plaintext",
-        lambda options, _: {name: one for name, one in json.loads(options).items() if one != []},
-        _purged,
-    ),
-    "reencryptTable": _Procedure(
-        "reencrypt_table",
-        lambda options, dry_run: {"options": json.loads(options) or None, "dry_run": dry_run},
-    ),
-    "repairTable": _Procedure("repair_table", lambda yes: {"yes": yes}, _repaired),
-    "rotateKek": _Procedure(
-        "rotate_kek", lambda rewrap, dry_run: {"rewrap": rewrap, "dry_run": dry_run}
-    ),
-    "rotateMasterKey": _Procedure(
-        "rotate_master_key",
-        lambda new, former, dry: {"new_key_id": new, "from_catalog": former, "dry_run": dry},
-    ),
-    "verifyTable": _Procedure(
-        "verify_encryption",
-        lambda options, _: {**json.loads(options), "report": True},
-        _verified,
-    ),
-}
-
-
 def needs_jvm() -> SparkConnectError:
-    """Return the refusal of what no procedure does."""
+    """Return the refusal of what is done with the driver's JVM or files, which no statement reaches."""
     return SparkConnectError(
-        "a Spark Connect session has no JVM that Python could call, and no procedure does all that this function does",
-        "call it where the driver is, in a session built without remote(); some of it SQL does, such as "
-        "CALL lake.system.encryption_keys(table => 'db.t')",
+        "a Spark Connect session has no JVM that Python could call, and this is done there",
+        "call it where the driver is, in a session built without remote()",
     )
 
 
-def call(spark: Any, method: str, *args: Any) -> Any:
-    """Do what a method of PythonApi does, where a procedure does the same.
+def run(spark: Any, operation: str, given: dict[str, Any]) -> Any:
+    """Do what Operations of Java do, by the procedure that reaches all of them.
 
     Raises:
-        SparkConnectError: none does, or the server has no such procedure.
+        SparkConnectError: the server has no such procedure.
         IcebergCryptoError: see ``typed_errors``.
     """
-    procedure = _PROCEDURES.get(method)
-    if procedure is None:
-        raise needs_jvm()
-    table, *more = args
-    given = {"table": table, **procedure.given(*more)}
-    return procedure.answer(rows(spark, _catalog_of(spark, table), procedure.name, given))
+    arguments = json.dumps({name: value for name, value in given.items() if value is not None})
+    asked = {"name": operation, "arguments": arguments}
+    (row,) = rows(spark, _catalog_for(spark, given), "operation", asked)
+    return json.loads(row["answer"])
+
+
+def cancel(spark: Any) -> None:
+    """Interrupt all that this session has the server do."""
+    with suppress(Exception):  # whatever it is, the call has ended for Python
+        spark.interruptAll()
 
 
 def _literal(value: Any) -> str:
@@ -173,14 +80,8 @@ def _literal(value: Any) -> str:
 
     A text that could be anything but itself in SQL is in hex, so that none can become SQL.
     """
-    if isinstance(value, dict):
-        return f"map({', '.join(_literal(text) for text in sum(value.items(), ()))})"
-    if isinstance(value, list):
-        return f"array({', '.join(map(_literal, value))})"
-    if isinstance(value, (bool, int)):
+    if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return f"{value!r}D"
     text = str(value)
     if re.fullmatch(r"[A-Za-z0-9_.:/=-]*", text):
         return f"'{text}'"
@@ -228,6 +129,19 @@ def _is_unknown(error: PySparkException) -> bool:
     condition = getattr(error, "getCondition", error.getErrorClass)() or ""
     known = any(word in condition for word in ("PROCEDURE", "ROUTINE", "CATALOG"))
     return known or bool(_UNKNOWN.search(str(error)))
+
+
+def _catalog_for(spark: Any, given: dict[str, Any]) -> str:
+    """Return the name of the catalog that an operation is for; one of this project's where its arguments name none."""
+    if table := given.get("table"):
+        return _catalog_of(spark, table)
+    if named := given.get("catalog") or given.get("name"):
+        return parts(named.removesuffix(".*"))[0]
+    settings = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+    found = (_CATALOG.fullmatch(key) for key, value in settings.items() if value.startswith(_OURS))
+    ours = sorted(one[1] for one in found if one)
+    current = str(spark.catalog.currentCatalog())
+    return current if current in ours else ours[0] if ours else PATH_CATALOG
 
 
 def _catalog_of(spark: Any, table: str) -> str:

@@ -5,6 +5,7 @@ The other side is one class of static methods, ``io.icebergcrypto.python.PythonA
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -27,14 +28,32 @@ _CANCEL_EVERY_SECONDS = 0.1
 _CANCEL_AT_MOST_SECONDS = 5.0
 
 
-def call(spark: SparkSession, method: str, *args: Any) -> Any:
-    """Call a method of PythonApi on this session, with Java's errors as ours; over Spark Connect, its procedure.
+def run(spark: SparkSession, operation: str, *, progress: Any = None, **given: Any) -> Any:
+    """Do an operation, wherever the session's JVM is; Java's ``Operations`` have them.
+
+    Args:
+        spark: the session.
+        operation: its name.
+        progress: the JVM's Progress; None: nobody asks.
+        given: the arguments by their names; None: not given.
+
+    Returns:
+        Its answer, of JSON.
 
     Raises:
-        IcebergCryptoError: see ``api``, ``typed_errors`` and ``_connect.call``.
+        IcebergCryptoError: see ``call`` and ``_connect.run``.
     """
     if _connect.is_connect(spark):
-        return _connect.call(spark, method, *args)
+        return _connect.run(spark, operation, given)
+    return json.loads(call(spark, "run", operation, json.dumps(given), progress))
+
+
+def call(spark: SparkSession, method: str, *args: Any) -> Any:
+    """Call a method of PythonApi on this session, with Java's errors as ours.
+
+    Raises:
+        IcebergCryptoError: see ``api`` and ``typed_errors``.
+    """
     target = api(spark)
     with typed_errors(), _interruptible(spark, target):
         return getattr(target, method)(spark._jsparkSession, *args)
@@ -43,6 +62,7 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
 def cancel(spark: SparkSession) -> None:
     """Cancel all calls and jobs that are under way in the JVM, which would go on, and perhaps commit."""
     if _connect.is_connect(spark):
+        _connect.cancel(spark)
         return
     canceller = _Canceller(spark, api(spark))
     canceller.begin()

@@ -5,7 +5,6 @@ On request it also looks at tables: see `doctor_tables`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -157,8 +156,8 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
     yield _environment(spark, settings, properties)
     yield _disks(settings)
     yield _wire(settings)
-    yield from _columns(spark, settings, PARQUET, "examineParquet", PARQUET_EXTENSION)
-    yield from _columns(spark, settings, ORC, "examineOrc", ORC_EXTENSION)
+    yield from _columns(spark, settings, PARQUET, "examine_parquet", PARQUET_EXTENSION)
+    yield from _columns(spark, settings, ORC, "examine_orc", ORC_EXTENSION)
     key_ids = key_ids or [properties[name] for name in TABLE_KEYS if name in properties][:1]
     try:
         metrics = _load(spark, catalog)
@@ -200,7 +199,7 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
     before = kms_metrics(spark, catalog)
     try:
         try:
-            _jvm.call(spark, "checkKey", catalog, key_id)
+            _jvm.run(spark, "check_key", catalog=catalog, key_id=key_id)
         except UNTYPED as error:
             raise IcebergCryptoError(first_line(error)) from error
     except IcebergCryptoError as error:
@@ -272,20 +271,19 @@ def _environment(spark: SparkSession, settings: dict[str, str], properties: dict
 
 
 def _columns(
-    spark: SparkSession, settings: dict[str, str], name: str, method: str, extension: str
+    spark: SparkSession, settings: dict[str, str], name: str, operation: str, extension: str
 ) -> Iterator[Step]:
     """Look at the keys of Spark's own Parquet or ORC files, and have each wrap and unwrap."""
     try:
-        told = _jvm.call(spark, method)
+        found = _jvm.run(spark, operation)
     except IcebergCryptoError as error:
         yield _failed(name, error)
         return
     except UNTYPED as error:
         yield _failed(name, IcebergCryptoError(first_line(error)))
         return
-    if told is None:
+    if found is None:
         return
-    found = json.loads(told)
     warnings = found["warnings"]
     if extension not in settings.get(EXTENSIONS, ""):
         hint = f"start Spark with it: --conf {EXTENSIONS}=...,{extension}"

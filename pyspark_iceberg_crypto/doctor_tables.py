@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -126,7 +125,7 @@ def diagnose_tables(
     with _progress.counted("tables", len(tables), wanted) as show:
         for at in range(0, len(tables), AT_ONCE):
             part = tables[at : at + AT_ONCE]
-            for told in json.loads(_jvm.call(spark, "examineTables", json.dumps(part))):
+            for told in _jvm.run(spark, "examine_tables", names=part):
                 found.add(told)
             show(at + len(part))
     return found.diagnosis()
@@ -135,7 +134,7 @@ def diagnose_tables(
 def _tables(spark: SparkSession, name: str, found: _Findings) -> Iterator[str]:
     """List the tables that a name means."""
     try:
-        listed = json.loads(_jvm.call(spark, "listTables", name))
+        listed = _jvm.run(spark, "list_tables", name=name)
     except ConfigurationError as error:
         if len(_names.parts(name)) > 1:  # no namespace: then it is to be a table
             found.named.add(name)

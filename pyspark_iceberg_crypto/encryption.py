@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -141,11 +140,11 @@ def encrypt_table(
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
     if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
         raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
-    most = None if max_bytes is None else str(min(max_bytes, 2**63 - 1))
+    most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
     name = table_name(table)
+    given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
     with showing(spark, name, progress) as told:
-        found = _jvm.call(spark, "encryptTable", name, key_id, most, bool(dry_run), told)
-    return EncryptedTable(**json.loads(found))
+        return EncryptedTable(**_jvm.run(spark, "encrypt_table", progress=told, **given))
 
 
 def purge_plaintext(
@@ -195,8 +194,8 @@ def purge_plaintext(
         "accept_missing": bool(accept_missing),
     }
     with showing(spark, name, progress) as told:
-        found = _jvm.call(spark, "purgePlaintext", name, json.dumps(options), told)
-    return PurgedPlaintext(**json.loads(found))
+        found = _jvm.run(spark, "purge_plaintext", progress=told, table=name, **options)
+    return PurgedPlaintext(**found)
 
 
 def decrypt_table(
@@ -227,5 +226,11 @@ def decrypt_table(
     """
     name = table_name(table)
     with showing(spark, name, progress) as told:
-        found = _jvm.call(spark, "decryptTable", name, bool(allow_plaintext), told)
-    return DecryptedTable(**json.loads(found))
+        found = _jvm.run(
+            spark,
+            "decrypt_table",
+            progress=told,
+            table=name,
+            allow_plaintext=bool(allow_plaintext),
+        )
+    return DecryptedTable(**found)

@@ -130,7 +130,8 @@ def inspect_file(
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
         if spark is None and not pages and _files.local_path(str(path)) is not None:
             return of(_files.inspect(str(path)))
-        return of(json.loads(_call(spark, "inspectFile", path, pages)))
+        session = cast(SparkSession, spark)  # run refuses None
+        return of(_jvm.run(session, "inspect_file", path=str(path), pages=bool(pages)))
     target = _new(decrypt_to)
     if key is None:
         return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))

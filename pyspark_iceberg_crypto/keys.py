@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -121,7 +120,7 @@ def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: its metadata is refused, and so what it lists is not to be trusted.
     """
-    return of(json.loads(_jvm.call(spark, "encryptionKeys", table_name(table))))
+    return of(_jvm.run(spark, "encryption_keys", table=table_name(table)))
 
 
 def of(found: dict[str, Any]) -> KeysReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,7 +50,7 @@ def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = Fa
         ConfigurationError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
-    found = json.loads(_jvm.call(spark, "pruneEncryptionKeys", table_name(table), bool(dry_run)))
+    found = _jvm.run(spark, "prune_encryption_keys", table=table_name(table), dry_run=bool(dry_run))
     return KeyPruning(**found)
 
 
@@ -108,6 +107,8 @@ def reencrypt_table(
         ConfigurationError: there is no such table, or an option is one that this function sets itself.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
-    given = json.dumps({key: str(value) for key, value in (options or {}).items()})
-    answer = _jvm.call(spark, "reencryptTable", table_name(table), given, bool(dry_run))
-    return TableReencryption(**json.loads(answer))
+    given = {key: str(value) for key, value in (options or {}).items()}
+    found = _jvm.run(
+        spark, "reencrypt_table", table=table_name(table), options=given, dry_run=bool(dry_run)
+    )
+    return TableReencryption(**found)

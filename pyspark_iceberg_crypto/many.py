@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote_plus
@@ -10,8 +9,7 @@ from urllib.parse import quote_plus
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _connect, _jvm
-from pyspark_iceberg_crypto._names import parts, quoted
-from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
+from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.errors import (
     CancelledError,
     ConfigurationError,
@@ -20,7 +18,14 @@ from pyspark_iceberg_crypto.errors import (
     first_line,
 )
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
-from pyspark_iceberg_crypto.verify import VerifyReport, options_json, showing, verify_table
+from pyspark_iceberg_crypto.verify import (
+    VerifyReport,
+    checked_options,
+    local,
+    remote,
+    showing,
+    verify_table,
+)
 
 __all__ = ["verify_catalog", "verify_folder"]
 
@@ -76,9 +81,7 @@ def verify_catalog(
         "strays": strays,
         "resume": resume,
     }
-    given = json.loads(options_json(**options))
-    if _connect.is_connect(spark):
-        return _by_procedure(spark, name, {**given, "except_tables": list(except_tables) or None})
+    checked_options(**options)
     selected = select_tables(spark, name, except_tables)
     return verify_selected(spark, name, selected, **options, progress=progress)
 
@@ -89,7 +92,9 @@ def select_tables(spark: SparkSession, name: str, except_tables: Sequence[str]) 
     Raises:
         ConfigurationError: there is no table of a name in except_tables.
     """
-    found: dict[str, Any] = json.loads(_jvm.call(spark, "selectTables", name, list(except_tables)))
+    found: dict[str, Any] = _jvm.run(
+        spark, "select_tables", name=name, except_tables=list(except_tables)
+    )
     return found
 
 
@@ -107,7 +112,7 @@ def verify_selected(
     Raises:
         ConfigurationError: an option is wrong; nothing was verified then.
     """
-    options_json(**options, resume=resume)
+    checked_options(**options, resume=resume)
     reports: list[VerifyReport] = []
     not_checked: list[dict[str, str]] = []
     views: list[str] = []
@@ -140,27 +145,7 @@ def verify_selected(
 def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:
     """Tell whether a table that was listed cannot be loaded because it was dropped since."""
     is_none = isinstance(error, NotSupportedError) and "There is no Iceberg table" in error.message
-    return is_none and not _jvm.call(spark, "isListed", table)
-
-
-def _by_procedure(spark: SparkSession, name: str, options: dict[str, Any]) -> TablesReport:
-    catalog, *namespace = parts(name.removesuffix(".*"))
-    given = {**options, "namespace": ".".join(map(quoted, namespace)) or None, "report": True}
-    by_table: dict[str, list[dict[str, Any]]] = {}
-    for row in _connect.rows(spark, catalog, "verify_encryption", given):
-        by_table.setdefault(row["table"], []).append(row)
-    reports, not_checked, views, left_out = [], [], [], []
-    for table, rows in by_table.items():
-        report = next((row["report"] for row in rows if row["report"]), None)
-        if report is not None:
-            reports.append(VerifyReport.of(json.loads(report)))
-        elif rows[0]["kind"] == "view":
-            views.append(table)
-        elif rows[0]["kind"] == "left out":
-            left_out.append({"table": table, "encrypted": rows[0]["encrypted"]})
-        else:
-            not_checked.append(_not_checked(table, rows[0]["problem"], rows[0]["hint"]))
-    return TablesReport(name, reports, not_checked, views, left_out)
+    return is_none and not _jvm.run(spark, "is_listed", name=table)
 
 
 def _not_checked(table: str, problem: str, hint: str | None) -> dict[str, str]:
@@ -190,6 +175,6 @@ def verify_folder(
     if not str(uri).strip():
         raise ConfigurationError(f"{uri!r} cannot be a folder", "for example 's3://bucket/folder'")
     with showing(spark, str(uri), progress) as told:
-        result = _jvm.call(spark, "verifyFolder", str(uri), bool(deep), told)
-    with typed_errors():
-        return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)
+        if _connect.is_connect(spark):
+            return remote(spark, "verify_folder", uri=str(uri), deep=bool(deep))
+        return local(spark, _jvm.call(spark, "verifyFolder", str(uri), bool(deep), told))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -119,6 +118,6 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
-    found = json.loads(_jvm.call(spark, "repairTable", table_name(table), bool(yes)))
+    found = _jvm.run(spark, "repair_table", table=table_name(table), yes=bool(yes))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
     return RepairReport(**{"table": table, **found}, findings=findings)

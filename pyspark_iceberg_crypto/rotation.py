@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -126,10 +125,13 @@ def rotate_master_key(
         raise ConfigurationError(
             f"{from_catalog!r} cannot be a catalog's name", "for example 'lake'"
         )
-    found = json.loads(
-        _jvm.call(
-            spark, "rotateMasterKey", table_name(table), new_key_id, from_catalog, bool(dry_run)
-        )
+    found = _jvm.run(
+        spark,
+        "rotate_master_key",
+        table=table_name(table),
+        new_key_id=new_key_id,
+        from_catalog=from_catalog,
+        dry_run=bool(dry_run),
     )
     return MasterKeyRotation(**found)
 
@@ -155,7 +157,7 @@ def rotate_kek(
         KmsUnavailableError: the KMS does not answer. Nothing was changed.
         IcebergCryptoError: any other error of the KMS. Nothing was changed.
     """
-    found = json.loads(
-        _jvm.call(spark, "rotateKek", table_name(table), bool(rewrap), bool(dry_run))
+    found = _jvm.run(
+        spark, "rotate_kek", table=table_name(table), rewrap=bool(rewrap), dry_run=bool(dry_run)
     )
     return KekRotation(**found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -188,7 +187,7 @@ def _rotated(
 
 
 def _use(spark: SparkSession, table: str) -> dict[str, Any]:
-    return dict(json.loads(_jvm.call(spark, "masterKeyUse", table)))
+    return dict(_jvm.run(spark, "master_key_use", table=table))
 
 
 def _has_young_kek(use: dict[str, Any], *, days: float, alone: bool) -> bool:
@@ -210,8 +209,8 @@ class _Newest:
         """Return the version; None: wrapped keys do not tell."""
         with self._lock:
             if key_id not in self._known:
-                self._known[key_id] = _jvm.call(
-                    self._spark, "wrappingVersion", self._target, key_id
+                self._known[key_id] = _jvm.run(
+                    self._spark, "wrapping_version", name=self._target, key_id=key_id
                 )
             return self._known[key_id]
 
@@ -392,7 +391,7 @@ def _each(
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ConfigurationError(f"threads={threads!r} is no number of threads", "such as 8")
     tables: list[str] = []
-    for one in json.loads(_jvm.call(spark, "listTables", name)):
+    for one in _jvm.run(spark, "list_tables", name=name):
         if one["view"]:
             skipped.append(one["name"])
         elif one["failure"]:

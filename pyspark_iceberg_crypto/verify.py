@@ -126,14 +126,26 @@ def verify_table(
             checked of single files is in the report, which then is not ok.
     """
     table_name(table)
-    options = options_json(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
     with showing(spark, table, progress) as told:
-        result = _jvm.call(spark, "verifyTable", table, options, told)
+        if _connect.is_connect(spark):
+            return remote(spark, "verify_encryption", table=table, **options)
+        return local(spark, _jvm.call(spark, "verifyTable", table, json.dumps(options), told))
+
+
+def local(spark: SparkSession, result: Any) -> VerifyReport:
+    """Make a report of the JVM's VerifyResult, which has the list of files."""
     with typed_errors():
         return VerifyReport.of(json.loads(result.json()), _spark=spark, _result=result)
 
 
-def options_json(
+def remote(spark: SparkSession, operation: str, **given: Any) -> VerifyReport:
+    """Have a server of Spark Connect verify."""
+    found = _jvm.run(spark, operation, **given)
+    return VerifyReport.of(found, _spark=spark, _result=_connect.FilesInServer())
+
+
+def checked_options(
     deep: bool,
     all_snapshots: bool,
     depth: str | None,
@@ -141,8 +153,8 @@ def options_json(
     seed: int,
     strays: bool,
     resume: str | None,
-) -> str:
-    """Write the options of a verification as PythonApi reads them.
+) -> dict[str, Any]:
+    """Return the options of a verification as Java takes them.
 
     Raises:
         ConfigurationError: deep and depth contradict each other, or a value is of a wrong type.
@@ -151,16 +163,14 @@ def options_json(
         raise ConfigurationError(f"deep=True and depth={depth!r}", "leave one of them out")
     if isinstance(sample, bool) or not isinstance(sample, (int, float)):
         raise ConfigurationError(f"sample={sample!r} is no number", "give more than 0, up to 1")
-    return json.dumps(
-        {
-            "depth": depth or ("deep" if deep else "magic"),
-            "all_snapshots": bool(all_snapshots),
-            "sample": sample,
-            "seed": int(seed),
-            "strays": bool(strays),
-            "resume": resume,
-        }
-    )
+    return {
+        "depth": depth or ("deep" if deep else "magic"),
+        "all_snapshots": bool(all_snapshots),
+        "sample": sample,
+        "seed": int(seed),
+        "strays": bool(strays),
+        "resume": resume,
+    }
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def encrypt(
         if key_id is None:
             return ""
         try:
-            _jvm.call(spark, "masterKeyUse", table)
+            _jvm.run(spark, "master_key_use", table=table)
         except NotEncryptedError:
             return ""
         return "it is encrypted already"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -136,7 +135,7 @@ def _tables(spark: SparkSession, targets: Sequence[str]) -> Iterator[_Target]:
         if not is_whole(target):
             yield _Target(target)
             continue
-        for one in json.loads(_jvm.call(spark, "listTables", target)):
+        for one in _jvm.run(spark, "list_tables", name=target):
             if not one["view"]:
                 told = {"problem": one["failure"], "hint": one["hint"] or ""}
                 yield _Target(one["name"], True, told if one["failure"] else {})

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto import _connect, _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.verify import VerifyReport
@@ -46,7 +46,9 @@ def check_report(
     """
     text = _read(Path(file))
     found = _parsed(text, file)
-    _jvm.call(spark, "checkReport", catalog, key_id, text)
+    if _connect.is_connect(spark):
+        raise _connect.needs_jvm()
+    _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
     return _report(found, file)
 
 

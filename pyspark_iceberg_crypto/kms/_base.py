@@ -166,7 +166,7 @@ class Kms(ABC):
 
         self._check_catalog(_jvm.catalog_properties(spark, catalog), catalog)
         for name in self._enabled_keys() if key_id is None else [key_id]:
-            _jvm.call(spark, "checkKey", catalog, name)
+            _jvm.run(spark, "check_key", catalog=catalog, key_id=name)
 
     def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
         """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""

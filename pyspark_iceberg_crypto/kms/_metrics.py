@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -50,5 +49,5 @@ def kms_metrics(spark: SparkSession, catalog: str = "lake") -> KmsMetrics:
     Raises:
         ConfigurationError: it is not a catalog of ours, or it has no KMS.
     """
-    found = json.loads(_jvm.call(spark, "kmsMetrics", catalog))
+    found = _jvm.run(spark, "kms_metrics", catalog=catalog)
     return KmsMetrics(**{name: found[name] for name in KmsMetrics.__dataclass_fields__})

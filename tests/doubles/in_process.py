@@ -1,7 +1,7 @@
 """Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi. And a double of a KMS."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -42,6 +42,15 @@ class JavaThrowable:
 
     def toString(self) -> str:  # noqa: N802
         return f"{self._name}: {self._problem}"
+
+
+def answering(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """Stand for `_jvm.run`: the answer is asked for with the operation, and the arguments in their order."""
+
+    def run(_: Any, operation: str, *, progress: Any = None, **given: Any) -> Any:
+        return answer(operation, *given.values())
+
+    return run
 
 
 def verify_json(**changes: Any) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """No test in this folder starts a JVM for Spark."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from doubles.in_process import answering
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -45,14 +46,13 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list
     def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
         asked: list[Any] = []
 
-        def call(*given: Any) -> Any:
-            asked.extend(given[1:])
+        def run(*given: Any) -> Any:
+            asked.extend(given)
             if isinstance(answer, Exception):
                 raise answer
-            told = answer(*given[1:]) if callable(answer) else answer
-            return told if told is None or isinstance(told, int) else json.dumps(told)
+            return deepcopy(answer(*given) if callable(answer) else answer)
 
-        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_jvm, "run", answering(run))
         monkeypatch.setattr(_session, "session", session)
         return CliRunner().invoke(cli.main, arguments), asked
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import jsonschema
 import pytest
 from click.shell_completion import get_completion_class
 from click.testing import CliRunner, Result
-from doubles.in_process import DoubleKms, SparkDouble, evidence_json
+from doubles.in_process import DoubleKms, SparkDouble, answering, evidence_json
 
 from pyspark_iceberg_crypto import (
     KeyNotFoundError,
@@ -72,10 +73,10 @@ TABLES = [
     {"name": "lake.no", "view": False, "failure": "may not list it", "hint": "ask"},
 ]
 ANSWERS: dict[str, Any] = {
-    "listTables": TABLES,
-    "encryptTable": ENCRYPTED,
-    "decryptTable": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
-    "purgePlaintext": {
+    "list_tables": TABLES,
+    "encrypt_table": ENCRYPTED,
+    "decrypt_table": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
+    "purge_plaintext": {
         **DONE,
         "files": 1,
         "bytes": 9,
@@ -86,16 +87,16 @@ ANSWERS: dict[str, Any] = {
         "left_paths": [],
         "gaps": [],
     },
-    "pruneEncryptionKeys": PRUNED,
-    "reencryptTable": REENCRYPTED,
-    "repairTable": {
+    "prune_encryption_keys": PRUNED,
+    "reencrypt_table": REENCRYPTED,
+    "repair_table": {
         "complete": True,
         "findings": [{**FINDING, "mendable": True, "mended": False}],
     },
-    "rotateMasterKey": ROTATED,
-    "encryptionKeys": KEYS,
-    "masterKeyUse": {"keyId": "k", "keks": [{"madeAt": 1, "version": 1, "masterKeyId": "k"}]},
-    "checkReport": None,
+    "rotate_master_key": ROTATED,
+    "encryption_keys": KEYS,
+    "master_key_use": {"keyId": "k", "keks": [{"madeAt": 1, "version": 1, "masterKeyId": "k"}]},
+    "check_report": None,
 }
 
 
@@ -109,19 +110,18 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         plain: tuple[str, ...] = (),
         answers: Any = None,
     ) -> Result:
-        def call(_: Any, method: str, *given: Any) -> Any:
-            if given and given[0] in plain and method != "encryptTable":
+        def answer(method: str, *given: Any) -> Any:
+            if given and given[0] in plain and method != "encrypt_table":
                 raise NotEncryptedError("it is not encrypted")
             if given and given[0] in fails:
                 raise KeyNotFoundError(f"no key for {given[0]}", "create it")
-            answer = {**ANSWERS, **(answers or {})}[method]
-            return answer if answer is None else json.dumps(answer)
+            return deepcopy({**ANSWERS, **(answers or {})}[method])
 
         @contextmanager
         def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
             yield SparkDouble()
 
-        monkeypatch.setattr(_jvm, "call", call)
+        monkeypatch.setattr(_jvm, "run", answering(answer))
         monkeypatch.setattr(_session, "session", session)
         monkeypatch.setattr(
             _verify, "verify_table", lambda *_, **__: VerifyReport.of(evidence_json())
@@ -329,7 +329,7 @@ def test_all_tables_of_a_namespace(run: Run) -> None:
     result = run("encrypt", "lake", "--key-id", "k", plain=("lake.db.u",))
     assert "· lake.db.t: skipped: it is encrypted already\n✓ lake.db.t: done" in result.stdout
     found = json.loads(
-        run("prune", "lake.db.*", "--output", "json", answers={"listTables": []}).stdout
+        run("prune", "lake.db.*", "--output", "json", answers={"list_tables": []}).stdout
     )
     assert found == []
 

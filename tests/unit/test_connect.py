@@ -1,29 +1,33 @@
-"""Functions on a session of Spark Connect: each asks for a procedure, and makes the same answer of its rows."""
+"""Functions on a session of Spark Connect: each asks for an operation, by the one procedure that reaches all."""
 
+import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles.in_process import evidence_json
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     EncryptedTable,
+    FileKey,
     KeyNotFoundError,
+    KmsMetrics,
     SparkConnectError,
     ValueKey,
+    VerifyReport,
     _connect,
     configure_spark,
     create_value_key,
     decrypt_table,
     drop_value_key,
     encrypt_table,
-    encryption_keys,
-    prune_encryption_keys,
-    purge_plaintext,
+    inspect_file,
+    kms_metrics,
     reencrypt_table,
-    repair_table,
     rotate_catalog,
     rotate_kek,
     rotate_master_key,
@@ -34,7 +38,23 @@ from pyspark_iceberg_crypto import (
     verify_table,
 )
 
+OURS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 DONE = {"table": "lake.db.t", "message": "done", "committed": True}
+
+
+def answer(value: Any) -> dict[str, Any]:
+    """The row of the procedure."""
+    return {"answer": json.dumps(value)}
+
+
+def read(statement: str) -> tuple[str, str, dict[str, Any]]:
+    """The catalog, the operation and its arguments."""
+    found = re.fullmatch(
+        r"CALL (.*)\.system\.operation\(name => '(\w+)', arguments => CAST\(X'(\w+)' AS STRING\)\)",
+        statement,
+    )
+    assert found, statement
+    return found[1], found[2], json.loads(bytes.fromhex(found[3]))
 
 
 class Remote:
@@ -61,6 +81,11 @@ class Remote:
         self.asked.append("interrupted")
 
     def sql(self, statement: str) -> Any:
+        if statement == "SET":
+            settings = {"spark.sql.catalog.shop": OURS, "spark.sql.catalog.shop.type": "rest"}
+            return SimpleNamespace(
+                collect=lambda: [{"key": k, "value": v} for k, v in settings.items()]
+            )
         self.asked.append(statement)
         if self.error is not None:
             raise self.error
@@ -84,14 +109,12 @@ def test_no_argument_becomes_sql() -> None:
     """Parameters would be safe, too, but Spark 3.5 and 4.0 bind none in CALL."""
     row = {**DONE, "key_id": "k'1", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2}
     row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
-    spark: Any = Remote(row)
+    spark: Any = Remote(answer(row))
     table = "lake.db.`t'); DROP ä`"
     assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptedTable(**row)
-    hexed = "CAST(X'{}' AS STRING)".format
-    assert spark.asked == [
-        f"CALL `lake`.system.encrypt_table(table => {hexed(table.encode().hex())}, "
-        f"key_id => {hexed('6b2731')}, max_bytes => 1000000000000, dry_run => false)",
-    ]
+    (statement,) = spark.asked
+    arguments = {"table": table, "key_id": "k'1", "max_bytes": 10**12, "dry_run": False}
+    assert read(statement) == ("`lake`", "encrypt_table", arguments)
 
 
 @pytest.mark.parametrize("character", [chr(i) for i in range(128)] + ["ä", "\u2028", "😀"])
@@ -102,50 +125,73 @@ def test_each_character_is_itself_or_in_hex(character: str) -> None:
     assert literal == (f"'a{character}'" if plain else in_hex)
 
 
-def test_other_literals() -> None:
-    assert [_connect._literal(one) for one in (0, True, 0.25)] == ["0", "true", "0.25D"]
-
-
 @pytest.mark.parametrize(
-    ("call", "more", "statement"),
+    ("call", "more", "asked"),
     [
         (
             lambda spark: rotate_kek(spark, "db.t", rewrap=True),
             {"key_id": "k", "old_kek_id": None, "new_kek_id": "n", "rewrapped": 1}
             | {"removed_keks": 0, "kept_keks": 1, "kms_calls": 1},
-            "CALL `here`.system.rotate_kek(table => 'db.t', rewrap => true, dry_run => false)",
+            ("`here`", "rotate_kek", {"table": "db.t", "rewrap": True, "dry_run": False}),
         ),
         (
             lambda spark: rotate_master_key(spark, "`a.b`.db.t", new_key_id="k2"),
             {"old_key_id": "k", "new_key_id": "k2", "keks": 1, "old_versions": None}
             | {"new_versions": None, "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
-            "CALL `a.b`.system.rotate_master_key("
-            "table => CAST(X'60612e62602e64622e74' AS STRING), new_key_id => 'k2', dry_run => false)",
-        ),
-        (
-            lambda spark: prune_encryption_keys(spark, "lake.db.t"),
-            {"keys_before": 2, "removed": 1, "kept": 1, "bytes_before": 9, "bytes_after": 5},
-            "CALL `lake`.system.prune_encryption_keys(table => 'lake.db.t', dry_run => false)",
+            (
+                "`a.b`",
+                "rotate_master_key",
+                {"table": "`a.b`.db.t", "new_key_id": "k2", "dry_run": False},
+            ),
         ),
         (
             lambda spark: decrypt_table(spark, "lake.db.t", allow_plaintext=True, progress=True),
             {"old_key_id": "k", "files": 1, "bytes": 9},
-            "CALL `lake`.system.decrypt_table(table => 'lake.db.t', allow_plaintext => true)",
+            ("`lake`", "decrypt_table", {"table": "lake.db.t", "allow_plaintext": True}),
         ),
         (
             lambda spark: reencrypt_table(spark, "lake.db.t", options={"a": "1", "b": "2"}),
             {"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1}
             | {"refs": "", "expire_statement": None},
-            "CALL `lake`.system.reencrypt_table(table => 'lake.db.t', "
-            "options => map('a', '1', 'b', '2'), dry_run => false)",
+            (
+                "`lake`",
+                "reencrypt_table",
+                {"table": "lake.db.t", "options": {"a": "1", "b": "2"}, "dry_run": False},
+            ),
         ),
     ],
 )
-def test_what_changes_a_table(call: Any, more: dict[str, Any], statement: str) -> None:
-    spark = Remote({**DONE, **more})
+def test_what_changes_a_table(call: Any, more: dict[str, Any], asked: Any) -> None:
+    spark = Remote(answer({**DONE, **more}))
     found = call(spark)
     assert {**found.to_dict()} == {**DONE, **more}
-    assert spark.asked == [statement]
+    assert [read(statement) for statement in spark.asked] == [asked]
+
+
+@pytest.mark.parametrize(
+    ("call", "told", "asked"),
+    [
+        (
+            lambda spark: inspect_file(spark, "s3://b/f"),
+            {"path": "s3://b/f", "length": 4, "magic": "PAR1", "format": "p", "encrypted": False},
+            ("`shop`", "inspect_file", {"path": "s3://b/f", "pages": False}),
+        ),
+        (
+            lambda spark: kms_metrics(spark, "lake"),
+            dict.fromkeys(KmsMetrics.__dataclass_fields__),
+            ("`lake`", "kms_metrics", {"catalog": "lake"}),
+        ),
+        (
+            lambda spark: rotate_catalog(spark, "lake.db.*"),
+            [{"name": "lake.db.v", "view": True, "failure": None, "hint": None}],
+            ("`lake`", "list_tables", {"name": "lake.db.*"}),
+        ),
+    ],
+)
+def test_what_is_no_procedure(call: Any, told: Any, asked: Any) -> None:
+    spark = Remote(answer(told))
+    call(spark)
+    assert [read(statement) for statement in spark.asked] == [asked]
 
 
 def test_value_keys_are_procedures() -> None:
@@ -169,32 +215,6 @@ def test_value_keys_are_procedures() -> None:
     assert len(spark.asked) == 4
 
 
-def test_rows_of_files_and_of_findings() -> None:
-    head = {"table": "lake.db.t", "path": None, "files": 2, "bytes": 7, "deleted": False}
-    files = [{"path": "/a", "message": None}, {"path": "/b", "message": None}]
-    others = [
-        {"path": "/old", "message": "folder with old files, not one of the table's", "files": 1},
-        {"path": "/old/c", "message": "old file, not in the table's folders"},
-        {"path": "/kept/d", "message": "left: not known to be this table's, or to be kept"},
-        {"path": None, "message": "cannot be read: manifest m: there is no such file"},
-    ]
-    told = [{"files": None, **one} for one in (*files, *others)]
-    spark: Any = Remote({**head, "message": "2 would"}, *told)
-    purged = purge_plaintext(spark, "lake.db.t", keep=["/kept", "it's"])
-    assert (purged.files, purged.paths, purged.committed) == (2, ["/a", "/b"], False)
-    assert (purged.outside, purged.outside_paths) == ({"/old": 1}, ["/old/c"])
-    assert (purged.left, purged.left_paths) == (1, ["/kept/d"])
-    assert purged.gaps == ["manifest m: there is no such file"]
-    assert spark.asked == [
-        "CALL `lake`.system.purge_plaintext(table => 'lake.db.t', dry_run => false, "
-        "keep => array('/kept', CAST(X'69742773' AS STRING)), accept_missing => false)"
-    ]
-    finding = {"finding": "nothing is known about it", "detail": "d", "consequence": "c"}
-    finding |= {"remedy": "r", "mendable": False, "mended": False}
-    report = repair_table(Remote(finding), "lake.db.t")  # type: ignore[arg-type]
-    assert (report.ok, report.complete, report.findings[0].detail) == (False, False, "d")
-
-
 @pytest.mark.parametrize(
     ("table", "catalog"),
     [
@@ -208,17 +228,17 @@ def test_rows_of_files_and_of_findings() -> None:
     ],
 )
 def test_a_catalogs_name_is_an_identifier(table: str, catalog: str) -> None:
-    spark: Any = Remote({**DONE, "old_key_id": "k", "files": 1, "bytes": 9})
+    spark: Any = Remote(answer({**DONE, "old_key_id": "k", "files": 1, "bytes": 9}))
     decrypt_table(spark, table)
     (statement,) = spark.asked
-    assert statement.startswith(f"CALL {catalog}.system.decrypt_table(")
+    assert read(statement)[0] == catalog
 
 
-def test_what_no_procedure_does_is_refused() -> None:
+def test_what_is_done_in_the_driver_is_refused() -> None:
     spark: Any = Remote()
     for call in (
-        lambda: encryption_keys(spark, "lake.db.t"),
-        lambda: rotate_catalog(spark, "lake"),
+        lambda: inspect_file(spark, "f", key=FileKey(file="k")),
+        lambda: VerifyReport.of(evidence_json()).sign(spark, "lake", "k1"),
         lambda: configure_spark(spark),
     ):
         with pytest.raises(SparkConnectError) as caught:
@@ -234,7 +254,7 @@ def test_what_no_procedure_does_is_refused() -> None:
 def test_a_server_without_the_plugin(condition: str) -> None:
     parameters = {"catalogName": "lake", "plugin": "p", "routineName": "r"}
     error = AnalysisException(f"[{condition}] no", condition, parameters)
-    with pytest.raises(SparkConnectError, match="has no verify_encryption in lake") as caught:
+    with pytest.raises(SparkConnectError, match="has no operation in lake") as caught:
         verify_table(Remote(error=error), "lake.db.t")  # type: ignore[arg-type]
     assert "spark_conf(...)" in caught.value.hint
 
@@ -249,7 +269,7 @@ def test_a_server_without_the_plugin(condition: str) -> None:
     ],
 )
 def test_a_server_of_spark_35_without_the_plugin(said: str) -> None:
-    with pytest.raises(SparkConnectError, match="has no verify_encryption in lake"):
+    with pytest.raises(SparkConnectError, match="has no operation in lake"):
         verify_table(Remote(error=AnalysisException(said)), "lake.db.t")  # type: ignore[arg-type]
 
 
@@ -260,18 +280,6 @@ def test_errors_of_the_server_have_their_types() -> None:
     assert (caught.value.message, caught.value.hint) == ("Table t: no key 'k9'", "make it")
     with pytest.raises(SparkConnectGrpcException), typed_errors():
         raise unknown("(java.lang.IllegalStateException) not ours")
-
-
-def test_the_server_leaves_tables_out() -> None:
-    rows = [{"kind": "left out", "report": None, "table": f"lake.db.{name}"} for name in "ab"]
-    spark: Any = Remote({**rows[0], "encrypted": True}, {**rows[1], "encrypted": None})
-    report = verify_catalog(spark, "lake.db", except_tables=["lake.db.a", "lake.db.b"])
-    assert report.left_out == [
-        {"table": "lake.db.a", "encrypted": True},
-        {"table": "lake.db.b", "encrypted": None},
-    ]
-    assert "except_tables => array('lake.db.a', 'lake.db.b')" in spark.asked[0]
-    assert not report.ok, "nothing was verified"
 
 
 def test_wrong_arguments_are_refused_before_the_server_is_asked() -> None:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
-from doubles.in_process import DoubleKms, JavaThrowable, metrics
+from doubles.in_process import DoubleKms, JavaThrowable, answering, metrics
 from py4j.protocol import Py4JJavaError
 
 from pyspark_iceberg_crypto import cli, doctor, errors
@@ -69,13 +70,13 @@ class World:
         took = {"wrap_ms": 7 * self.calls, "unwrap_ms": 3 * self.calls}
         return metrics(retries=self.retries * self.calls, **took)
 
-    def call(self, _: Any, method: str, catalog: str = "", key_id: str = "") -> str | None:
+    def answer(self, method: str, catalog: str = "", key_id: str = "") -> Any:
         if method.startswith("examine"):
             found = self.columns.get(method)
             if isinstance(found, Exception):
                 raise found
-            return None if found is None else json.dumps(found)
-        assert (method, catalog) == ("checkKey", "lake")
+            return deepcopy(found)
+        assert (method, catalog) == ("check_key", "lake")
         self.calls += 1
         error = self.keys[key_id]
         if error:
@@ -91,7 +92,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(doctor._jvm, "java_version", lambda _: "17.0.9")
     monkeypatch.setattr(doctor._jvm, "jar_versions", lambda _: {"iceberg-crypto": "0.1.0"})
     monkeypatch.setattr(doctor._jvm, "environment", lambda _, name: made.environment.get(name))
-    monkeypatch.setattr(doctor._jvm, "call", made.call)
+    monkeypatch.setattr(doctor._jvm, "run", answering(made.answer))
     monkeypatch.setattr(doctor, "kms_metrics", made.kms_metrics)
     monkeypatch.setattr(Py4JJavaError, "__str__", lambda self: self.errmsg)
     return made
@@ -127,8 +128,8 @@ def test_all_is_well(world: World) -> None:
 @pytest.mark.parametrize(
     ("name", "method", "extension", "unchecked"),
     [
-        (PARQUET, "examineParquet", PARQUET_EXTENSION, Status.WARNING),
-        (ORC, "examineOrc", ORC_EXTENSION, Status.FAILED),
+        (PARQUET, "examine_parquet", PARQUET_EXTENSION, Status.WARNING),
+        (ORC, "examine_orc", ORC_EXTENSION, Status.FAILED),
     ],
 )
 def test_keys_of_columns(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from doubles.in_process import answering
 
 from pyspark_iceberg_crypto import ConfigurationError, cli, doctor
 from pyspark_iceberg_crypto.cli import _session
@@ -26,23 +27,22 @@ def finding(harm: str, table: str = "lake.db.t") -> dict[str, str]:
 
 
 class Tables:
-    """PythonApi on a catalog whose tables a test sets: name to harms, or None for no Iceberg table."""
+    """Operations on a catalog whose tables a test sets: name to harms, or None for no Iceberg table."""
 
     def __init__(self) -> None:
         self.tables: dict[str, tuple[str, ...] | None] = {}
         self.listed: list[dict[str, Any]] = []
         self.calls: list[int] = []
 
-    def call(self, _: Any, method: str, argument: str) -> str:
-        if method == "listTables":
+    def answer(self, method: str, argument: Any) -> Any:
+        if method == "list_tables":
             if argument.count(".") > 1:
                 raise ConfigurationError(f"no namespace {argument}", "")
             names = [{"name": n, "view": False, "failure": None, "hint": None} for n in self.tables]
-            return json.dumps(names + self.listed)
-        assert method == "examineTables"
-        names = json.loads(argument)
-        self.calls.append(len(names))
-        return json.dumps([self.told(name) for name in names])
+            return names + self.listed
+        assert method == "examine_tables"
+        self.calls.append(len(argument))
+        return [self.told(name) for name in argument]
 
     def told(self, name: str) -> dict[str, Any]:
         harms = self.tables.get(name)
@@ -54,7 +54,7 @@ class Tables:
 def tables(monkeypatch: pytest.MonkeyPatch) -> Tables:
     made = Tables()
     monkeypatch.setattr(_jvm, "require_session", lambda _: None)
-    monkeypatch.setattr(_jvm, "call", made.call)
+    monkeypatch.setattr(_jvm, "run", answering(made.answer))
     return made
 
 

@@ -1,22 +1,18 @@
 """What encrypt_table and purge_plaintext make of the JVM's answer, and the command `encrypt`."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
-    _jvm,
-    cli,
     encrypt_table,
     purge_plaintext,
 )
-from pyspark_iceberg_crypto.cli import _session
 
 ENCRYPTED = {
     "table": "lake.db.t",
@@ -49,33 +45,21 @@ PURGED = {
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
+def run(
+    command: Callable[..., tuple[Result, list[Any]]],
+) -> Callable[..., tuple[Result, list[Any]]]:
     """Run the command; gives its result, and what the JVM was asked."""
 
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
     def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
-        asked: list[Any] = []
-
-        def call(*given: Any) -> str:
-            asked.extend(given[1:])
-            if isinstance(answer, Exception):
-                raise answer
-            return json.dumps(answer)
-
-        monkeypatch.setattr(_jvm, "call", call)
-        monkeypatch.setattr(_session, "session", session)
-        command = arguments if arguments[:1] == ("decrypt",) else ("encrypt", *arguments)
-        return CliRunner().invoke(cli.main, list(command)), asked
+        words = () if arguments[:1] == ("decrypt",) else ("encrypt",)
+        return command(*words, *arguments, answer=answer)
 
     return invoke
 
 
 def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("lake.db.t", "--key-id", "k1", answer=ENCRYPTED)
-    assert asked == ["encryptTable", "lake.db.t", "k1", None, False, None]
+    assert asked == ["encrypt_table", "lake.db.t", "k1", None, False]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: encrypted with 'k1'")
     result, asked = run(
         "lake.db.t", "--key-id", "k1", "--dry-run", "--output", "json", answer=ENCRYPTED
@@ -83,20 +67,14 @@ def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     assert asked[4] is True and json.loads(result.stdout) == ENCRYPTED
     part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
     result, asked = run("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", answer=part)
-    assert asked[3] == "1000"
+    assert asked[3] == 1000
     assert (result.exit_code, result.stdout.strip()) == (1, "· lake.db.t: NOT encrypted yet")
 
 
 def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     folders = ("--folder", "/old", "--folder", "/older", "--keep", "/kept", "--accept-missing")
     result, asked = run("lake.db.t", "--purge", "--dry-run", *folders, answer=PURGED)
-    assert asked[:2] == ["purgePlaintext", "lake.db.t"]
-    assert json.loads(asked[2]) == {
-        "dry_run": True,
-        "folders": ["/old", "/older"],
-        "keep": ["/kept"],
-        "accept_missing": True,
-    }
+    assert asked == ["purge_plaintext", "lake.db.t", True, ["/old", "/older"], ["/kept"], True]
     assert result.stdout.splitlines() == [
         rf"· lake.db.t\x1b[31m: {PURGED['message']}",
         "a",
@@ -137,7 +115,7 @@ def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         "message": "plaintext now",
     }
     result, asked = run("decrypt", "lake.db.t", "--allow-plaintext", answer=answer)
-    assert asked == ["decryptTable", "lake.db.t", True, None]
+    assert asked == ["decrypt_table", "lake.db.t", True]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
     _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)
     assert asked[2] is False

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.in_process import broken_json, evidence_json, verify_json
+from doubles.in_process import answering, broken_json, evidence_json, verify_json
 from jsonschema import Draft202012Validator, FormatChecker
 from rich.console import Console
 
@@ -509,8 +510,12 @@ def test_a_history_is_drawn_in_the_order_of_time() -> None:
 
 @pytest.fixture
 def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """PythonApi: what is asked of it, and what it answers or raises."""
-    double: dict[str, Any] = {"calls": [], "signReport": json.dumps(SIGNATURE), "checkReport": None}
+    """What is asked of the JVM, and what it answers or raises."""
+    double: dict[str, Any] = {
+        "calls": [],
+        "signReport": json.dumps(SIGNATURE),
+        "check_report": None,
+    }
 
     def call(_: object, method: str, *args: Any) -> Any:
         double["calls"].append((method, *args))
@@ -519,6 +524,7 @@ def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return double[method]
 
     monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "run", answering(partial(call, None)))
     return double
 
 
@@ -538,7 +544,7 @@ def test_check_report_gives_the_file_as_it_is(jvm: dict[str, Any], tmp_path: Pat
         file = tmp_path / "report.json"
         file.write_text(report.to_json())
         assert check_report("spark", "lake", file, "k1") == report  # type: ignore[arg-type]
-        assert jvm["calls"].pop() == ("checkReport", "lake", "k1", file.read_text())
+        assert jvm["calls"].pop() == ("check_report", "lake", "k1", file.read_text())
 
 
 @pytest.mark.parametrize(
@@ -574,6 +580,6 @@ def test_what_the_kms_says_is_raised(
     jvm: dict[str, Any], tmp_path: Path, error: type[Exception]
 ) -> None:
     (tmp_path / "report.json").write_text(VerifyReport.of(BAD).to_json())
-    jvm["checkReport"] = error("no", "hint")
+    jvm["check_report"] = error("no", "hint")
     with pytest.raises(error):
         check_report("spark", "lake", tmp_path / "report.json")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from doubles.in_process import answering
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -64,13 +65,13 @@ def keys_json(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_a_table_whose_keys_are_all_well(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def call(*arguments: Any) -> str:
-        asked.extend(arguments[1:])
-        return json.dumps(keys_json())
+    def answer(*arguments: Any) -> Any:
+        asked.extend(arguments)
+        return keys_json()
 
-    monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "run", answering(answer))
     report = encryption_keys("spark", "lake.db.t")  # type: ignore[arg-type]
-    assert asked == ["encryptionKeys", "lake.db.t"]
+    assert asked == ["encryption_keys", "lake.db.t"]
     assert report.ok and not report.problems
     assert report.rows[1].age_days == 21
     shown = str(report)

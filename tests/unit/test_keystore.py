@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.in_process import answering
 from harness.keystore import few_iterations
 
 from pyspark_iceberg_crypto import (
@@ -275,17 +276,19 @@ def test_a_keytool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: calls.append(args))
+    monkeypatch.setattr(
+        "pyspark_iceberg_crypto._jvm.run", answering(lambda *args: calls.append(args))
+    )
     store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
     monkeypatch.setattr(
         "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: store.properties()
     )
     store.check("spark", catalog="lake")  # type: ignore[arg-type]
     store.check("spark", key_id="k9")  # type: ignore[arg-type]
-    assert [call[1:] for call in calls] == [
-        ("checkKey", "lake", "k1"),
-        ("checkKey", "lake", "k2"),
-        ("checkKey", "lake", "k9"),
+    assert calls == [
+        ("check_key", "lake", "k1"),
+        ("check_key", "lake", "k2"),
+        ("check_key", "lake", "k9"),
     ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.in_process import DoubleKms
+from doubles.in_process import DoubleKms, answering
 
 import pyspark_iceberg_crypto
 from pyspark_iceberg_crypto import (
@@ -43,7 +43,9 @@ def no_keys() -> Iterator[None]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the JVM was asked."""
     seen: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *args: seen.append(args))
+    monkeypatch.setattr(
+        "pyspark_iceberg_crypto._jvm.run", answering(lambda *args: seen.append(args))
+    )
     monkeypatch.setattr(
         "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: STORE.properties()
     )
@@ -52,7 +54,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 def test_check_tries_the_named_key(calls: list[tuple[Any, ...]]) -> None:
     STORE.check(SPARK, catalog="prod", key_id="not-listed")
-    assert calls == [(SPARK, "checkKey", "prod", "not-listed")]
+    assert calls == [("check_key", "prod", "not-listed")]
 
 
 def test_check_tries_each_enabled_key(calls: list[tuple[Any, ...]]) -> None:
@@ -60,7 +62,7 @@ def test_check_tries_each_enabled_key(calls: list[tuple[Any, ...]]) -> None:
         STORE.create_key(name)
     DoubleKms.keys["b"] = replace(DoubleKms.keys["b"], state="pending deletion")
     STORE.check(SPARK)
-    assert calls == [(SPARK, "checkKey", "lake", "a"), (SPARK, "checkKey", "lake", "c")]
+    assert calls == [("check_key", "lake", "a"), ("check_key", "lake", "c")]
 
 
 @pytest.mark.parametrize(

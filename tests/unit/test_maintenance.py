@@ -24,11 +24,11 @@ PRUNED = {
 
 def test_prune(command: Command) -> None:
     result, asked = command("prune", "lake.db.t", answer=PRUNED)
-    assert asked == ["pruneEncryptionKeys", "lake.db.t", False]
+    assert asked == ["prune_encryption_keys", "lake.db.t", False]
     assert result.exit_code == 0
     assert result.stdout.strip() == rf"✓ lake.db.t\x1b[31m: {PRUNED['message']}"
     result, asked = command("prune", "lake.db.t", "--dry-run", "--output", "json", answer=PRUNED)
-    assert asked == ["pruneEncryptionKeys", "lake.db.t", True]
+    assert asked == ["prune_encryption_keys", "lake.db.t", True]
     assert json.loads(result.stdout) == PRUNED
     result, _ = command("prune", "lake.db.t", answer=NotSupportedError("it is not encrypted", "x"))
     assert result.exit_code == 2
@@ -52,12 +52,12 @@ REENCRYPTED = {
 def test_reencrypt(command: Command) -> None:
     option = ("--option", "target-file-size-bytes=1000")
     result, asked = command("reencrypt", "lake.db.t", *option, answer=REENCRYPTED)
-    assert asked == ["reencryptTable", "lake.db.t", '{"target-file-size-bytes": "1000"}', False]
+    assert asked == ["reencrypt_table", "lake.db.t", {"target-file-size-bytes": "1000"}, False]
     assert result.exit_code == 0
     assert result.stdout.strip() == "✓ lake.db.t: 3 data files written anew"
     left = {**REENCRYPTED, "left": 2}
     result, asked = command("reencrypt", "lake.db.t", "--output", "json", answer=left)
-    assert asked == ["reencryptTable", "lake.db.t", "{}", False]
+    assert asked == ["reencrypt_table", "lake.db.t", {}, False]
     assert (result.exit_code, json.loads(result.stdout)) == (1, left)
     result, asked = command("reencrypt", "lake.db.t", "--option", "x")
     assert result.exit_code == 64 and not asked

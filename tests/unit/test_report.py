@@ -1,11 +1,12 @@
 """What verify_table, inspect_file and kms_metrics make of the JVM's answers, and how it looks."""
 
 import json
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from doubles.in_process import VerifyResult, broken_json, verify_json
+from doubles.in_process import VerifyResult, answering, broken_json, verify_json
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -20,7 +21,7 @@ from pyspark_iceberg_crypto import (
 
 @pytest.fixture
 def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Answers of PythonApi, by method."""
+    """Answers of the JVM, by method of PythonApi and by operation."""
     answers: dict[str, Any] = {"calls": []}
 
     def call(_: object, method: str, *args: Any) -> Any:
@@ -28,6 +29,7 @@ def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return answers[method]
 
     monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "run", answering(partial(call, None)))
     monkeypatch.setattr(_jvm, "data_frame", lambda spark, dataset: (spark, dataset))
     return answers
 
@@ -207,19 +209,17 @@ def test_to_dict_is_ready_for_json() -> None:
 
 
 def test_inspect_file_keeps_what_is_known(jvm: dict[str, Any]) -> None:
-    jvm["inspectFile"] = json.dumps(
-        {
-            "path": "f",
-            "length": 1_048_620,
-            "magic": "AGS1",
-            "format": "AES GCM stream",
-            "encrypted": True,
-            "block_size": 1_048_576,
-            "block_count": 1,
-            "plaintext_length": 1_048_584,
-            "of_a_later_version": 1,
-        }
-    )
+    jvm["inspect_file"] = {
+        "path": "f",
+        "length": 1_048_620,
+        "magic": "AGS1",
+        "format": "AES GCM stream",
+        "encrypted": True,
+        "block_size": 1_048_576,
+        "block_count": 1,
+        "plaintext_length": 1_048_584,
+        "of_a_later_version": 1,
+    }
     found = inspect_file("spark", "f")  # type: ignore[arg-type]
     assert (found.block_count, found.algorithm) == (1, None)
     assert "algorithm" not in found.to_dict()
@@ -239,7 +239,7 @@ def test_kms_metrics(jvm: dict[str, Any]) -> None:
         "unwrap_ms": 0.0,
         **dict.fromkeys(names, 2),
     }
-    jvm["kmsMetrics"] = json.dumps({**answer, "of_a_later_version": 1})
+    jvm["kms_metrics"] = {**answer, "of_a_later_version": 1}
     found = kms_metrics("spark", "lake")  # type: ignore[arg-type]
     assert (found.kms, found.hits, found.wrap_ms) == ("keystore", 2, 1.5)
-    assert jvm["calls"] == [("kmsMetrics", "lake")]
+    assert jvm["calls"] == [("kms_metrics", "lake")]

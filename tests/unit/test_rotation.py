@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from doubles.in_process import answering
 
 from pyspark_iceberg_crypto import (
     CancelledError,
@@ -58,14 +59,14 @@ def run(command: Command) -> Command:
 
 def test_the_master_key(run: Command) -> None:
     result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
-    assert asked == ["rotateMasterKey", "lake.db.t", "k2", None, False]
+    assert asked == ["rotate_master_key", "lake.db.t", "k2", None, False]
     assert result.exit_code == 0
     assert result.stdout.strip() == f"✓ lake.db.t: {MASTER['message']}"
     result, asked = run("lake.db.t", "--output", "json", answer=MASTER)
-    assert asked == ["rotateMasterKey", "lake.db.t", None, None, False]
+    assert asked == ["rotate_master_key", "lake.db.t", None, None, False]
     path = "s3://bucket/a.b/t"
     _, asked = run(path, "--from-catalog", "old", answer=MASTER)
-    assert asked == ["rotateMasterKey", path, None, "old", False]
+    assert asked == ["rotate_master_key", path, None, "old", False]
     assert json.loads(result.stdout) == MASTER
 
 
@@ -93,7 +94,7 @@ def test_a_rotation_to_the_same_version_is_not_green(
 
 def test_the_kek(run: Command) -> None:
     result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
-    assert asked == ["rotateKek", "lake.db.t", True, True]
+    assert asked == ["rotate_kek", "lake.db.t", True, True]
     assert result.exit_code == 0
     assert result.stdout.strip() == rf"· lake.db.t\x1b[31m: {KEK['message']}"
 
@@ -125,7 +126,7 @@ def listed(name: str, view: bool = False, failure: str | None = None) -> dict[st
 
 def test_a_cancel_ends_the_rotation_of_all_tables(run: Command) -> None:
     def answer(method: str, name: str, *_: Any) -> Any:
-        if method == "listTables":
+        if method == "list_tables":
             return [listed(f"lake.db.t{i}") for i in range(50)]
         raise CancelledError("the call was cancelled", "call it again")
 
@@ -135,13 +136,13 @@ def test_a_cancel_ends_the_rotation_of_all_tables(run: Command) -> None:
 
 def test_all_tables_of_a_namespace(run: Command) -> None:
     def answer(method: str, name: str, *_: Any) -> Any:
-        if method == "listTables":
+        if method == "list_tables":
             names = ("lake.db.t", "lake.db.plain", "lake.db.gone")
             denied = listed("lake.db.u", failure="denied")
             return [*map(listed, names), listed("lake.db.v", view=True), denied]
-        if method == "wrappingVersion":
+        if method == "wrapping_version":
             return 3
-        if method == "masterKeyUse" and name != "lake.db.plain":
+        if method == "master_key_use" and name != "lake.db.plain":
             return use(name, 2)
         if name == "lake.db.plain":
             raise NotEncryptedError("Table lake.db.plain: whatever the JVM says")
@@ -165,12 +166,12 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
     result, _ = run("lake", answer=answer)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1] == "lake: 1 table, 2 left, 2 skipped"
-    result, asked = run("lake", "--kek", answer=lambda m, *_: [] if m == "listTables" else KEK)
-    assert (result.exit_code, asked) == (0, ["listTables", "lake"])
+    result, asked = run("lake", "--kek", answer=lambda m, *_: [] if m == "list_tables" else KEK)
+    assert (result.exit_code, asked) == (0, ["list_tables", "lake"])
 
 
 def use(table: str, *versions: int | None, key_id: str = "k1", made: float = 0) -> dict[str, Any]:
-    """What masterKeyUse tells."""
+    """What master_key_use tells."""
     keks = [
         {"masterKeyId": key_id, "version": one, "madeAt": made, "encrypts": True}
         for one in versions
@@ -183,11 +184,11 @@ def test_value_keys_of_other_master_keys(run: Command) -> None:
     rotated: list[tuple[str, Any]] = []
 
     def answer(method: str, name: str, *more: Any) -> Any:
-        if method == "listTables":
+        if method == "list_tables":
             return [listed("same"), listed("hr")]
-        if method == "wrappingVersion":
+        if method == "wrapping_version":
             return 3
-        if method == "masterKeyUse":
+        if method == "master_key_use":
             own = {"masterKeyId": "k1", "version": 3, "madeAt": 0}
             other = {"masterKeyId": "k3", "version": versions_of_k3, "madeAt": 0}
             return use(name, 3) | {"value_keys": [own] if name == "same" else [own, other]}
@@ -213,12 +214,12 @@ def test_tables_that_have_the_key_already(run: Command) -> None:
     rotated: list[tuple[Any, ...]] = []
 
     def answer(method: str, name: str, *more: Any) -> Any:
-        if method == "listTables":
+        if method == "list_tables":
             return [listed("new"), listed("old"), listed("both"), listed("other"), listed("mute")]
-        if method == "wrappingVersion":
+        if method == "wrapping_version":
             asked_for.append(more[0])
             return None if more[0] == "mute" else 3
-        if method == "masterKeyUse":
+        if method == "master_key_use":
             return {
                 "new": use(name, 3),
                 "old": use(name, 2),
@@ -251,9 +252,9 @@ def test_tables_with_a_young_kek(run: Command) -> None:
     now = time.time() * 1000
 
     def answer(method: str, name: str, *_: Any) -> Any:
-        if method == "listTables":
+        if method == "list_tables":
             return [listed("young"), listed("two"), listed("kept"), listed("old")]
-        if method == "masterKeyUse":
+        if method == "master_key_use":
             made = {"old": now - 9 * 86_400_000}.get(name, now)
             found = use(name, *((1,) if name in ("young", "old") else (1, 1)), made=made)
             if name == "kept":  # for a while, for what may still be under it
@@ -271,19 +272,19 @@ def test_tables_with_a_young_kek(run: Command) -> None:
 
 
 def test_versions_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    def call(_: Any, method: str, name: str, *more: Any) -> Any:
-        if method == "listTables":
-            return json.dumps([listed("a"), listed("b"), listed("c"), listed("v", view=True)])
-        if method == "wrappingVersion":
+    def answer(method: str, name: str, *more: Any) -> Any:
+        if method == "list_tables":
+            return [listed("a"), listed("b"), listed("c"), listed("v", view=True)]
+        if method == "wrapping_version":
             if more == ("gone",):
                 raise KeyNotFoundError("no key 'gone'", "make one")
             return 7
         told = {"a": use("a", 2), "b": use("b", 2, 6), "c": use("c", None, key_id=mute)}
         if told[name]["key_id"] == "denied":
             raise NotSupportedError("no", "hint")
-        return json.dumps(told[name])
+        return told[name]
 
-    monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "run", answering(answer))
     mute = "gone"
     report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
     assert str(report).splitlines() == [

@@ -237,7 +237,9 @@ def test_options_that_do_nothing_are_refused(
     assert own.catalog.tableExists(name) == (BUILT.spark not in ("3.5", "4.0"))
     own.sql(f"DROP TABLE IF EXISTS {name}")
     stream = own.readStream.schema(people.schema).parquet(f"{tmp_path}/t").writeStream
-    stream = stream.options(**ParquetKeys(uniform="k1").options(), checkpointLocation=f"{tmp_path}/c")
+    stream = stream.options(
+        **ParquetKeys(uniform="k1").options(), checkpointLocation=f"{tmp_path}/c"
+    )
     with pytest.raises(Exception, match=r"Spark drops .* of a stream .*parquet\.encryption"):
         stream.trigger(availableNow=True).start(f"{tmp_path}/stream").awaitTermination()
     assert files(tmp_path / "stream") == []

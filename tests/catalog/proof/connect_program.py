@@ -41,6 +41,10 @@ def main(url: str) -> None:
     options = {"min-input-files": "1", "target-file-size-bytes": "1000000"}
     again = ours.reencrypt_table(spark, "shop.db.later", options=options)
     pruned = ours.prune_encryption_keys(spark, "shop.db.later", dry_run=True)
+    every_table = ours.rotate_catalog(spark, "shop.db", "k1", dry_run=True, threads=2)
+    in_use = ours.key_versions_in_use(spark, "shop.db")
+    location = spark.sql("SELECT file_path FROM shop.db.later.files").first()[0]
+    folder = ours.verify_folder(spark, location.rpartition("/")[0])
     told = {
         "of pyspark-client": ALONE,
         "verify_table": [whole.ok, whole.snapshots + whole.format_version],
@@ -50,11 +54,17 @@ def main(url: str) -> None:
         "purge_plaintext": [purged.committed, purged.files],
         "rotate_master_key": rotated.new_key_id,
         "rotate_kek": kek.committed,
-        "reencrypt_table": again.data_files,
+        "reencrypt_table": [again.committed, again.left],
         "prune_encryption_keys": "nothing to remove" if not pruned.removed else pruned.message,
         "repair_table": ours.repair_table(spark, "shop.db.later").ok,
         "an unknown key": refused,
-        "encryption_keys": error_of(lambda: ours.encryption_keys(spark, "shop.db.later")),
+        "encryption_keys": ours.encryption_keys(spark, "shop.db.later").rows[0].key_id,
+        "rotate_catalog": "shop.db.later" in [one.table for one in every_table.done],
+        "key_versions_in_use": "k2" in [key.key_id for key in in_use.keys],
+        "kms_metrics": ours.kms_metrics(spark, "shop").kms.partition(" ")[0],
+        "verify_folder": [folder.ok, folder.counts != [], error_of(lambda: folder.files)],
+        "inspect_file": ours.inspect_file(spark, location).magic,
+        "of the driver": error_of(lambda: whole.sign(spark, "shop", "k1")),
         "stock's catalog": error_of(lambda: ours.verify_table(spark, "stock_hadoop.db.t")),
     }
     told |= values(spark)

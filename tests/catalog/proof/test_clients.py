@@ -198,7 +198,7 @@ def test_python_over_spark_connect(shop: Shop, client: Client) -> None:
 
 @pytest.mark.parametrize("client", ["connect"], indirect=True)
 def test_functions_over_spark_connect(client: Client, tmp_path: Path) -> None:
-    """They do their work by procedures; since Spark 4.0 with pyspark-client, which has no JVM, Py4J and Spark."""
+    """They do their work by a procedure; since Spark 4.0 with pyspark-client, which has no JVM, Py4J and Spark."""
     path = str(ROOT)
     if BUILT.spark != "3.5":
         target = tmp_path / "pyspark-client"
@@ -218,11 +218,17 @@ def test_functions_over_spark_connect(client: Client, tmp_path: Path) -> None:
         "purge_plaintext": [True, 7],
         "rotate_master_key": "k2",
         "rotate_kek": True,
-        "reencrypt_table": 1,
+        "reencrypt_table": [True, 0],
         "prune_encryption_keys": "nothing to remove",
         "repair_table": True,
         "an unknown key": "KeyNotFoundError",
-        "encryption_keys": "SparkConnectError",
+        "encryption_keys": "k2",
+        "rotate_catalog": True,
+        "key_versions_in_use": True,
+        "kms_metrics": "keystore",
+        "verify_folder": [True, True, "SparkConnectError"],
+        "inspect_file": "PARE",
+        "of the driver": "SparkConnectError",
         "stock's catalog": "SparkConnectError",
         "values": ["0", "0", "1", "1", "2", "2"],
         "of another context": [None],

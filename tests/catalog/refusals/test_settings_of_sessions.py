@@ -14,7 +14,7 @@ from harness.refused import refused
 from harness.world import World, catalog_conf
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, typed_errors
+from pyspark_iceberg_crypto import ConfigurationError, typed_errors, verify_folder
 
 FROM = "spark.iceberg-crypto.settings-from"
 TOKEN = "hvs.of-the-server"
@@ -193,6 +193,22 @@ def test_columns_of_files(
             clerk.range(1).write.options(**settings).parquet(str(tmp_path / "files"))
 
     refused(ConfigurationError, write, "encryption.kms.vault.address", secrets=(listener.url,))
+    assert listener.tokens == []
+
+
+def test_files_of_a_folder(
+    clerk: SparkSession, vault: dict[str, str], listener: Listener, tmp_path: Path
+) -> None:
+    """Tasks open the footers of Parquet files with keys, and cannot tell whose settings they have."""
+    clerk.range(1).write.parquet(str(tmp_path / "files"))
+    settings = {f"iceberg-crypto.{name}": value for name, value in vault.items()}
+    set_all(clerk, {**settings, "iceberg-crypto.encryption.kms-type": "vault"})
+    refused(
+        ConfigurationError,
+        lambda: verify_folder(clerk, str(tmp_path / "files")),
+        "encryption.kms.vault.address",
+        secrets=(listener.url,),
+    )
     assert listener.tokens == []
 
 

@@ -1,5 +1,6 @@
 """CALL procedures that work on encrypted tables as on any other."""
 
+import json
 import os
 import re
 import shutil
@@ -243,3 +244,37 @@ def test_the_documents_list_every_procedure(spark: SparkSession) -> None:
     names = set(jvm.org.apache.iceberg.spark.procedures.SparkProcedures.names())
     table = (ROOT / "docs" / "procedures.md").read_text()
     assert names - set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set()
+
+
+@pytest.mark.catalogs("jdbc")
+def test_operations_by_name(lake: Lake) -> None:
+    """As Python calls them over Spark Connect."""
+    table = lake.create()
+    operation = f"CALL {lake.catalog}.system.operation(name => '{{}}', arguments => '{{}}')"
+
+    def answer(called: str, **arguments: Any) -> Any:
+        (row,) = lake.sql(operation.format(called, json.dumps(arguments)))
+        return json.loads(row.answer)
+
+    assert answer("rotate_kek", table=table, dry_run=True)["committed"] is False
+    assert [row["kind"] for row in answer("encryption_keys", table=table)["rows"]] == [
+        "master",
+        "kek",
+    ]
+    assert answer("is_listed", name=table)
+    lake.sql(f"DROP TABLE {table}")
+    assert answer("is_listed", name=table) is False
+    for name, arguments, *words in (
+        ("nosuch", "{}", "no operation 'nosuch'"),
+        ("rotate_kek", "{", "arguments of rotate_kek is not a JSON object"),
+        ("rotate_kek", "[]", "arguments of rotate_kek is not a JSON object"),
+        ("rotate_kek", "{}", "table of rotate_kek is NULL"),
+        ("rotate_kek", '{"tabel": "t"}', "rotate_kek has no parameter tabel"),
+        ("rotate_kek", '{"table": 5}', "table of rotate_kek is not STRING"),
+        ("reencrypt_table", '{"options": {"a": {}}}', "options of reencrypt_table is not MAP"),
+        ("purge_plaintext", '{"folders": [{}]}', "folders of purge_plaintext is not ARRAY"),
+        ("encrypt_table", '{"max_bytes": 1.5}', "max_bytes of encrypt_table is not BIGINT"),
+        ("examine_tables", "{}", "SQL does not reach examine_tables"),
+        ("rotate_kek", json.dumps({"table": table}), "does not exist"),
+    ):
+        lake.refused(operation.format(name, arguments), *words)

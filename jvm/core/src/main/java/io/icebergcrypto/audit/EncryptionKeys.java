@@ -6,7 +6,6 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.format.Json;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -91,8 +90,8 @@ public record EncryptionKeys(
     }
   }
 
-  /** As one JSON object, with the keys as rows, each {@link KeyEntry#toMap}. */
-  public String toJson() {
+  /** The names and values for JSON, with the keys as rows, each {@link KeyEntry#toMap}. */
+  public Map<String, Object> toMap() {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("table", table);
     json.put("key_id", keyId);
@@ -102,6 +101,6 @@ public record EncryptionKeys(
     json.put("kms_calls", kmsCalls);
     json.put("kms_problem", kmsProblem);
     json.put("rows", keys.stream().map(KeyEntry::toMap).toList());
-    return Json.of(json);
+    return json;
   }
 }

@@ -82,7 +82,6 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
 
     // the catalog behind would do it past the operations that add the KEK and authenticate
-    Table made;
     try {
       BaseTransaction transaction = underlying(staged(keyId, delegate::createTransaction));
       try {
@@ -91,7 +90,7 @@ final class EncryptedTableBuilder implements TableBuilder {
         throw takenBack(transaction.underlyingOps().current(), e.ofDropped());
       }
 
-      made = made(transaction);
+      return made(keyId, () -> ofTransaction(transaction));
     } catch (CommitFailedException e) {
       throw new AlreadyExistsException(
           e, "Table was created concurrently: %s", tableName()); // as Iceberg's own builders say it
@@ -101,26 +100,32 @@ final class EncryptedTableBuilder implements TableBuilder {
       }
 
       createAtOnce(keyId, e);
-      made = catalog.load(identifier);
+      return made(keyId, () -> catalog.load(identifier));
     }
-
-    checkKept(keyId, made.properties());
-    return made;
   }
 
   /**
    * The table that a transaction has created, with its operations: another load would read the
    * metadata once more. A REST server may give a table other settings than a transaction.
+   */
+  private Table ofTransaction(BaseTransaction transaction) {
+    return catalog.behind().isRest()
+        ? catalog.load(identifier)
+        : catalog.decorate(
+            new BaseTable(transaction.underlyingOps(), tableName(), catalog.reporter()),
+            identifier);
+  }
+
+  /**
+   * The table that was created, once its metadata could be read.
    *
    * @throws CommitStateUnknownException when it cannot be loaded, although it was created
    */
-  private Table made(BaseTransaction transaction) {
+  private Table made(String keyId, Supplier<Table> load) {
     try {
-      return catalog.behind().isRest()
-          ? catalog.load(identifier)
-          : catalog.decorate(
-              new BaseTable(transaction.underlyingOps(), tableName(), catalog.reporter()),
-              identifier);
+      Table made = load.get();
+      checkKept(keyId, made.properties());
+      return made;
     } catch (IcebergCryptoException e) {
       throw e; // which says what is wrong with it
     } catch (RuntimeException e) {

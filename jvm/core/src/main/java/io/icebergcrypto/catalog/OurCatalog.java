@@ -4,4 +4,9 @@ package io.icebergcrypto.catalog;
 public interface OurCatalog {
   /** The encrypting Iceberg catalog, without the engine's table cache in front. */
   EncryptedCatalog encryptedCatalog();
+
+  /** The encrypting Iceberg catalog below one of an engine; null: it is none of this project. */
+  static EncryptedCatalog encryptedOrNull(Object catalog) {
+    return catalog instanceof OurCatalog ours ? ours.encryptedCatalog() : null;
+  }
 }

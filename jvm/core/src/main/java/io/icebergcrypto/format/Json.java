@@ -5,7 +5,6 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 
 /** The JSON that callers outside Java give and get; written on one line, nulls included. */
@@ -32,15 +31,6 @@ public final class Json {
    */
   public static JsonObject object(String text) {
     return JsonParser.parseString(text).getAsJsonObject();
-  }
-
-  /**
-   * Reads a list of strings.
-   *
-   * @throws RuntimeException Gson's, when it is none
-   */
-  public static List<String> strings(String text) {
-    return List.of(GSON.fromJson(text, String[].class));
   }
 
   /**

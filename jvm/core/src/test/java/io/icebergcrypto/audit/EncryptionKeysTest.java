@@ -8,6 +8,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.KeyEntry.Kind;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
@@ -347,7 +348,7 @@ class EncryptionKeysTest extends LakeFixture {
   @Test
   void noKeyIsShown() throws IOException {
     create(2);
-    String json = EncryptionKeys.of(catalog, T).toJson();
+    String json = Json.of(EncryptionKeys.of(catalog, T).toMap());
     assertThat(json).contains("\"kind\":\"manifest list\"").contains("\"created_at\":\"20");
     for (EncryptedKey key : TestLake.metadata(catalog.loadTable(T)).encryptionKeys()) {
       byte[] blob = new byte[key.encryptedKeyMetadata().remaining()];

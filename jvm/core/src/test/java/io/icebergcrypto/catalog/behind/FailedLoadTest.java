@@ -59,13 +59,16 @@ class FailedLoadTest extends LakeFixture {
     assertThat(afterCommit).as("metadata was not read after a commit").isTrue();
   }
 
-  @Test
-  void aTableThatWasCreatedIsNotReportedAsFailed() {
+  @ParameterizedTest
+  @EnumSource(
+      value = Fault.class,
+      names = {"FAILED", "EXPIRED"}) // once, or until it is asked a third time
+  void aTableThatWasCreatedIsNotReportedAsFailed(Fault fault) {
     String hit;
     int number = 0;
     do {
       TableIdentifier name = TableIdentifier.of(TestLake.DB, "c" + number);
-      NumberedCalls.begin(folder.toString(), READS, Fault.FAILED, number++);
+      NumberedCalls.begin(folder.toString(), READS, fault, number++);
       Throwable error = catchThrowable(() -> created(name, "k1"));
       hit = NumberedCalls.end();
       boolean unknown = error instanceof CommitStateUnknownException;

@@ -2,9 +2,6 @@ package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.SettingsGuard;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -119,7 +116,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
         && isOf(files.fallbackFileFormat())) {
       Configuration hadoop = SparkSession.active().sessionState().newHadoopConf();
       read.options().asCaseSensitiveMap().forEach(hadoop::set);
-      checkRead(guarded(hadoop));
+      checkRead(Protections.guarded(hadoop));
     } else if (plan instanceof AnalyzeColumnCommand analyze) {
       checkStatistics(analyze);
     } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream
@@ -220,17 +217,8 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
   protected void checkOther(LogicalPlan plan) {}
 
   private static Configuration hadoop(Map<String, String> options) {
-    return guarded(SparkSession.active().sessionState().newHadoopConfWithOptions(options));
-  }
-
-  private static Configuration guarded(Configuration hadoop) {
-    java.util.Map<String, String> kms =
-        KmsClients.ofKms(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
-    if (KmsClients.isConfigured(kms)) {
-      SettingsGuard.checkAll(kms); // tasks cannot tell whose settings they are
-    }
-
-    return hadoop;
+    return Protections.guarded(
+        SparkSession.active().sessionState().newHadoopConfWithOptions(options));
   }
 
   private void checkCreated(CatalogTable table) {
@@ -302,8 +290,7 @@ public abstract class FileChecks extends AbstractFunction1<SparkSessionExtension
     }
   }
 
-  private void addDropped(
-      Map<String, String> options, Configuration session, Set<String> dropped) {
+  private void addDropped(Map<String, String> options, Configuration session, Set<String> dropped) {
     options
         .iterator()
         .foreach(

@@ -4,6 +4,9 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.SettingsGuard;
 import io.icebergcrypto.orc.OrcProtection;
 import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.PageCheck;
@@ -37,6 +40,22 @@ public final class Protections {
       case ORC -> isCutOff(file) ? null : OrcProtection.read(file.location(), hadoop);
       default -> null;
     };
+  }
+
+  /**
+   * The same configuration.
+   *
+   * @throws IcebergCryptoException when its settings of a KMS are not such as this session may
+   *     have: tasks cannot tell whose settings they are
+   */
+  public static Configuration guarded(Configuration hadoop) {
+    Map<String, String> kms =
+        KmsClients.ofKms(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
+    if (KmsClients.isConfigured(kms)) {
+      SettingsGuard.checkAll(kms);
+    }
+
+    return hadoop;
   }
 
   /** Whether an ORC file has nothing behind its magic that could tell of keys. */

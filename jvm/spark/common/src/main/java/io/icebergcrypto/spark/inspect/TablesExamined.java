@@ -5,9 +5,8 @@ import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.audit.TableDoctor.Examined;
-import io.icebergcrypto.format.Json;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.call.AsCaller;
-import io.icebergcrypto.spark.SparkCatalogs;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,17 +26,16 @@ public final class TablesExamined {
   /**
    * Examines tables, several at once: most of the time goes by waiting for servers.
    *
-   * @param tables their full names, as a JSON list
-   * @return a JSON list, in the same order: {@code table, iceberg} (whether there is such an
-   *     Iceberg table), {@code key_id, findings}
+   * @param names their full names
+   * @return for each, in the same order: {@code table, iceberg} (whether there is such an Iceberg
+   *     table), {@code key_id, findings}
    */
-  public static String json(SparkSession spark, String tables) {
-    List<String> names = Json.strings(tables);
+  public static List<Object> of(SparkSession spark, List<String> names) {
     Object[] examined = new Object[names.size()];
     Tasks.range(names.size())
         .executeWith(AsCaller.workers())
         .run(i -> examined[i] = examine(spark, names.get(i)));
-    return Json.of(examined);
+    return List.of(examined);
   }
 
   private static Map<String, Object> examine(SparkSession spark, String name) {
@@ -73,7 +71,7 @@ public final class TablesExamined {
 
   /** The Iceberg catalog below Spark's, without a cache in front; null: it is none of Iceberg's. */
   private static Catalog catalog(CatalogPlugin plugin) {
-    Catalog ours = SparkCatalogs.encryptedOrNull(plugin);
+    Catalog ours = OurCatalog.encryptedOrNull(plugin);
     return ours == null && plugin instanceof HasIcebergCatalog stock
         ? stock.icebergCatalog()
         : ours;

@@ -10,7 +10,8 @@ import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.copy.CopyRequest;
 import io.icebergcrypto.spark.copy.TableCopy;
-import io.icebergcrypto.spark.values.ValueKeyProcedure;
+import io.icebergcrypto.spark.operations.Operations;
+import io.icebergcrypto.spark.operations.Target;
 import io.icebergcrypto.spark.verify.scan.TableNames;
 import java.util.Iterator;
 import java.util.List;
@@ -18,7 +19,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.BiFunction;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -35,7 +35,6 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.UTF8String;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -78,37 +77,12 @@ public final class GuardedProcedure implements Procedure {
           .add("rewritten_manifest_file_paths_count", DataTypes.IntegerType)
           .add("rewritten_delete_file_paths_count", DataTypes.IntegerType);
 
-  /** This project's own procedures. */
-  private static final Map<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> OURS =
-      Map.ofEntries(
-          procedure(AuthenticateMetadata.NAME, AuthenticateMetadata::new),
-          procedure(DecryptTable.NAME, DecryptTable::new),
-          procedure(EncryptTable.NAME, EncryptTable::new),
-          procedure(PurgePlaintext.NAME, PurgePlaintext::new),
-          procedure(PurgeWithoutKey.NAME, PurgeWithoutKey::new),
-          procedure(ListEncryptionKeys.NAME, ListEncryptionKeys::new),
-          procedure(PruneEncryptionKeys.NAME, PruneEncryptionKeys::new),
-          procedure(ReencryptTable.NAME, ReencryptTable::new),
-          procedure(RepairTable.NAME, RepairTable::new),
-          procedure(RotateKek.NAME, RotateKek::new),
-          procedure(RotateMasterKey.NAME, RotateMasterKey::new),
-          procedure(ValueKeyProcedure.CREATE, ValueKeyProcedure::create),
-          procedure(ValueKeyProcedure.DROP, ValueKeyProcedure::drop),
-          procedure(ValueKeyProcedure.LIST, ValueKeyProcedure::list),
-          procedure(ValueKeyProcedure.ROTATE, ValueKeyProcedure::rotate),
-          procedure(VerifyEncryption.NAME, VerifyEncryption::new));
-
   /** Procedures that make a table from another one's files. */
   private static final Set<String> INTO_NEW_TABLE = Set.of("migrate", "snapshot");
 
   /** Procedures that use the files of a table, and the parameter that names it. */
   private static final Map<String, String> SOURCES =
       Map.of("add_files", "source_table", "migrate", "table", "snapshot", "source_table");
-
-  private static Map.Entry<String, BiFunction<TableCatalog, EncryptedCatalog, Procedure>> procedure(
-      String name, BiFunction<TableCatalog, EncryptedCatalog, Procedure> constructor) {
-    return Map.entry(name, constructor);
-  }
 
   private final String name;
   private final Procedure procedure;
@@ -132,12 +106,14 @@ public final class GuardedProcedure implements Procedure {
    */
   public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
     boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
-    return own ? OURS.get(ident.name().toLowerCase(Locale.ROOT)).apply(catalog, encrypted) : null;
+    return own
+        ? new OperationProcedure(Operations.procedure(ident.name()), Target.in(catalog, encrypted))
+        : null;
   }
 
   /** Whether this project has a procedure of this name in this namespace. */
   public static boolean isOwn(String namespace, String name) {
-    return namespace.equals("system") && OURS.containsKey(name.toLowerCase(Locale.ROOT));
+    return namespace.equals("system") && Operations.procedure(name) != null;
   }
 
   /** A procedure of Iceberg's, guarded where that is needed. */
@@ -223,14 +199,11 @@ public final class GuardedProcedure implements Procedure {
                 textOrNull(input, "end_version"),
                 textOrNull(input, "staging_location"),
                 input.isNullAt(createFileList) || input.getBoolean(createFileList)));
-    return TableProcedure.scan(
+    return OperationProcedure.scan(
         REWRITTEN,
         List.<Object[]>of(
             new Object[] {
-              UTF8String.fromString(copy.latestVersion()),
-              UTF8String.fromString(copy.fileList()),
-              copy.manifests(),
-              copy.deleteFiles()
+              copy.latestVersion(), copy.fileList(), copy.manifests(), copy.deleteFiles()
             }));
   }
 
@@ -319,9 +292,13 @@ public final class GuardedProcedure implements Procedure {
   }
 
   private void refuseEncryptedImport(InternalRow input) {
-    Map<String, String> properties = TableProcedure.map(input, indexOf("properties"));
+    int properties = indexOf("properties");
     String table = input.getUTF8String(indexOf("table")).toString();
-    if (encrypted.encryptsNewTable(namespace(table), properties)) {
+    if (encrypted.encryptsNewTable(
+        namespace(table),
+        input.isNullAt(properties)
+            ? Map.of()
+            : OperationProcedure.texts(input.getMap(properties)))) {
       throw new NotSupportedException(
               name + " keeps a table's files as they are: plaintext, in an encrypted table",
               "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"

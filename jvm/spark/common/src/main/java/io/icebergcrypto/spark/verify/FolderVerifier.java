@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
 import io.icebergcrypto.spark.verify.scan.FileSet.Size;
@@ -91,7 +92,7 @@ public final class FolderVerifier {
   }
 
   private static ResolvingFileIO io(SparkSession spark) {
-    Configuration conf = spark.sessionState().newHadoopConf();
+    Configuration conf = Protections.guarded(spark.sessionState().newHadoopConf());
     ResolvingFileIO io = new ResolvingFileIO();
     io.setConf(conf);
     io.initialize(Map.of());

@@ -1,9 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
-import com.google.gson.JsonElement;
-import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.format.Json;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 
@@ -56,18 +53,5 @@ public record VerifyOptions(
             seed,
             strays,
             resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8));
-  }
-
-  /** These options, from JSON with the names of this record; what is missing has its default. */
-  public static VerifyOptions ofJson(String json) {
-    JsonObject given = Json.object(json);
-    JsonElement resume = given.get("resume");
-    return new VerifyOptions(
-        given.has("depth") ? Depth.of(given.get("depth").getAsString()) : Depth.MAGIC,
-        given.has("all_snapshots") && given.get("all_snapshots").getAsBoolean(),
-        given.has("sample") ? given.get("sample").getAsDouble() : 1.0,
-        given.has("seed") ? given.get("seed").getAsLong() : 0,
-        given.has("strays") && given.get("strays").getAsBoolean(),
-        resume == null || resume.isJsonNull() ? null : resume.getAsString());
   }
 }

@@ -115,8 +115,13 @@ public final class VerifyResult implements AutoCloseable {
     return tally.bytes();
   }
 
-  /** All but the files, as one JSON object; lists the first 1000 problems. */
+  /** {@link #toMap} as JSON. */
   public String json() {
+    return Json.of(toMap());
+  }
+
+  /** All but the files, for JSON; lists the first 1000 problems. */
+  public Map<String, Object> toMap() {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("schema_version", SCHEMA_VERSION);
     json.putAll(subject);
@@ -131,7 +136,7 @@ public final class VerifyResult implements AutoCloseable {
     json.put("problem_count", tally.problemCount() - tally.uncheckedCount());
     json.put("unchecked_count", tally.uncheckedCount());
     json.put("problems", problems());
-    return Json.of(json);
+    return json;
   }
 
   private Map<String, String> versions() {

@@ -1,11 +1,7 @@
 package io.icebergcrypto.spark.migrate.purge;
 
-import com.google.gson.JsonElement;
-import com.google.gson.JsonObject;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.verify.scan.Storage;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -28,27 +24,6 @@ public record PurgeOptions(
     keep = List.copyOf(keep);
     folders.forEach(PurgeOptions::check);
     keep.forEach(PurgeOptions::check);
-  }
-
-  /** These options, from JSON with names as SQL has them. */
-  public static PurgeOptions ofJson(String json) {
-    JsonObject given = Json.object(json);
-    return new PurgeOptions(
-        given.get("dry_run").getAsBoolean(),
-        texts(given, "folders"),
-        texts(given, "keep"),
-        given.get("accept_missing").getAsBoolean());
-  }
-
-  private static List<String> texts(JsonObject given, String name) {
-    List<String> all = new ArrayList<>();
-    if (given.has(name) && given.get(name).isJsonArray()) {
-      for (JsonElement text : given.getAsJsonArray(name)) {
-        all.add(text.getAsString());
-      }
-    }
-
-    return all;
   }
 
   /** Two folders deep at least: a bucket, or the root of a file system, is more than a table's. */

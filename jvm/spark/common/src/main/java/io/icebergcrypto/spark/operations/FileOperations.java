@@ -1,0 +1,41 @@
+package io.icebergcrypto.spark.operations;
+
+import io.icebergcrypto.orc.OrcDoctor;
+import io.icebergcrypto.parquet.ParquetDoctor;
+import io.icebergcrypto.spark.inspect.FileLook;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.io.ResolvingFileIO;
+
+/** Single files, and the keys of columns of Spark's own Parquet and ORC files. */
+final class FileOperations {
+  static final List<Operation> ALL =
+      List.of(
+          Operation.call(
+              "inspect_file", "path STRING NOT NULL, pages BOOLEAN", FileOperations::inspect),
+          Operation.call(
+                  "examine_parquet", "", call -> Answer.value(ParquetDoctor.examine(hadoop(call))))
+              .onDriver(),
+          Operation.call("examine_orc", "", call -> Answer.value(OrcDoctor.examine(hadoop(call))))
+              .onDriver());
+
+  private FileOperations() {}
+
+  private static Configuration hadoop(Call call) {
+    return call.spark().sessionState().newHadoopConf();
+  }
+
+  /**
+   * Recognizes a file from its bytes, at any location that Iceberg's ResolvingFileIO reads; with
+   * the session's KMS also the columns, and their data, of a Parquet or ORC file whose columns have
+   * keys.
+   */
+  private static Answer inspect(Call call) {
+    try (ResolvingFileIO io = new ResolvingFileIO()) {
+      io.setConf(hadoop(call));
+      io.initialize(Map.of());
+      return Answer.value(FileLook.at(call.text("path"), io, io.getConf(), call.flag("pages")));
+    }
+  }
+}

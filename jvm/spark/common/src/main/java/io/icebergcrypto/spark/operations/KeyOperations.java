@@ -1,0 +1,163 @@
+package io.icebergcrypto.spark.operations;
+
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.DocumentSignature;
+import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.KeyEntry;
+import io.icebergcrypto.audit.MasterKeyUse;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.lifecycle.KeyPruning;
+import io.icebergcrypto.lifecycle.MasterKeyRotation;
+import io.icebergcrypto.spark.verify.scan.TableNames;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+
+/** The keys of tables, and master keys. */
+final class KeyOperations {
+  static final List<Operation> ALL =
+      List.of(
+          Operation.procedure(
+                  "encryption_keys",
+                  "Lists the keys of an encrypted table, and asks its KMS for them",
+                  "table STRING NOT NULL",
+                  "key_id STRING NOT NULL, kind STRING NOT NULL, encrypted_by STRING, created_at"
+                      + " TIMESTAMP_LTZ, age_days BIGINT, snapshots INT NOT NULL, overdue BOOLEAN"
+                      + " NOT NULL, kms_answers BOOLEAN, authenticated_wrapping BOOLEAN, problem"
+                      + " STRING, used_for STRING, key_length INT, key_version INT",
+                  KeyOperations::list)
+              .withPaths(),
+          Operation.procedure(
+                  "prune_encryption_keys",
+                  "Removes the keys that nothing needs from a table's metadata",
+                  "table STRING NOT NULL, dry_run BOOLEAN",
+                  "table STRING NOT NULL, keys_before INT NOT NULL, removed INT NOT NULL, kept INT"
+                      + " NOT NULL, bytes_before BIGINT NOT NULL, bytes_after BIGINT NOT NULL,"
+                      + " committed BOOLEAN NOT NULL, message STRING NOT NULL",
+                  call ->
+                      Answer.row(
+                          KeyPruning.run(call.catalog(), call.table(), call.flag("dry_run"))
+                              .toMap()))
+              .withPaths(),
+          Operation.procedure(
+                  "rotate_kek",
+                  "Gives a table a new KEK and, on request, encrypts the keys of its snapshots with"
+                      + " it",
+                  "table STRING NOT NULL, rewrap BOOLEAN, dry_run BOOLEAN",
+                  "table STRING NOT NULL, key_id STRING NOT NULL, old_kek_id STRING, new_kek_id"
+                      + " STRING, rewrapped INT NOT NULL, removed_keks INT NOT NULL, kept_keks INT"
+                      + " NOT NULL, kms_calls INT NOT NULL, committed BOOLEAN NOT NULL, message"
+                      + " STRING NOT NULL",
+                  call ->
+                      Answer.row(
+                          KekRotation.run(
+                                  call.catalog(),
+                                  call.table(),
+                                  call.flag("rewrap"),
+                                  call.flag("dry_run"))
+                              .toMap()))
+              .withPaths(),
+          Operation.procedure(
+                  "rotate_master_key",
+                  "Has a table's KEKs wrapped by the newest version of its master key, or by"
+                      + " another key",
+                  "table STRING NOT NULL, new_key_id STRING, dry_run BOOLEAN, from_catalog STRING",
+                  "table STRING NOT NULL, old_key_id STRING NOT NULL, new_key_id STRING NOT NULL,"
+                      + " keks INT NOT NULL, old_versions STRING, new_versions STRING, kms_calls"
+                      + " INT NOT NULL, committed BOOLEAN NOT NULL, message STRING NOT NULL,"
+                      + " value_keys INT NOT NULL, value_keys_left STRING",
+                  KeyOperations::rotateMasterKey)
+              .withPaths(),
+          Operation.call(
+                  "master_key_use",
+                  "table STRING NOT NULL",
+                  call -> Answer.value(MasterKeyUse.of(call.catalog(), call.table()).toMap()))
+              .withPaths(),
+          Operation.call(
+              "wrapping_version",
+              "name STRING NOT NULL, key_id STRING NOT NULL",
+              KeyOperations::wrappingVersion),
+          Operation.call(
+                  "check_key",
+                  "catalog STRING NOT NULL, key_id STRING NOT NULL",
+                  call -> {
+                    named(call).kms().check(call.text("key_id"));
+                    return Answer.value(null);
+                  })
+              .onDriver(),
+          Operation.call(
+              "kms_metrics",
+              "catalog STRING NOT NULL",
+              call -> Answer.value(named(call).kms().snapshot())),
+          Operation.call(
+                  "check_report",
+                  "catalog STRING NOT NULL, key_id STRING, document STRING NOT NULL",
+                  call -> {
+                    EncryptedCatalog catalog = named(call);
+                    DocumentSignature.check(
+                        call.text("document"),
+                        call.text("key_id"),
+                        catalog.allowedKeyIds(),
+                        catalog.kms());
+                    return Answer.value(null);
+                  })
+              .onDriver());
+
+  private KeyOperations() {}
+
+  private static EncryptedCatalog named(Call call) {
+    return Target.catalog(call.spark(), call.text("catalog"));
+  }
+
+  private static Answer list(Call call) {
+    EncryptionKeys keys = EncryptionKeys.of(call.catalog(), call.table());
+    return new Answer(keys.toMap(), keys.keys().stream().map(KeyOperations::row).toList());
+  }
+
+  private static Map<String, Object> row(KeyEntry key) {
+    Map<String, Object> row = key.toMap();
+    row.put("created_at", key.createdAt());
+    return row;
+  }
+
+  private static Answer rotateMasterKey(Call call) {
+    String newKeyId = call.text("new_key_id");
+    String from = call.text("from_catalog");
+    boolean dryRun = call.flag("dry_run");
+    return Answer.row(
+        (from == null
+                ? MasterKeyRotation.run(call.catalog(), call.table(), newKeyId, dryRun)
+                : MasterKeyRotation.run(
+                    call.catalog(), call.table(), newKeyId, former(call, from), dryRun))
+            .toMap());
+  }
+
+  /** The KMS that a catalog is set up with. */
+  private static CachingKmsClient former(Call call, String from) {
+    EncryptedCatalog catalog = OurCatalog.encryptedOrNull(TableNames.catalog(call.spark(), from));
+    if (catalog != null) {
+      return catalog.kms();
+    }
+
+    throw new NotSupportedException(
+        String.format("from_catalog => '%s' is no catalog of this project", from),
+        "Name one that is set up with the KMS that the table had before.");
+  }
+
+  /** The version of a master key that wraps now; null: wrapped keys do not tell. */
+  private static Answer wrappingVersion(Call call) {
+    String name = call.text("name");
+    String keyId = call.text("key_id");
+    EncryptedCatalog catalog =
+        Target.catalog(call.spark(), TableNames.parts(call.spark(), name).get(0));
+    if (call.target() != Target.NONE) {
+      catalog.allowedKeyIds().checkNew(name, keyId); // who sends SQL is to try no other key
+    }
+
+    OptionalInt version = catalog.kms().wrappingVersion(keyId);
+    return Answer.value(version.isPresent() ? version.getAsInt() : null);
+  }
+}

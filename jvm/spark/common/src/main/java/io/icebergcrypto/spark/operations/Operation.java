@@ -1,0 +1,181 @@
+package io.icebergcrypto.spark.operations;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.spark.call.Parameter;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Something that can be done: its name, its parameters and what it gives are declared here alone.
+ * SQL calls it as a procedure, and Python by its name. A parameter {@code table} names the table
+ * that it is done to.
+ */
+public final class Operation {
+  /** The parameter that names a table. */
+  static final String TABLE = "table";
+
+  private static final String REQUIRED = " NOT NULL";
+
+  /** What it does. */
+  @FunctionalInterface
+  interface Work {
+    Answer run(Call call);
+  }
+
+  private final String name;
+  private final String description;
+  private final List<Parameter> parameters;
+  private final StructType columns;
+  private final boolean takesPaths;
+  private final boolean onDriver;
+  private final Work work;
+
+  private Operation(
+      String name,
+      String description,
+      List<Parameter> parameters,
+      StructType columns,
+      boolean takesPaths,
+      boolean onDriver,
+      Work work) {
+    this.name = name;
+    this.description = description;
+    this.parameters = parameters;
+    this.columns = columns;
+    this.takesPaths = takesPaths;
+    this.onDriver = onDriver;
+    this.work = work;
+  }
+
+  /**
+   * One that is a procedure of SQL, too.
+   *
+   * @param parameters as {@code "table STRING NOT NULL, dry_run BOOLEAN"}: what is not NOT NULL
+   *     need not be given, and is NULL then; a BOOLEAN is false
+   * @param columns of its rows, written alike
+   */
+  static Operation procedure(
+      String name, String description, String parameters, String columns, Work work) {
+    StructType output = new StructType();
+    for (String column : columns.split(", ")) {
+      output = output.add(nameOf(column), typeOf(column), !column.endsWith(REQUIRED));
+    }
+
+    return new Operation(name, description, parametersOf(parameters), output, false, false, work);
+  }
+
+  /** One that is for functions of Python alone. */
+  static Operation call(String name, String parameters, Work work) {
+    return new Operation(name, null, parametersOf(parameters), null, false, false, work);
+  }
+
+  /** The same, which takes tables by their paths, too. */
+  Operation withPaths() {
+    return new Operation(name, description, parameters, columns, true, onDriver, work);
+  }
+
+  /** The same, for who has the driver: SQL does not reach it. */
+  Operation onDriver() {
+    return new Operation(name, description, parameters, columns, takesPaths, true, work);
+  }
+
+  private static List<Parameter> parametersOf(String ddl) {
+    return ddl.isEmpty()
+        ? List.of()
+        : Arrays.stream(ddl.split(", ")).map(Operation::parameterOf).toList();
+  }
+
+  private static Parameter parameterOf(String ddl) {
+    DataType type = typeOf(ddl);
+    String unless = type.equals(DataTypes.BooleanType) ? "false" : "NULL";
+    return new Parameter(nameOf(ddl), type, ddl.endsWith(REQUIRED) ? null : unless);
+  }
+
+  private static String nameOf(String ddl) {
+    return ddl.substring(0, ddl.indexOf(' '));
+  }
+
+  private static DataType typeOf(String ddl) {
+    return DataType.fromDDL(ddl.substring(ddl.indexOf(' ') + 1).replace(REQUIRED, ""));
+  }
+
+  /** What SQL and Python call it. */
+  public String name() {
+    return name;
+  }
+
+  /** What it does, in a sentence; null of what is no procedure. */
+  public String description() {
+    return description;
+  }
+
+  /** Its parameters, in the order of SQL. */
+  public List<Parameter> parameters() {
+    return parameters;
+  }
+
+  /** The columns of its rows; null of what is no procedure. */
+  public StructType columns() {
+    return columns;
+  }
+
+  /** Whether it is a procedure of SQL. */
+  public boolean isProcedure() {
+    return columns != null;
+  }
+
+  boolean isOnDriver() {
+    return onDriver;
+  }
+
+  boolean takesPaths() {
+    return takesPaths;
+  }
+
+  /**
+   * Does it; Spark loads the table again then.
+   *
+   * @throws InvalidConfigurationException when there is no such table, or a value is missing
+   */
+  Answer run(Call call) {
+    try {
+      Answer answer = work.run(call);
+      call.target().invalidate();
+      return answer;
+    } catch (NoSuchTableException e) {
+      if (call.target().table() == null) {
+        throw e;
+      }
+
+      throw new InvalidConfigurationException(
+          String.format("nothing was done: Table %s does not exist", call.target().fullName()),
+          "Give the name of a table, as in db.t. A view has no files.",
+          e);
+    }
+  }
+
+  /** The parameter of a name. */
+  Parameter parameter(String parameter) {
+    return parameters.stream()
+        .filter(one -> one.name().equals(parameter))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidConfigurationException(
+                    String.format("nothing was done: %s has no parameter %s", name, parameter),
+                    String.format(
+                        "It has %s.", parameters.stream().map(Parameter::name).toList())));
+  }
+
+  /** The rows, as SQL takes them. */
+  public List<Object[]> values(List<Map<String, Object>> rows) {
+    return rows.stream()
+        .map(row -> Arrays.stream(columns.names()).map(row::get).toArray())
+        .toList();
+  }
+}
