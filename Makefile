@@ -52,9 +52,15 @@ gradle = $(on_java); gradle --no-daemon -q
 pytest = $(on_java); $(VENV)/bin/pytest
 spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
 
-.PHONY: help
-help: ## Explain the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+# Those with ## are what a person needs day by day; #+ are the others.
+explained = awk -F ':.*$(1) ' '/^[a-z-]+:.*$(1) / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: help help-all
+help:
+	@$(call explained,##)
+	@echo "  make help-all        the others"
+help-all: help
+	@$(call explained,#[+])
 
 # $(call ready,FILES[,TOOLS]), first in a recipe: makes sure of the system's tools, and makes the files, two at a time.
 # Says how long that took if there was a file to make.
@@ -110,7 +116,7 @@ OLDER_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_conne
     $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
 
 .PHONY: test-older
-test-older: ## Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
+test-older: #+ Run the tests of what depends on Spark on its older versions (OLDER=4.0 chooses one, ARGS="-k name" some tests)
 	$(call ready,$(firstword $(OTHER_JARS)) $(OLDER_TEST_JARS) $(OLDER_TEST),test-tools)
 	@failed=; for spark in $(OLDER); do echo "Spark $$spark"; \
 	    ($(on_java); .venv-$$spark/bin/pytest $(OLDER_TESTS) $(POOL) $(ARGS)) || failed+=" $$spark"; done; \
@@ -120,7 +126,7 @@ test-older: ## Run the tests of what depends on Spark on its older versions (OLD
 PYTHON_TESTS := tests/unit tests/catalog/tables/test_lifecycle.py tests/catalog/proof/test_command.py tests/test_spark_submit.py
 
 .PHONY: test-pythons
-test-pythons: setup-test ## Run all unit tests, and some with Spark, on the other Pythons that are here (PYTHONS=3.12 chooses one)
+test-pythons: setup-test #+ Run all unit tests, and some with Spark, on the other Pythons that are here (PYTHONS=3.12 chooses one)
 	$(if $(PYTHONS_FOUND),$(call ready,$(PYTHONS_FOUND:%=.venv-python%/.test)))
 	@for python in $(PYTHONS); do \
 	    if [[ " $(PYTHONS_FOUND) " != *" $$python "* ]]; then echo "Python $$python was left out: there is none here"; continue; fi; \
@@ -130,7 +136,7 @@ test-pythons: setup-test ## Run all unit tests, and some with Spark, on the othe
 JAVA_TESTS := tests/catalog/tables tests/catalog/refusals tests/catalog/interop tests/kms
 
 .PHONY: test-javas
-test-javas: setup-test ## Run the Java tests, SQL and KMSs on another JDK that Spark supports, if it is here (JDKS=/folder has more)
+test-javas: setup-test #+ Run the Java tests, SQL and KMSs on another JDK that Spark supports, if it is here (JDKS=/folder has more)
 	@for java in $(JAVAS); do \
 	    if ! home=$$(dev/find.sh java $$java); then echo "Java $$java was left out: there is no JDK $$java here"; continue; fi; \
 	    if ($(on_java); [[ $$home -ef $$JAVA_HOME ]]); then echo "Java $$java is the one in use"; continue; fi; \
@@ -143,7 +149,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test ## Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Rustberg, zsh, fish
+nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Rustberg, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	@dev/azurite.sh
@@ -156,7 +162,7 @@ TESTED := $(CURDIR)/build/tested
 nightly: export ICEBERG_CRYPTO_TESTED := $(TESTED)
 
 .PHONY: tested-versions
-tested-versions: ## Write the tables of docs/tested-versions.md from what `make nightly` recorded (PARTIAL=1: also when it did not end)
+tested-versions: #+ Write the tables of docs/tested-versions.md from what `make nightly` recorded (PARTIAL=1: also when it did not end)
 	@"$(PYTHON)" dev/tested_versions.py $(TESTED) $(if $(PARTIAL),--partial)
 
 .PHONY: nightly
@@ -173,7 +179,7 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 	    else echo "make newcomer and test-debian were left out: they need root and debootstrap"; fi
 
 .PHONY: soak
-soak: setup-test ## Kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
@@ -196,7 +202,7 @@ bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in mi
 	@$(bench) $(if $(FULL),--full) $(ARGS)
 
 .PHONY: bench-check
-bench-check: setup-bench ## Measure, and say what got worse since benchmarks/baseline.json
+bench-check: setup-bench #+ Measure, and say what got worse since benchmarks/baseline.json
 	@rm -f $(BENCH); $(bench) $(ARGS) || test -s $(BENCH)
 	@$(VENV)/bin/python benchmarks/check.py $(BENCH)
 
@@ -204,12 +210,12 @@ JMH_FIGURES := jvm/build/streams.json
 JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
 
 .PHONY: bench-streams
-bench-streams: tools ## Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (15 min; JMH="-f 1 ..." has other options)
+bench-streams: tools #+ Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (15 min; JMH="-f 1 ..." has other options)
 	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
 	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
 
 .PHONY: vault
-vault: ## Build the tests' Vault, which is kept outside of this folder
+vault: #+ Build the tests' Vault, which is kept outside of this folder
 	$(call ready,$(VAULT))
 
 .PHONY: lint
@@ -258,21 +264,21 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 	@cat dist/SHA256SUMS
 
 .PHONY: lock
-lock: $(VENV)/pyvenv.cfg ## Renew dev/constraints.txt: the versions of all Python packages that are installed here
+lock: $(VENV)/pyvenv.cfg #+ Renew dev/constraints.txt: the versions of all Python packages that are installed here
 	$(pip) uv
 	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | $(VENV)/bin/uv pip compile --quiet --upgrade --universal \
 	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: check-install
-check-install: ## Run the demo and some tests in new Debians 12 and 13, as root and as a user (root only; some GB, an hour)
+check-install: #+ Run the demo and some tests in new Debians 12 and 13, as root and as a user (root only; some GB, an hour)
 	dev/check-install.sh
 
 .PHONY: test-debian
-test-debian: ## Run the demo and all tests in a new Debian 13, with its Java 21 and Python 3.13 (root only)
+test-debian: #+ Run the demo and all tests in a new Debian 13, with its Java 21 and Python 3.13 (root only)
 	SUITES=trixie FULL=1 dev/check-install.sh root
 
 .PHONY: newcomer
-newcomer: ## Paste README and the tutorial into new Debians 12 and 13, block by block, and compare what comes (root only; half an hour)
+newcomer: #+ Paste README and the tutorial into new Debians 12 and 13, block by block, and compare what comes (root only; half an hour)
 	dev/newcomer.sh
 
 .PHONY: clean
