@@ -57,7 +57,6 @@ def configure_spark(
     parquet_columns: ParquetKeys | None = None,
     orc_columns: OrcKeys | None = None,
     local_disk_encryption: bool = False,
-    required: bool = False,
 ) -> BuilderOrSession:
     """Set up a catalog whose tables can be encrypted.
 
@@ -94,7 +93,6 @@ def configure_spark(
         orc_columns: the same for columns of Spark's own ORC files; see docs/orc-columns.md.
         local_disk_encryption: have Spark encrypt what it writes to local disks (``spark.io.encryption.enabled``):
             shuffled, spilled and cached rows, which are in plaintext there otherwise. False leaves it as it is set.
-        required: the former name of require_encryption.
 
     Returns:
         What was passed in, so that ``.getOrCreate()`` can follow.
@@ -112,7 +110,7 @@ def configure_spark(
         uri,
         warehouse,
         kms,
-        require_encryption or required,
+        require_encryption,
         allowed_key_ids,
         dict(options or {}),
     )

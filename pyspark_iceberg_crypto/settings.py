@@ -69,7 +69,6 @@ def spark_conf(
     local_disk_encryption: bool = False,
     packages: bool = True,
     spark: str | None = None,
-    required: bool = False,
 ) -> dict[str, str]:
     """Return the settings that `configure_spark` would make, for a Spark that something else starts.
 
@@ -98,7 +97,6 @@ def spark_conf(
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates, and of its Scala
             where it is not that of pip's (``"3.5_2.13"``). None: the version of the Spark that is installed here, and
             the newest where there is none.
-        required: the former name of require_encryption.
 
     Returns:
         Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
@@ -113,7 +111,7 @@ def spark_conf(
         uri,
         warehouse,
         kms,
-        require_encryption or required,
+        require_encryption,
         allowed_key_ids,
         dict(options or {}),
     )

@@ -51,14 +51,19 @@ def test_links_and_paths_lead_somewhere(document: Path) -> None:
         assert (ROOT / path).exists(), path
 
 
+def make_targets() -> set[str]:
+    text = (ROOT / "Makefile").read_text()
+    return set(re.findall(r"^([a-z-]+):.*(?:##|#\+) ", text, re.MULTILINE))
+
+
 def test_make_targets_exist(document: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = make_targets()
     named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", document.read_text(), re.MULTILINE))
     assert named <= targets
 
 
 def test_contributing_lists_every_target() -> None:
-    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = make_targets()
     named = set(re.findall(r"`make ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
     assert targets - {"help"} <= named
 

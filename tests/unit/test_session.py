@@ -39,7 +39,7 @@ def test_every_argument_is_a_catalog_property() -> None:
         uri="http://localhost:1",
         warehouse="file:/w",
         kms=Keystore("/keys.p12", password_env="P"),
-        required=True,
+        require_encryption=True,
         allowed_key_ids=["sales", "hr-*"],
         options={"io-impl": "com.IO"},
         path_access=False,
