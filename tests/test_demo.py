@@ -36,7 +36,7 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     missing = [promise for promise in PROMISES if promise not in done.stdout]

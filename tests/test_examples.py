@@ -83,6 +83,7 @@ def magics(folder: Path) -> set[bytes]:
     return {magic(path) for path in files_below(folder)}
 
 
+@pytest.mark.nightly
 def test_quickstart(tmp_path: Path) -> None:
     said = python("quickstart.py", cwd=tmp_path)
     assert "files of lake.shop.orders are encrypted" in said
@@ -326,6 +327,7 @@ def test_engine_neutral_java(place: Path, java: str) -> None:
     assert magics(place / "warehouse" / "shop" / "visits") == {b"PARE", b"AGS1"}
 
 
+@pytest.mark.nightly
 def test_spark_sql(place: Path, sql: str) -> None:
     assert "orders: 4, total: 24.75" in sql.splitlines()
     assert "customers: 4" in sql.splitlines()
@@ -334,6 +336,7 @@ def test_spark_sql(place: Path, sql: str) -> None:
 
 
 @pytest.mark.usefixtures("java", "sql")
+@pytest.mark.nightly
 def test_verify_catalog_finds_the_table_without_a_key_id(place: Path) -> None:
     """On the tables that the two examples above make, one of them without a key id."""
     settings = properties(place, type="hadoop", warehouse="warehouse")

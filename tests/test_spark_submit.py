@@ -85,6 +85,7 @@ def data_files(place: Path) -> list[bytes]:
     return found
 
 
+@pytest.mark.nightly
 def test_spark_sql(place: Path, packages: list[str]) -> None:
     script = place / "script.sql"
     script.write_text(SQL)

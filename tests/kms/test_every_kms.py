@@ -129,6 +129,7 @@ every_kms = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.nightly
 def test_executors_are_processes_of_their_own(lived: Run) -> None:
     assert lived.executors == 2
 

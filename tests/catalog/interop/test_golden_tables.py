@@ -91,6 +91,7 @@ def test_every_form_of_the_code_is_kept() -> None:
     assert {"c6b240d", "d2a1bed", "f0aa7ec"} <= set(BUILDS)
 
 
+@pytest.mark.nightly
 def test_a_table_that_an_earlier_build_wrote(golden: Golden) -> None:
     old = "v1." if "d2a1bed" in golden.catalog else "v2.hmac-sha256."
     assert golden.mac().startswith(old)

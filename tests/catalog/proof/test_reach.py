@@ -125,6 +125,7 @@ def test_a_sample_is_the_same_for_the_same_seed(lake: Lake) -> None:
     assert sampled(1) == first != sampled(2)
 
 
+@pytest.mark.nightly
 def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
     table = lake.create()
     lake.insert(table, [1])
@@ -241,6 +242,7 @@ BY_JOBS = ("spark.iceberg-crypto.verify.files-on-driver", "0")
     ("opened_first", "refresh"),
     [("list", True), ("manifest", True), ("data", True), ("data", False)],
 )
+@pytest.mark.nightly
 def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str, refresh: bool) -> None:
     table, data = overwritten(lake)
     first_list = lists(lake)[0]
@@ -259,6 +261,7 @@ def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str, refresh:
     assert data.name not in paths
 
 
+@pytest.mark.nightly
 def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     """Nothing is left of what it began with: it begins again, and checks what the table has now."""
     table, old = overwritten(lake)
@@ -279,6 +282,7 @@ def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     assert problems(verify_table(lake.spark, table)) == {new.name: "plaintext"}
 
 
+@pytest.mark.nightly
 def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
     table = lake.create()
     lake.insert(table, [1])
@@ -312,6 +316,7 @@ def test_what_expires_while_jobs_check_it(lake: Lake) -> None:
     assert report.file_count == sum(one.files for one in report.counts)
 
 
+@pytest.mark.nightly
 def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
     table, data = overwritten(lake)
     statistics = lake.with_options({"encryption.statistics": "encrypt"})
@@ -337,6 +342,7 @@ def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
     assert not logged[0].exists() and not stats.exists()
 
 
+@pytest.mark.nightly
 def test_strays_that_go_meanwhile(lake: Lake) -> None:
     """A writer deletes what it has not committed."""
     table = lake.create()
@@ -351,6 +357,7 @@ def test_strays_that_go_meanwhile(lake: Lake) -> None:
     (folder / "left.parquet").unlink()
 
 
+@pytest.mark.nightly
 def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
     """It cannot be verified; of a catalog it is no part any more."""
     other = lake.create("other")

@@ -64,6 +64,7 @@ def one_file(files: list[Path], kind: str) -> Path:
 
 
 @pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
 def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
     """A small table needs no Spark job; whoever checks it, the outcome is the same."""
     table = lake.create(partition="part", write_delete_mode="merge-on-read")

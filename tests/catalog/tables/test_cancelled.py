@@ -69,6 +69,7 @@ def key_of(lake: Lake, table: str) -> str | None:
     return next((row.value for row in rows if row.key == "encryption.key-id"), None)
 
 
+@pytest.mark.nightly
 def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     """Another commit comes first, so that what fails then could be the files of an expired snapshot."""
     table = table_of(hadoop, None, 6)

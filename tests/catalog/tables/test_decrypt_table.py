@@ -51,6 +51,7 @@ def test_there_and_back(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
+@pytest.mark.nightly
 def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     """Files of two partition specs are copied one spec after the other, and one of them is damaged."""
     table = hadoop.create()

@@ -13,7 +13,6 @@ from harness.world import KINDS, OURS, UNCOMPRESSED, World, catalog_conf, embedd
 pytestmark = pytest.mark.slow
 
 # By day one: Spark as users have it is what is tested here, not the catalog.
-BY_DAY = ("hadoop",)
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +58,8 @@ def seen(
 
 
 @pytest.mark.since("Spark 4.1 fills columns that INSERT does not name", spark="4.1")
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in KINDS],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
     assert seen[kind] == "ended", seen[kind]
 

@@ -73,6 +73,7 @@ def schema_of(lake: Lake, table: str) -> Any:
     return lake.spark.table(table).schema
 
 
+@pytest.mark.nightly
 def test_old_formats_deletes_and_specs(hadoop: Lake) -> None:
     """Version 1 with Avro, ORC and Parquet and two specs; version 2 with deletes of both kinds of writers."""
     one = plain(hadoop, "one", format__version="1")
@@ -117,6 +118,7 @@ def test_old_formats_deletes_and_specs(hadoop: Lake) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.nightly
 def test_columns_that_older_specs_and_sort_orders_had(hadoop: Lake, version: str) -> None:
     """Partition fields are dropped, then their columns: files of the older specs are copied, too."""
     table = hadoop.create(
@@ -165,6 +167,7 @@ def test_row_ids_of_version_3_stay(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
 def test_branches_and_tags(lake: Lake) -> None:
     """Each shows what it did: a tag with columns that are gone, a branch with rows of its own."""
     table = plain(lake, format__version="2")
@@ -237,6 +240,7 @@ def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
     return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
 
 
+@pytest.mark.nightly
 def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     """By verify, doctor and repair, also when no metadata file of the log leads to it any more."""
     table = plain(hadoop)

@@ -243,6 +243,7 @@ def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
 
 
 @pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_the_runbook(lake: Lake) -> None:
     """The Python and the SQL of docs/compromise.md, in order."""
     table = lake.create()

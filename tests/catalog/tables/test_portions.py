@@ -80,6 +80,7 @@ def test_in_portions(hadoop: Lake) -> None:
     assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13] and log(hadoop) == []
 
 
+@pytest.mark.nightly
 def test_only_what_changed_or_is_gone_is_copied_again(hadoop: Lake) -> None:
     """A file of a portion is kept, or copied again, by itself."""
     table = table_of(hadoop, 6, format__version="2", write_delete_mode="merge-on-read")
@@ -105,6 +106,7 @@ def test_only_what_changed_or_is_gone_is_copied_again(hadoop: Lake) -> None:
     assert log(hadoop) == []
 
 
+@pytest.mark.nightly
 def test_what_is_lost_of_the_log_is_copied_again(hadoop: Lake) -> None:
     table = table_of(hadoop, 5)
     for _ in range(4):
@@ -168,6 +170,7 @@ def test_orphan_removal_keeps_what_was_copied(hadoop: Lake) -> None:
     assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
 
 
+@pytest.mark.nightly
 def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
     """A run that is slower than another one leaves a log behind, as one that was killed does."""
     table = table_of(hadoop, 3, format__version="3")
@@ -226,6 +229,7 @@ def test_row_ids_that_rows_get_between_two_portions(hadoop: Lake) -> None:
     assert row_ids(hadoop) == before
 
 
+@pytest.mark.nightly
 def test_a_file_that_was_cherry_picked_has_other_row_ids(hadoop: Lake) -> None:
     table = table_of(hadoop, 1, format__version="3")
     hadoop.sql(f"ALTER TABLE {table} CREATE BRANCH work")

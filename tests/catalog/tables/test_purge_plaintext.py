@@ -76,6 +76,7 @@ def properties_of(lake: Lake, table: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_a_purge_that_is_killed_at_any_delete_goes_on(lake: Lake) -> None:
     """Each call deletes one file and dies; what is left is always named by what is left."""
     table, kept = old_table(lake)
@@ -165,6 +166,7 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
 def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
     """It cannot have metadata in force deleted; and what it named is left to the user, who accepts that."""
     table = lake.create(key=None, format__version="2")
@@ -206,6 +208,7 @@ def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("rest")
+@pytest.mark.nightly
 def test_former_folders_and_files_of_others(lake: Lake, tmp_path: Path) -> None:
     """write.data.path was changed, and add_files took files over: the user says which are the table's."""
     former, others = tmp_path / "former", tmp_path / "others"

@@ -109,8 +109,7 @@ public final class PythonApi {
         () -> {
           Target found = Target.ofTable(spark, table);
           return Json.of(
-              KeyedInspection.ofTable(spark, found.catalog(), found.table(), path)
-                  .check(decryptTo));
+              KeyedInspection.ofTable(found.catalog(), found.table(), path).check(decryptTo));
         });
   }
 

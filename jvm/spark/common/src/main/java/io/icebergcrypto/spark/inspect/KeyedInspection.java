@@ -35,7 +35,6 @@ import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.InputFile;
-import org.apache.spark.sql.SparkSession;
 
 /**
  * A look at one file with its key: every tag is checked and, for forensics, an AES GCM stream is
@@ -76,10 +75,10 @@ public final class KeyedInspection {
    * @throws InvalidConfigurationException when no snapshot of the table reaches the file
    */
   public static KeyedInspection ofTable(
-      SparkSession spark, EncryptedCatalog catalog, TableIdentifier identifier, String path) {
+      EncryptedCatalog catalog, TableIdentifier identifier, String path) {
     BaseTable plain = catalog.unchecked(identifier);
     BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
-    KnownFile file = FileSearch.find(spark, table, path);
+    KnownFile file = FileSearch.find(table, path);
     return new KeyedInspection(
         file.kind(),
         file.format(),
