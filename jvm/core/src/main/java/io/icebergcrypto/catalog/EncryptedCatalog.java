@@ -12,6 +12,7 @@ import io.icebergcrypto.catalog.behind.SharedMetricsReporter;
 import io.icebergcrypto.cleanup.ManifestListCheck;
 import io.icebergcrypto.cleanup.Purge;
 import io.icebergcrypto.cleanup.PurgedFiles;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -255,7 +256,29 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
       TableIdentifier identifier, TableMetadata base, TableMetadata plaintext) {
     BaseTable table = unchecked(identifier);
     context.operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
+    if (context.behind().isRest()) {
+      CommitRetry.commit(
+          table.name(), table.operations(), Map.of(), EncryptedCatalog::withoutKeysOfPlaintext);
+    }
+
     delegate.invalidateTable(identifier);
+  }
+
+  /**
+   * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
+   * and the table be called tampered with. Nothing is under it.
+   */
+  private static TableMetadata withoutKeysOfPlaintext(TableMetadata metadata) {
+    boolean isPlaintext =
+        EncryptionProperties.keyId(metadata.properties()) == null
+            && metadata.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null);
+    if (!isPlaintext || metadata.encryptionKeys().isEmpty()) {
+      return metadata;
+    }
+
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    metadata.encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
+    return builder.build();
   }
 
   /**
