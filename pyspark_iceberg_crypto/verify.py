@@ -164,7 +164,9 @@ def checked_options(
     if isinstance(sample, bool) or not isinstance(sample, (int, float)):
         raise ConfigurationError(f"sample={sample!r} is no number", "give more than 0, up to 1")
     if sample != sample:  # JSON has no NaN
-        raise ConfigurationError(f"sample is {sample}, which is no share of the files", "0.01 is one")
+        raise ConfigurationError(
+            f"sample is {sample}, which is no share of the files", "0.01 is one"
+        )
     return {
         "depth": depth or ("deep" if deep else "magic"),
         "all_snapshots": bool(all_snapshots),

@@ -61,7 +61,12 @@ def test_every_argument_is_a_catalog_property() -> None:
 def test_paths_have_the_kms_of_the_first_catalog() -> None:
     """Iceberg takes a path to its catalog default_iceberg."""
     kms = Keystore("/keys.p12", password_env="P")
-    rest = {"type": "rest", "uri": "http://localhost:1", "warehouse": "w", "required": True}
+    rest = {
+        "type": "rest",
+        "uri": "http://localhost:1",
+        "warehouse": "w",
+        "require_encryption": True,
+    }
     options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1"}
     found = catalog_conf("lake", kms=kms, options=options, **rest)
     assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
