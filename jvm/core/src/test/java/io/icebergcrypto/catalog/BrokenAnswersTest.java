@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -184,6 +185,29 @@ class BrokenAnswersTest extends LakeFixture {
       assertThat(TestLake.reachable(there)).as(what).allSatisfy(file -> assertThat(file).exists());
       assertThat(catalog.dropTable(T, true)).as(what).isTrue();
     }
+  }
+
+  /** The server takes both; a KEK of a table without a key id tells that its key id was removed. */
+  @Test
+  void aRotationBesideADecryptionLeavesNoKek() throws IOException {
+    prepare(Operation.APPEND);
+    TableMetadata base = TestLake.metadata(behindProxy.loadTable(T));
+    BaseTable plaintext =
+        catalog.uncommitted(
+            new MetadataInMemory(catalog.unchecked(T).operations(), PlaintextForm.of(base)), "t");
+    TestLake.append(plaintext, 3);
+    AtomicInteger rotations = new AtomicInteger();
+    proxy.overtakes(
+        COMMIT,
+        () -> {
+          KekRotation.run(catalog, T, false, false);
+          rotations.incrementAndGet();
+        });
+    KeyIdChange.decrypt(behindProxy, T, base, plaintext.operations().current());
+    assertThat(rotations).hasValue(1);
+    Table there = lake.open(Map.of()).loadTable(T);
+    assertThat(TestLake.ids(there)).containsExactly(3L);
+    assertThat(TestLake.metadata(there).encryptionKeys()).isEmpty();
   }
 
   /** The files of the commit are those of the table then. */

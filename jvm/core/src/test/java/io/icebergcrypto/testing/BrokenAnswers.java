@@ -64,6 +64,8 @@ public final class BrokenAnswers implements AutoCloseable {
   private volatile String server;
   private volatile Fault fault;
   private volatile String requests = "none";
+  private volatile String overtaken = "none";
+  private volatile Runnable rival;
   private final Map<String, byte[]> lastGood = new ConcurrentHashMap<>();
 
   /**
@@ -95,6 +97,12 @@ public final class BrokenAnswers implements AutoCloseable {
     broken.set(0);
   }
 
+  /** Has somebody else act just before the next of such requests reaches the server. */
+  public void overtakes(String regex, Runnable somebody) {
+    this.rival = somebody;
+    this.overtaken = regex;
+  }
+
   /** Breaks no more; tells how many answers were broken. */
   public int mended() {
     this.requests = "none";
@@ -116,6 +124,12 @@ public final class BrokenAnswers implements AutoCloseable {
                   values.forEach(value -> request.header(name, value));
                 }
               });
+      String line = exchange.getRequestMethod() + " " + exchange.getRequestURI().getPath();
+      if (line.matches(overtaken)) {
+        this.overtaken = "none";
+        rival.run();
+      }
+
       HttpResponse<byte[]> answer = numbered(request.build());
       if (answer == null) {
         String type = "{\"error\":{\"message\":\"the token has expired\",";
@@ -123,7 +137,6 @@ public final class BrokenAnswers implements AutoCloseable {
         return;
       }
 
-      String line = exchange.getRequestMethod() + " " + exchange.getRequestURI().getPath();
       if (line.matches(requests)) {
         broken.incrementAndGet();
         answerBroken(exchange, answer);
