@@ -43,6 +43,7 @@ import org.apache.iceberg.catalog.Catalog.TableBuilder;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.hadoop.Configurable;
 import org.apache.iceberg.metrics.MetricsReporter;
@@ -251,14 +252,15 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
    * @param base the metadata in force
    * @param plaintext made of it, without its key id, its keys and its snapshots
    * @throws IcebergCryptoException when the base is not genuine; nothing was committed
+   * @throws CommitStateUnknownException when nobody knows whether it was, or it was and cannot be
+   *     loaded
    */
   public void commitPlaintext(
       TableIdentifier identifier, TableMetadata base, TableMetadata plaintext) {
     BaseTable table = unchecked(identifier);
     context.operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
     if (context.behind().isRest()) {
-      CommitRetry.commit(
-          table.name(), table.operations(), Map.of(), EncryptedCatalog::withoutKeysOfPlaintext);
+      removeKeysOfRivals(table);
     }
 
     delegate.invalidateTable(identifier);
@@ -267,7 +269,24 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   /**
    * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
    * and the table be called tampered with. Nothing is under it.
+   *
+   * @throws CommitStateUnknownException whatever fails here, a cancel included: the table was
+   *     decrypted, and who takes that for a refusal deletes its files
    */
+  private static void removeKeysOfRivals(BaseTable table) {
+    try {
+      CommitRetry.commit(
+          table.name(), table.operations(), Map.of(), EncryptedCatalog::withoutKeysOfPlaintext);
+    } catch (RuntimeException e) {
+      throw new CommitStateUnknownException(
+          new IcebergCryptoException(
+                  "it was decrypted, and cannot be loaded: " + e.getMessage(),
+                  "Load it once more. It need not be decrypted again.",
+                  e)
+              .inTable(table.name()));
+    }
+  }
+
   private static TableMetadata withoutKeysOfPlaintext(TableMetadata metadata) {
     boolean isPlaintext =
         EncryptionProperties.keyId(metadata.properties()) == null

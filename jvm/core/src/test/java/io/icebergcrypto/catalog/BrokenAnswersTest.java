@@ -192,10 +192,7 @@ class BrokenAnswersTest extends LakeFixture {
   void aRotationBesideADecryptionLeavesNoKek() throws IOException {
     prepare(Operation.APPEND);
     TableMetadata base = TestLake.metadata(behindProxy.loadTable(T));
-    BaseTable plaintext =
-        catalog.uncommitted(
-            new MetadataInMemory(catalog.unchecked(T).operations(), PlaintextForm.of(base)), "t");
-    TestLake.append(plaintext, 3);
+    BaseTable plaintext = plaintextOf(base);
     AtomicInteger rotations = new AtomicInteger();
     proxy.overtakes(
         COMMIT,
@@ -208,6 +205,33 @@ class BrokenAnswersTest extends LakeFixture {
     Table there = lake.open(Map.of()).loadTable(T);
     assertThat(TestLake.ids(there)).containsExactly(3L);
     assertThat(TestLake.metadata(there).encryptionKeys()).isEmpty();
+  }
+
+  /** Else its files would be deleted, as those of a commit that was refused. */
+  @Test
+  void aTableThatWasDecryptedAndCannotBeLoadedIsSaidToBe() throws IOException {
+    prepare(Operation.APPEND);
+    TableMetadata base = TestLake.metadata(behindProxy.loadTable(T));
+    BaseTable plaintext = plaintextOf(base);
+    proxy.overtakes(COMMIT, () -> proxy.breaks("GET .*/tables/t", Fault.HTML));
+    Throwable told =
+        catchThrowable(
+            () -> KeyIdChange.decrypt(behindProxy, T, base, plaintext.operations().current()));
+    assertThat(proxy.mended()).isPositive();
+    assertThat(told)
+        .isInstanceOf(CommitStateUnknownException.class)
+        .hasMessageContaining("Table lake.db.t: it was decrypted, and cannot be loaded: ")
+        .hasMessageContaining("It need not be decrypted again.");
+    assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(3L);
+  }
+
+  /** A plaintext table of the same metadata, with one row, which is not committed. */
+  private BaseTable plaintextOf(TableMetadata base) {
+    BaseTable plaintext =
+        catalog.uncommitted(
+            new MetadataInMemory(catalog.unchecked(T).operations(), PlaintextForm.of(base)), "t");
+    TestLake.append(plaintext, 3);
+    return plaintext;
   }
 
   /** The files of the commit are those of the table then. */
@@ -225,10 +249,7 @@ class BrokenAnswersTest extends LakeFixture {
     assertThat(proxy.mended()).isOne();
 
     TableMetadata now = TestLake.metadata(catalog.loadTable(T));
-    BaseTable plaintext =
-        catalog.uncommitted(
-            new MetadataInMemory(catalog.unchecked(T).operations(), PlaintextForm.of(now)), "t");
-    TestLake.append(plaintext, 3);
+    BaseTable plaintext = plaintextOf(now);
     proxy.breaks(COMMIT, Fault.CONFLICT);
     KeyIdChange.decrypt(behindProxy, T, now, plaintext.operations().current());
     assertThat(proxy.mended()).isOne();
