@@ -92,7 +92,8 @@ setup-test:
 
 .PHONY: test
 test: setup-test ## Run all tests, Java's and Python's side by side, and say how long each took
-	@rm -rf $(TIMES) $(REPORTS); $(MAKE) --no-print-directory -j2 test-jvm test-py; "$(PYTHON)" dev/minutes.py $(REPORTS); cat $(TIMES); $(call took,all tests)
+	@rm -rf $(TIMES) $(REPORTS); failed=; $(MAKE) --no-print-directory -j2 test-jvm test-py || failed=1; \
+	    "$(PYTHON)" dev/minutes.py $(REPORTS); cat $(TIMES); $(call took,all tests); [[ -z $$failed ]]
 
 # Of the workers of Python's tests, two have a Spark session. Some wait at any time: for a timeout, or a server.
 POOL := -n 4 --dist loadscope --no-loadscope-reorder

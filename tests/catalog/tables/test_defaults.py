@@ -13,6 +13,7 @@ from harness.world import KINDS, OURS, UNCOMPRESSED, World, catalog_conf, embedd
 pytestmark = pytest.mark.slow
 
 # By day one: Spark as users have it is what is tested here, not the catalog.
+BY_DAY = "jdbc"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def seen(
     """One process for all: a Spark takes longer to start than a life takes."""
     folder = tmp_path_factory.mktemp("defaults")
     chosen = [item.name for item in request.session.items if item.path == request.path]
-    kinds = [kind for kind in KINDS if f"test_a_tables_life[{kind}]" in chosen]
+    kinds = [kind for kind in KINDS if f"test_a_tables_life[{kind}]" in chosen] or [BY_DAY]
     conf = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -58,8 +59,10 @@ def seen(
 
 
 @pytest.mark.since("Spark 4.1 fills columns that INSERT does not name", spark="4.1")
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind == BY_DAY else pytest.mark.nightly) for kind in KINDS],
+)
 def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
     assert seen[kind] == "ended", seen[kind]
 

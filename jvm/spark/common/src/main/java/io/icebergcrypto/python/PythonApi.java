@@ -16,6 +16,7 @@ import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyResult;
 import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -133,9 +134,7 @@ public final class PythonApi {
     given.put("key_file", keyFile);
     given.put("key_env", keyEnv);
     SecretSource dek = SecretSource.required(new PropertyReader(given), "key_env", "key_file");
-    try (ResolvingFileIO io = new ResolvingFileIO()) {
-      io.setConf(spark.sessionState().newHadoopConf());
-      io.initialize(Map.of());
+    try (ResolvingFileIO io = Storage.any(spark.sessionState().newHadoopConf())) {
       InputFile file = io.newInputFile(path);
       return Json.of(KeyedInspection.withKey(file, dek.read(), aadPrefix).check(decryptTo));
     }

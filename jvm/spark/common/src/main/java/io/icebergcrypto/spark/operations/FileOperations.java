@@ -3,8 +3,8 @@ package io.icebergcrypto.spark.operations;
 import io.icebergcrypto.orc.OrcDoctor;
 import io.icebergcrypto.parquet.ParquetDoctor;
 import io.icebergcrypto.spark.inspect.FileLook;
+import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.List;
-import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.ResolvingFileIO;
 
@@ -32,9 +32,7 @@ final class FileOperations {
    * keys.
    */
   private static Answer inspect(Call call) {
-    try (ResolvingFileIO io = new ResolvingFileIO()) {
-      io.setConf(hadoop(call));
-      io.initialize(Map.of());
+    try (ResolvingFileIO io = Storage.any(hadoop(call))) {
       return Answer.value(FileLook.at(call.text("path"), io, io.getConf(), call.flag("pages")));
     }
   }

@@ -173,7 +173,7 @@ public final class Operation {
   }
 
   /** The rows, as SQL takes them. */
-  public List<Object[]> values(List<Map<String, Object>> rows) {
+  List<Object[]> values(List<Map<String, Object>> rows) {
     return rows.stream()
         .map(row -> Arrays.stream(columns.names()).map(row::get).toArray())
         .toList();

@@ -7,6 +7,7 @@ import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FolderVerifier;
@@ -191,7 +192,8 @@ final class VerifyOperations {
               left == null ? null : left.problem() + ". " + left.hint(),
               false,
               null);
-      String report = call.flag("report") ? result.json() : null;
+      Map<String, Object> value = result.toMap();
+      String report = call.flag("report") ? Json.of(value) : null;
       List<Map<String, Object>> rows = new ArrayList<>();
       rows.add(
           row(
@@ -220,7 +222,7 @@ final class VerifyOperations {
         rows.add(row(table, problem.kind(), null, null, 1, 0, problem, null));
       }
 
-      return new Answer(result.toMap(), rows);
+      return new Answer(value, rows);
     }
   }
 

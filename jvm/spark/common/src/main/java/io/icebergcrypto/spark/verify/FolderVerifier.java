@@ -15,7 +15,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -44,6 +43,7 @@ public final class FolderVerifier {
    */
   public static VerifyResult verify(
       SparkSession spark, String uri, boolean deep, Progress progress) {
+    Configuration hadoop = Protections.guarded(spark.sessionState().newHadoopConf());
     Depth depth = deep ? Depth.DEEP : Depth.MAGIC;
     Instant start = Instant.now();
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -51,7 +51,8 @@ public final class FolderVerifier {
     spark.sparkContext().setJobDescription("iceberg-crypto verifies " + step);
     progress.begin(step, 0, 0);
     Broadcast<Storage> storage =
-        JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(io(spark)));
+        JavaSparkContext.fromSparkContext(spark.sparkContext())
+            .broadcast(new Storage(Storage.any(hadoop)));
     Folders folders = new Folders(spark, storage);
     try {
       Dataset<Row> files = folders.files(List.of(uri));
@@ -89,13 +90,5 @@ public final class FolderVerifier {
       storage.unpersist();
       spark.sparkContext().setJobDescription(before);
     }
-  }
-
-  private static ResolvingFileIO io(SparkSession spark) {
-    Configuration conf = Protections.guarded(spark.sessionState().newHadoopConf());
-    ResolvingFileIO io = new ResolvingFileIO();
-    io.setConf(conf);
-    io.initialize(Map.of());
-    return io;
   }
 }

@@ -12,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.Locale;
+import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.regex.Matcher;
@@ -37,6 +38,18 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 public record Storage(FileIO io) implements Serializable {
   private static final Pattern URI_START =
       Pattern.compile("^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?");
+
+  /**
+   * Any storage that Hadoop, or Iceberg by the scheme of a location, reads.
+   *
+   * @param hadoop the session's settings
+   */
+  public static ResolvingFileIO any(Configuration hadoop) {
+    ResolvingFileIO any = new ResolvingFileIO();
+    any.setConf(hadoop);
+    any.initialize(Map.of());
+    return any;
+  }
 
   /**
    * A file, or a folder that is yet to be listed.
