@@ -1,4 +1,4 @@
-"""Shows how far a verification is: with Rich in a terminal, as lines of text in a notebook."""
+"""Shows how far a call is that takes long: with Rich in a terminal, as lines of text in a notebook."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from pyspark_iceberg_crypto import _connect, _jvm
 from pyspark_iceberg_crypto._typed import UNTYPED
 from pyspark_iceberg_crypto.reports._text import size
 
@@ -36,7 +38,7 @@ def shown(title: str, ask: Callable[[], str]) -> Iterator[None]:
     """Show progress on stderr while the block runs.
 
     Args:
-        title: what is verified.
+        title: what it is done to.
         ask: gives the JVM's ``Progress.json()``; called from another thread.
     """
     done = threading.Event()
@@ -51,23 +53,18 @@ def shown(title: str, ask: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def counted(title: str, total: int, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """Show on stderr how many of so many things are done.
-
-    Args:
-        title: what they are, such as "tables".
-        total: how many there are.
-        wanted: whether to show it.
+def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[Any]:
+    """Show progress on stderr, if it is wanted, while the block runs.
 
     Yields:
-        what is to be called with the number that is done.
+        the JVM's Progress, which the call in the block is given, or None: no client of Spark Connect hears of it.
     """
-    if not wanted:
-        yield lambda _: None
+    if _connect.is_connect(spark) or not is_wanted(progress):
+        yield None
         return
-    with Progress(console=Console(file=sys.stderr), transient=True) as bars:
-        task = bars.add_task(title, total=total)
-        yield lambda done: bars.update(task, completed=done)
+    told = _jvm.call(spark, "progress")
+    with shown(title, told.json):
+        yield told
 
 
 def _told(ask: Callable[[], str]) -> dict[str, Any] | None:
@@ -87,12 +84,12 @@ def _in_terminal(title: str, ask: Callable[[], str], done: threading.Event) -> N
         bar: TaskID = bars.add_task(title, total=None, told="")
         while not done.wait(_EVERY_SECONDS):
             if found := _told(ask):
-                total = found["files_total"] or None
+                total = found["total"] or None
                 bars.update(
                     bar,
                     description=f"{title}: {found['step']}",
                     total=total,
-                    completed=found["files"],
+                    completed=found["done"],
                     told=line(found),
                 )
 
@@ -106,9 +103,10 @@ def _as_lines(title: str, ask: Callable[[], str], done: threading.Event) -> None
 
 def line(found: dict[str, Any]) -> str:
     """Say in one line how far a step is."""
-    if not found["files_total"]:
-        return f"{found['files']:,} files"
-    told = f"{found['files']:,} of {found['files_total']:,} files"
+    unit = found["unit"]
+    if not found["total"]:
+        return f"{found['done']:,} {unit}"
+    told = f"{found['done']:,} of {found['total']:,} {unit}"
     if found["bytes_total"]:
         told += f", {size(found['bytes'])} of {size(found['bytes_total'])}"
     left = found["seconds_left"]

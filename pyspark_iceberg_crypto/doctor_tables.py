@@ -13,14 +13,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _names, _progress
-from pyspark_iceberg_crypto._typed import UNTYPED
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
+from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
-AT_ONCE = 64  # tables a call: what is held in memory, and how often progress is shown
-KEPT = 1000  # findings of each harm
 SHOWN = 10
 UNCHECKED = "unchecked"
 # Harms, the worst first, as the JVM orders them, and how each is said of so many tables.
@@ -119,88 +116,10 @@ def diagnose_tables(
     asked = [names] if isinstance(names, str) else list(names)
     if not asked or not all(isinstance(name, str) and name.strip() for name in asked):
         raise ConfigurationError(f"{names!r} are not names of tables", "for example 'lake.db'")
-    found = _Findings()
-    tables = sorted({table for name in asked for table in _tables(spark, name, found)})
-    wanted = len(tables) > AT_ONCE and _progress.is_wanted(progress)
-    with _progress.counted("tables", len(tables), wanted) as show:
-        for at in range(0, len(tables), AT_ONCE):
-            part = tables[at : at + AT_ONCE]
-            for told in _jvm.run(spark, "examine_tables", names=part):
-                found.add(told)
-            show(at + len(part))
-    return found.diagnosis()
-
-
-def _tables(spark: SparkSession, name: str, found: _Findings) -> Iterator[str]:
-    """List the tables that a name means."""
-    try:
-        listed = _jvm.run(spark, "list_tables", name=name)
-    except ConfigurationError as error:
-        if len(_names.parts(name)) > 1:  # no namespace: then it is to be a table
-            found.named.add(name)
-            yield name
-        else:
-            found.unlisted(name, error.message, error.hint)
-        return
-    except IcebergCryptoError as error:
-        found.unlisted(name, error.message, error.hint)
-        return
-    except UNTYPED as error:
-        found.unlisted(name, first_line(error), "check that the catalog can be loaded")
-        return
-    for one in listed:
-        if one["view"]:
-            found.others += 1
-        elif one["failure"]:
-            found.unlisted(one["name"], one["failure"], one["hint"])
-        else:
-            yield one["name"]
-
-
-class _Findings:
-    """Adds up what the JVM tells of tables, and keeps a limited number."""
-
-    def __init__(self) -> None:
-        self.examined = self.encrypted = self.others = 0
-        self._counts = dict.fromkeys(HARMS, 0)
-        self._kept: dict[str, list[TableFinding]] = {harm: [] for harm in HARMS}
-        self._key_ids: dict[str, None] = {}
-        self.named: set[str] = set()
-
-    def add(self, told: dict[str, Any]) -> None:
-        if not told["iceberg"]:
-            self._not_iceberg(told["table"])
-            return
-        self.examined += 1
-        if told["key_id"] is not None:
-            self.encrypted += 1
-            if len(self._key_ids) < KEPT:
-                self._key_ids[told["key_id"]] = None
-        for finding in told["findings"]:
-            self._keep(TableFinding(told["table"], **finding))
-
-    def _not_iceberg(self, table: str) -> None:
-        """One in a namespace may be of another format, or have gone meanwhile; one that was named may not."""
-        if table in self.named:
-            problem = f"Table {table}: there is no such Iceberg table"
-            self._keep(TableFinding(table, UNCHECKED, problem, "check its name"))
-        else:
-            self.others += 1
-
-    def unlisted(self, name: str, failure: str, hint: str) -> None:
-        problem = f"The tables of {name} cannot be listed: {failure}"
-        self._keep(TableFinding(name, UNCHECKED, problem, hint))
-
-    def _keep(self, finding: TableFinding) -> None:
-        self._counts[finding.harm] += 1
-        if len(self._kept[finding.harm]) < KEPT:
-            self._kept[finding.harm].append(finding)
-
-    def diagnosis(self) -> TablesDiagnosis:
-        counts = {harm: count for harm, count in self._counts.items() if count}
-        kept = [finding for harm in HARMS for finding in self._kept[harm]]
-        of = (self.examined, self.encrypted, self.others)
-        return TablesDiagnosis(*of, counts, kept, list(self._key_ids))
+    with _progress.showing(spark, ", ".join(asked), progress) as told:
+        found = _jvm.run(spark, "examine_tables", progress=told, names=asked)
+    findings = [TableFinding(**one) for one in found.pop("findings")]
+    return TablesDiagnosis(findings=findings, **found)
 
 
 @_terminal.layout.register

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto._changes import Changed
 from pyspark_iceberg_crypto._names import table_name
+from pyspark_iceberg_crypto._progress import showing
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.verify import showing
 
 __all__ = [
     "DecryptedTable",

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from urllib.parse import quote_plus
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _connect, _jvm
-from pyspark_iceberg_crypto._typed import UNTYPED
-from pyspark_iceberg_crypto.errors import (
-    CancelledError,
-    ConfigurationError,
-    IcebergCryptoError,
-    NotSupportedError,
-    first_line,
-)
+from pyspark_iceberg_crypto import _connect, _jvm, _progress
+from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
-from pyspark_iceberg_crypto.verify import (
-    VerifyReport,
-    checked_options,
-    local,
-    remote,
-    showing,
-    verify_table,
-)
+from pyspark_iceberg_crypto.verify import VerifyReport, checked_options, local, remote
 
 __all__ = ["verify_catalog", "verify_folder"]
 
@@ -72,84 +56,17 @@ def verify_catalog(
         raise ConfigurationError(
             f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
         )
-    options: dict[str, Any] = {
-        "deep": deep,
-        "all_snapshots": all_snapshots,
-        "depth": depth,
-        "sample": sample,
-        "seed": seed,
-        "strays": strays,
-        "resume": resume,
-    }
-    checked_options(**options)
-    selected = select_tables(spark, name, except_tables)
-    return verify_selected(spark, name, selected, **options, progress=progress)
-
-
-def select_tables(spark: SparkSession, name: str, except_tables: Sequence[str]) -> dict[str, Any]:
-    """List what is to be verified of a catalog or a namespace, and what was left out.
-
-    Raises:
-        ConfigurationError: there is no table of a name in except_tables.
-    """
-    found: dict[str, Any] = _jvm.run(
-        spark, "select_tables", name=name, except_tables=list(except_tables)
-    )
-    return found
-
-
-def verify_selected(
-    spark: SparkSession,
-    name: str,
-    selected: dict[str, Any],
-    *,
-    resume: str | None,
-    progress: bool | None = None,
-    **options: Any,
-) -> TablesReport:
-    """Check what `select_tables` has listed. The options are all those of `verify_catalog`.
-
-    Raises:
-        ConfigurationError: an option is wrong; nothing was verified then.
-    """
-    checked_options(**options, resume=resume)
-    reports: list[VerifyReport] = []
-    not_checked: list[dict[str, str]] = []
-    views: list[str] = []
-    for one in selected["listed"]:
-        table = one["name"]
-        if one["view"]:
-            views.append(table)
-        elif one["failure"]:
-            not_checked.append(_not_checked(table, one["failure"], one["hint"]))
-        else:
-            try:
-                with verify_table(
-                    spark,
-                    table,
-                    **options,
-                    resume=resume and f"{resume.rstrip('/')}/{quote_plus(table)}",
-                    progress=progress,
-                ) as report:
-                    reports.append(report)
-            except CancelledError:
-                raise
-            except IcebergCryptoError as error:
-                if not _is_dropped(spark, table, error):
-                    not_checked.append(_not_checked(table, error.message, error.hint))
-            except UNTYPED as error:
-                not_checked.append(_not_checked(table, first_line(error), ""))
-    return TablesReport(name, reports, not_checked, views, selected["leftOut"])
-
-
-def _is_dropped(spark: SparkSession, table: str, error: IcebergCryptoError) -> bool:
-    """Tell whether a table that was listed cannot be loaded because it was dropped since."""
-    is_none = isinstance(error, NotSupportedError) and "There is no Iceberg table" in error.message
-    return is_none and not _jvm.run(spark, "is_listed", name=table)
-
-
-def _not_checked(table: str, problem: str, hint: str | None) -> dict[str, str]:
-    return {"table": table, "problem": problem, "hint": hint or ""}
+    options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
+    with _progress.showing(spark, name, progress) as told:
+        found = _jvm.run(
+            spark,
+            "verify_catalog",
+            progress=told,
+            name=name,
+            except_tables=list(except_tables),
+            **options,
+        )
+    return TablesReport.of({"target": name, **found}, VerifyReport)
 
 
 def verify_folder(
@@ -174,7 +91,7 @@ def verify_folder(
     """
     if not str(uri).strip():
         raise ConfigurationError(f"{uri!r} cannot be a folder", "for example 's3://bucket/folder'")
-    with showing(spark, str(uri), progress) as told:
+    with _progress.showing(spark, str(uri), progress) as told:
         if _connect.is_connect(spark):
             return remote(spark, "verify_folder", uri=str(uri), deep=bool(deep))
         return local(spark, _jvm.call(spark, "verifyFolder", str(uri), bool(deep), told))

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto import _jvm, _progress
-from pyspark_iceberg_crypto._typed import UNTYPED
-from pyspark_iceberg_crypto.errors import (
-    CancelledError,
-    ConfigurationError,
-    IcebergCryptoError,
-    NotEncryptedError,
-    first_line,
-)
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
-from pyspark_iceberg_crypto.rotation import (
-    KekRotation,
-    MasterKeyRotation,
-    rotate_kek,
-    rotate_master_key,
-)
+from pyspark_iceberg_crypto.rotation import KekRotation, MasterKeyRotation
 
 __all__ = [
     "KeyVersionsReport",
@@ -39,9 +21,6 @@ __all__ = [
     "key_versions_in_use",
     "rotate_catalog",
 ]
-
-Result = TypeVar("Result")
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -131,109 +110,24 @@ def rotate_catalog(
     Raises:
         ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
     """
-    if (kek and (new_key_id is not None or from_catalog is not None)) or (rewrap and not kek):
-        raise ConfigurationError(
-            "kek, or new_key_id without rewrap: these are two rotations", "call it for one of them"
+    kind = KekRotation if kek else MasterKeyRotation
+    with _progress.showing(spark, str(name), progress) as told:
+        found = _jvm.run(
+            spark,
+            "rotate_catalog",
+            progress=told,
+            name=str(name),
+            new_key_id=new_key_id,
+            kek=kek,
+            rewrap=rewrap,
+            from_catalog=from_catalog,
+            older_than_days=older_than_days,
+            again=again,
+            dry_run=dry_run,
+            threads=threads,
         )
-    if older_than_days is not None and (not kek or older_than_days <= 0):
-        raise ConfigurationError(
-            f"older_than_days={older_than_days!r}: it is a number of days, with kek", "such as 30"
-        )
-    rotate: Callable[[SparkSession, str], MasterKeyRotation | KekRotation]
-    is_current: Callable[[dict[str, Any]], bool]
-    if kek:
-        rotate = partial(rotate_kek, rewrap=rewrap, dry_run=dry_run)
-        is_current = partial(_has_young_kek, days=older_than_days or 0, alone=rewrap)
-    else:
-        rotate = partial(
-            rotate_master_key, new_key_id=new_key_id, from_catalog=from_catalog, dry_run=dry_run
-        )
-        newest = _Newest(spark, name)
-        is_current = partial(_has_newest, newest=newest, key_id=new_key_id)
-    report = RotationsReport(name, [], [], [], [])
-    all_of_them = again or from_catalog is not None or (kek and older_than_days is None)
-    ask = None if all_of_them else is_current
-    one = partial(_rotated, spark, rotate=rotate, is_current=ask)
-    for table, result in _each(spark, name, one, report.left, report.skipped, threads, progress):
-        if isinstance(result, str):
-            report.current.append(table)
-        else:
-            report.done.append(result)
-            if isinstance(result, MasterKeyRotation) and result.value_keys_left:
-                report.left.append(_value_keys_left(result))
-    return report
-
-
-def _value_keys_left(done: MasterKeyRotation) -> dict[str, str]:
-    return _left(
-        done.table,
-        f"value keys that other master keys than '{done.new_key_id}' wrap are as they were: {done.value_keys_left}",
-        f"who may use these decides who may decrypt; if that is to be '{done.new_key_id}', "
-        "CALL rotate_value_key(name => ..., new_key_id => ...) for each",
-    )
-
-
-def _rotated(
-    spark: SparkSession,
-    table: str,
-    *,
-    rotate: Callable[[SparkSession, str], MasterKeyRotation | KekRotation],
-    is_current: Callable[[dict[str, Any]], bool] | None,
-) -> MasterKeyRotation | KekRotation | str:
-    """Rotate a table; its name: it was not needed."""
-    if is_current is not None and is_current(_use(spark, table)):
-        return table
-    return rotate(spark, table)
-
-
-def _use(spark: SparkSession, table: str) -> dict[str, Any]:
-    return dict(_jvm.run(spark, "master_key_use", table=table))
-
-
-def _has_young_kek(use: dict[str, Any], *, days: float, alone: bool) -> bool:
-    *older, newest = sorted(use["keks"], key=lambda kek: kek["madeAt"]) or [{"madeAt": 0}]
-    young = newest["madeAt"] > time.time() * 1000 - days * _DAY_MS
-    return young and not (alone and any(kek["encrypts"] for kek in older))
-
-
-class _Newest:
-    """The versions of master keys that wrap now; the KMS is asked once for each key."""
-
-    def __init__(self, spark: SparkSession, target: str) -> None:
-        self._spark = spark
-        self._target = target
-        self._lock = Lock()
-        self._known: dict[str, int | None] = {}
-
-    def of(self, key_id: str) -> int | None:
-        """Return the version; None: wrapped keys do not tell."""
-        with self._lock:
-            if key_id not in self._known:
-                self._known[key_id] = _jvm.run(
-                    self._spark, "wrapping_version", name=self._target, key_id=key_id
-                )
-            return self._known[key_id]
-
-
-def _has_newest(use: dict[str, Any], *, newest: _Newest, key_id: str | None) -> bool:
-    """Tell whether all KEKs are wrapped by the wanted key. Where they tell no version, it was asked for by name.
-
-    Value keys are to be wrapped by the wanted key, too, or by their own if none was asked for.
-    """
-    wanted = use["key_id"] if key_id is None else key_id
-    if wanted is None or use["key_id"] != wanted or not use["keks"]:
-        return False
-    keys = use["keks"] + use["value_keys"]
-    of_the_wanted = use["keks"] if key_id is None else keys
-    if any(key["masterKeyId"] != wanted for key in of_the_wanted):
-        return False
-    for key in keys:
-        version = newest.of(key["masterKeyId"])
-        if key_id is None and version is None:
-            return False
-        if version is not None and key.get("version") != version:
-            return False
-    return True
+    done = [kind(**one) for one in found.pop("done")]
+    return RotationsReport(str(name), done, **found)
 
 
 @dataclass(frozen=True)
@@ -350,94 +244,13 @@ def key_versions_in_use(
     Raises:
         ConfigurationError: there is no such catalog or namespace.
     """
-    left: list[dict[str, str]] = []
-    skipped: list[str] = []
-    tables = 0
-    in_use: dict[str, dict[int | None, int]] = {}
-    for _, use in _each(spark, name, partial(_use, spark), left, skipped, threads, progress):
-        tables += 1
-        keys = use["keks"] + use["value_keys"]
-        needed = {(key["masterKeyId"], key.get("version")) for key in keys}
-        if use["key_id"]:
-            in_use.setdefault(use["key_id"], {})
-        for key_id, version in needed:
-            counts = in_use.setdefault(key_id, {})
-            counts[version] = counts.get(version, 0) + 1
-    keys = [_versions(_Newest(spark, name), *one) for one in sorted(in_use.items())]
-    return KeyVersionsReport(name, tables, keys, left, skipped)
+    with _progress.showing(spark, str(name), progress) as told:
+        found = _jvm.run(
+            spark, "key_versions_in_use", progress=told, name=str(name), threads=threads
+        )
+    keys = [_of_key(**one) for one in found.pop("keys")]
+    return KeyVersionsReport(str(name), keys=keys, **found)
 
 
-def _versions(newest: _Newest, key_id: str, counts: dict[int | None, int]) -> MasterKeyVersions:
-    told = {version: count for version, count in counts.items() if version is not None}
-    try:
-        now, problem = newest.of(key_id), None
-    except IcebergCryptoError as error:
-        now, problem = None, error.message
-    return MasterKeyVersions(key_id, now, told, counts.get(None, 0), problem)
-
-
-def _each(
-    spark: SparkSession,
-    name: str,
-    work: Callable[[str], Result],
-    left: list[dict[str, str]],
-    skipped: list[str],
-    threads: int,
-    progress: bool | None,
-) -> Iterator[tuple[str, Result]]:
-    """Do something with each encrypted table, several at once; what was not done is added to left and skipped."""
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ConfigurationError(f"threads={threads!r} is no number of threads", "such as 8")
-    tables: list[str] = []
-    for one in _jvm.run(spark, "list_tables", name=name):
-        if one["view"]:
-            skipped.append(one["name"])
-        elif one["failure"]:
-            left.append(_left(one["name"], one["failure"], one["hint"]))
-        else:
-            tables.append(one["name"])
-    with (
-        _progress.counted("tables", len(tables), _progress.is_wanted(progress)) as show,
-        ThreadPoolExecutor(max_workers=threads) as pool,
-    ):
-        results: Iterable[Any] = pool.map(partial(_tried, work), tables)
-        try:
-            for done, (table, result) in enumerate(zip(tables, results, strict=True), 1):
-                show(done)
-                if result is None:
-                    skipped.append(table)
-                elif isinstance(result, _Failed):
-                    left.append(_left(table, result.problem, result.hint))
-                else:
-                    yield table, result
-        except BaseException as error:  # the pool would begin the other tables before it ends
-            pool.shutdown(wait=False, cancel_futures=True)
-            if isinstance(error, KeyboardInterrupt):
-                _jvm.cancel(spark)
-            raise
-
-
-@dataclass(frozen=True)
-class _Failed:
-    problem: str
-    hint: str | None
-
-
-def _tried(work: Callable[[str], Result], table: str) -> Result | _Failed | None:
-    """Do it, or say why that failed; None: the table is not encrypted."""
-    try:
-        return work(table)
-    except NotEncryptedError:
-        return None
-    except CancelledError:
-        raise
-    except IcebergCryptoError as error:
-        return _Failed(error.message, error.hint)
-    except UNTYPED as error:
-        return _Failed(first_line(error), "")
-
-
-def _left(table: str, problem: str, hint: str | None) -> dict[str, str]:
-    return {"table": table, "problem": problem, "hint": hint or ""}
+def _of_key(in_use: dict[str, int], **told: Any) -> MasterKeyVersions:
+    return MasterKeyVersions(in_use={int(one): count for one, count in in_use.items()}, **told)

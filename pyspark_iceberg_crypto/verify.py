@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,7 +125,7 @@ def verify_table(
     """
     table_name(table)
     options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
-    with showing(spark, table, progress) as told:
+    with _progress.showing(spark, table, progress) as told:
         if _connect.is_connect(spark):
             return remote(spark, "verify_encryption", table=table, **options)
         return local(spark, _jvm.call(spark, "verifyTable", table, json.dumps(options), told))
@@ -175,18 +173,3 @@ def checked_options(
         "strays": bool(strays),
         "resume": resume,
     }
-
-
-@contextmanager
-def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[Any]:
-    """Show progress on stderr, if it is wanted, while the block runs.
-
-    Returns:
-        the JVM's Progress, which the call in the block is given, or None.
-    """
-    if _connect.is_connect(spark) or not _progress.is_wanted(progress):
-        yield None
-        return
-    told = _jvm.call(spark, "progress")
-    with _progress.shown(title, told.json):
-        yield told

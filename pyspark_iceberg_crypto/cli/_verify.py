@@ -13,17 +13,12 @@ from urllib.parse import quote_plus
 import click
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _names
+from pyspark_iceberg_crypto import _jvm, _names
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.keys import encryption_keys
-from pyspark_iceberg_crypto.many import (
-    select_tables,
-    verify_catalog,
-    verify_folder,
-    verify_selected,
-)
+from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
@@ -120,14 +115,15 @@ def _verify(
         options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
     names = options.pop("except_tables")
     if len(targets) == 1:
-        selected = _selected(spark, targets[0], names) if names else None
-        return _one(spark, targets[0], folder, options, selected)
+        if names:
+            _require_many(spark, targets[0])
+        return _one(spark, targets[0], folder, options, names)
     excepted = _excepted(spark, targets, names)
     found = TablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
             its_own = _resumed_in_its_own(target, options)
-            report = _one(spark, target, folder, its_own, excepted.get(target))
+            report = _one(spark, target, folder, its_own, excepted.get(target, ()))
             if isinstance(report, TablesReport):
                 found.reports.extend(report.reports)
                 found.not_checked.extend(report.not_checked)
@@ -161,8 +157,8 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
 
 def _excepted(
     spark: SparkSession, targets: tuple[str, ...], names: tuple[str, ...]
-) -> dict[str, dict[str, Any]]:
-    """List, before anything is verified, what is to be of each target with tables to leave out, all of which exist."""
+) -> dict[str, list[str]]:
+    """Tell which tables to leave out of each target; all exist, which is found out before anything is verified."""
     found: dict[str, list[str]] = {}
     for target in targets:
         within = _names.parts(target.removesuffix(".*"))
@@ -173,17 +169,20 @@ def _excepted(
                 f"--except {name}: no TARGET has such a table",
                 "give its full name, such as lake.db.t, and the catalog or the namespace as TARGET",
             )
-    return {t: _selected(spark, t, its_own) for t, its_own in found.items() if its_own}
+    for target, its_own in found.items():
+        if its_own:
+            _require_many(spark, target)
+            _jvm.run(spark, "select_tables", name=target, except_tables=its_own)
+    return found
 
 
-def _selected(spark: SparkSession, target: str, names: Sequence[str]) -> dict[str, Any]:
-    """List what is to be verified of a catalog or a namespace without some tables, and these."""
+def _require_many(spark: SparkSession, target: str) -> None:
+    """Raise an error when tables are to be left out of what is no catalog and no namespace."""
     if not (_names.is_whole(target) or _is_namespace(spark, target)):
         raise _shared.CommandLineError(
             f"--except leaves out tables of a catalog or a namespace, and {target} is none",
             "leave it out, or give the catalog or the namespace as TARGET",
         )
-    return select_tables(spark, target, names)
 
 
 def _resumed_in_its_own(target: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +195,7 @@ def _one(
     target: str,
     folder: bool,
     options: dict[str, Any],
-    selected: dict[str, Any] | None = None,
+    excepted: Sequence[str] = (),
 ) -> VerifyReport | TablesReport:
     """Verify a target.
 
@@ -205,7 +204,7 @@ def _one(
         target: a table, a namespace, a catalog or a folder.
         folder: whether it is a folder.
         options: see `verify_catalog`.
-        selected: what is to be verified of a catalog or a namespace; None: all that there is.
+        excepted: tables to leave out of it.
     """
     if folder:
         with verify_folder(spark, target, deep=options["deep"]) as report:
@@ -213,12 +212,11 @@ def _one(
     parts = _names.parts(target)
     is_whole = _names.is_whole(target)
     may_be_either = len(parts) == 2 and not is_whole
-    if selected is not None or is_whole or (may_be_either and _is_namespace(spark, target)):
+    if excepted or is_whole or (may_be_either and _is_namespace(spark, target)):
         if may_be_either:
             _refuse_what_is_a_table_too(spark, target, parts[0])
-        if selected is None:
-            return _with_all_keys(spark, verify_catalog(spark, target, **options))
-        return _with_all_keys(spark, verify_selected(spark, target, selected, **options))
+        found = verify_catalog(spark, target, **options, except_tables=excepted)
+        return _with_all_keys(spark, found)
     # Spark would take a first part that is the name of a catalog for one
     is_sparks = len(parts) == 2 and _is_catalog(spark, parts[0])
     name = f"{SESSION_CATALOG}.{target}" if is_sparks else target

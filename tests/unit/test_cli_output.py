@@ -94,6 +94,12 @@ ANSWERS: dict[str, Any] = {
         "findings": [{**FINDING, "mendable": True, "mended": False}],
     },
     "rotate_master_key": ROTATED,
+    "rotate_catalog": {
+        "done": [ROTATED],
+        "left": [{"table": "lake.no", "problem": "may not list it", "hint": "ask"}],
+        "skipped": ["lake.db.v"],
+        "current": [],
+    },
     "encryption_keys": KEYS,
     "master_key_use": {"keyId": "k", "keks": [{"madeAt": 1, "version": 1, "masterKeyId": "k"}]},
     "check_report": None,

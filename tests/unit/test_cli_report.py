@@ -85,15 +85,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         asked: list[Any] = []
         selected: list[str] = []
 
-        def select(_: Any, target: str, names: Any) -> Any:
-            assert asked == [], "before anything is verified"
-            selected.append(target)
-            if any("typo" in name for name in names):
-                raise ConfigurationError(f"{target} has no {names}")
-            return tuple(names)
-
-        def verify_rest(_: Any, target: str, names: Any, **options: Any) -> Any:
-            return verify(_, target, whole=True, except_tables=names, **options)
+        def select(_: Any, operation: str, name: str, except_tables: Any) -> None:
+            assert (asked, operation) == ([], "select_tables"), "before anything is verified"
+            selected.append(name)
+            if any("typo" in one for one in except_tables):
+                raise ConfigurationError(f"{name} has no {except_tables}")
 
         def keys(*_: Any) -> Any:
             if isinstance(rows, Exception):
@@ -109,8 +105,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr(_verify, "verify_table", verify)
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
-        monkeypatch.setattr(_verify, "select_tables", select)
-        monkeypatch.setattr(_verify, "verify_selected", verify_rest)
+        monkeypatch.setattr("pyspark_iceberg_crypto._jvm.run", select)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr(_verify, "encryption_keys", keys)
         monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
@@ -243,10 +238,10 @@ def test_tables_are_left_out(run: Callable[..., Result]) -> None:
     assert result.exit_code == 0, result.output
     assert "2 tables left out and not verified" in result.stdout
     assert result.asked == [  # type: ignore[attr-defined]
-        ("lake.a.b", {"except_tables": ("lake.a.b.`p.q`",)}),
+        ("lake.a.b", {"except_tables": ["lake.a.b.`p.q`"]}),
         ("lake.db.t", {}),
-        ("lake", {"except_tables": ("lake.db.plain", "lake.a.b.`p.q`")}),
-        ("lake.db", {"except_tables": ("lake.db.plain",)}),
+        ("lake", {"except_tables": ["lake.db.plain", "lake.a.b.`p.q`"]}),
+        ("lake.db", {"except_tables": ["lake.db.plain"]}),
     ]
     once = (result.selected, result.namespaces)  # type: ignore[attr-defined]
     assert once == (["lake.a.b", "lake", "lake.db"], ["lake.a.b", "lake.db"])

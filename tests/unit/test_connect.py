@@ -182,9 +182,14 @@ def test_what_changes_a_table(call: Any, more: dict[str, Any], asked: Any) -> No
             ("`lake`", "kms_metrics", {"catalog": "lake"}),
         ),
         (
-            lambda spark: rotate_catalog(spark, "lake.db.*"),
-            [{"name": "lake.db.v", "view": True, "failure": None, "hint": None}],
-            ("`lake`", "list_tables", {"name": "lake.db.*"}),
+            lambda spark: rotate_catalog(spark, "lake.db.*", kek=True),
+            {"done": [], "left": [], "skipped": ["lake.db.v"], "current": []},
+            (
+                "`lake`",
+                "rotate_catalog",
+                {"name": "lake.db.*", "kek": True, "threads": 8}
+                | dict.fromkeys(("rewrap", "again", "dry_run"), False),
+            ),
         ),
     ],
 )

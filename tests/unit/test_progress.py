@@ -10,8 +10,9 @@ from pyspark_iceberg_crypto import _progress
 
 FOUND = {
     "step": "manifests",
-    "files": 1200,
-    "files_total": 5000,
+    "unit": "files",
+    "done": 1200,
+    "total": 5000,
     "bytes": 2_000_000,
     "bytes_total": 8_000_000,
     "seconds": 10.0,
@@ -21,7 +22,7 @@ FOUND = {
 
 def test_a_line() -> None:
     assert _progress.line(FOUND) == "1,200 of 5,000 files, 2.0 MB of 8.0 MB, 1 min 35 s left"
-    unknown = {**FOUND, "files_total": 0, "bytes_total": 0, "seconds_left": None}
+    unknown = {**FOUND, "total": 0, "bytes_total": 0, "seconds_left": None}
     assert _progress.line(unknown) == "1,200 files"
 
 

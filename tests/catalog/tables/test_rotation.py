@@ -3,6 +3,7 @@
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.backends import start
@@ -129,6 +130,12 @@ def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
     assert report.done == [] and len(report.current) == 3
     report = rotate_catalog(hadoop.spark, target, "none")
     assert len(report.left) == 3 and all("none" in one["problem"] for one in report.left)
+    two: dict[str, Any] = {"kek": True, "new_key_id": "k2"}
+    for wrong in (two, {"rewrap": True}, {"older_than_days": 3.0}, {"threads": 0}):
+        with pytest.raises(ConfigurationError, match="nothing was done"):
+            rotate_catalog(hadoop.spark, target, **wrong)
+    with pytest.raises(ConfigurationError, match="name of rotate_catalog is empty"):
+        rotate_catalog(hadoop.spark, " ")
 
 
 @pytest.mark.catalogs("jdbc")

@@ -11,12 +11,15 @@ import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -101,6 +104,48 @@ public record MasterKeyUse(
     } catch (TamperedException | NotSupportedException e) {
       throw e.inTable(table.name());
     }
+  }
+
+  /**
+   * Whether a rotation of the master key would change nothing: all KEKs are wrapped by the wanted
+   * key, in the version that wraps now, and so are the value keys; or by their own if no key is
+   * asked for by name.
+   *
+   * @param wanted the master key; null: the table's own, whose wrapped keys have to tell versions
+   * @param wrappingVersion the version of a master key that wraps now; empty: wrapped keys do not
+   *     tell
+   */
+  public boolean isCurrent(String wanted, Function<String, OptionalInt> wrappingVersion) {
+    String key = wanted == null ? keyId : wanted;
+    if (key == null || !key.equals(keyId) || keks.isEmpty()) {
+      return false;
+    }
+
+    Stream<WrappedBy> itsOwn =
+        wanted == null ? keks.stream() : Stream.concat(keks.stream(), valueKeys.stream());
+    return itsOwn.allMatch(one -> one.masterKeyId().equals(key))
+        && Stream.concat(keks.stream(), valueKeys.stream())
+            .allMatch(one -> isNewest(one, wrappingVersion, wanted != null));
+  }
+
+  private static boolean isNewest(
+      WrappedBy key, Function<String, OptionalInt> wrappingVersion, boolean unlessTold) {
+    OptionalInt newest = wrappingVersion.apply(key.masterKeyId());
+    return newest.isPresent()
+        ? key.version() != null && key.version() == newest.getAsInt()
+        : unlessTold;
+  }
+
+  /**
+   * Whether the newest KEK was made after a time.
+   *
+   * @param alone whether nothing may be under older KEKs
+   */
+  public boolean hasKekSince(long timeMs, boolean alone) {
+    WrappedBy newest = keks.stream().max(Comparator.comparingLong(WrappedBy::madeAt)).orElse(null);
+    return newest != null
+        && newest.madeAt() > timeMs
+        && !(alone && keks.stream().anyMatch(kek -> kek != newest && kek.encrypts()));
   }
 
   /** The names and values for JSON. */

@@ -46,7 +46,7 @@ public final class AsCaller {
   }
 
   /** The work as this thread would do it. */
-  static Runnable bound(Runnable work) {
+  public static Runnable bound(Runnable work) {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     Runnable asUser = asUser(work);
     return () ->

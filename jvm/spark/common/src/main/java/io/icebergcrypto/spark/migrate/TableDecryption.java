@@ -19,7 +19,7 @@ import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
-import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.table.Progress;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;

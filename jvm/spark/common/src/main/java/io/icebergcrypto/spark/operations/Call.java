@@ -3,7 +3,9 @@ package io.icebergcrypto.spark.operations;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.spark.verify.scan.Progress;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.table.Progress;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -61,6 +63,18 @@ public final class Call {
       throw new InvalidConfigurationException(
           String.format("nothing was done: %s of %s is NULL", name, operation.name()), withValue());
     }
+  }
+
+  /** Does another operation, in the same catalog. */
+  Answer run(Operation other, Map<String, Object> arguments) {
+    return other.run(of(spark, other, target, arguments, progress));
+  }
+
+  /** What was given of the parameters that another operation has, too. */
+  Map<String, Object> given(Operation other) {
+    Map<String, Object> same = new HashMap<>(given);
+    same.keySet().retainAll(other.parameters().stream().map(Parameter::name).toList());
+    return same;
   }
 
   /** The session. */

@@ -11,13 +11,45 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
-import io.icebergcrypto.spark.verify.scan.TableNames;
+import io.icebergcrypto.spark.table.TableNames;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalInt;
 
 /** The keys of tables, and master keys. */
 final class KeyOperations {
+  private static final Operation ROTATE_KEK =
+      Operation.procedure(
+              "rotate_kek",
+              "Gives a table a new KEK and, on request, encrypts the keys of its snapshots with"
+                  + " it",
+              "table STRING NOT NULL, rewrap BOOLEAN, dry_run BOOLEAN",
+              "table STRING NOT NULL, key_id STRING NOT NULL, old_kek_id STRING, new_kek_id"
+                  + " STRING, rewrapped INT NOT NULL, removed_keks INT NOT NULL, kept_keks INT"
+                  + " NOT NULL, kms_calls INT NOT NULL, committed BOOLEAN NOT NULL, message"
+                  + " STRING NOT NULL",
+              call ->
+                  Answer.row(
+                      KekRotation.run(
+                              call.catalog(),
+                              call.table(),
+                              call.flag("rewrap"),
+                              call.flag("dry_run"))
+                          .toMap()))
+          .withPaths();
+
+  private static final Operation ROTATE_MASTER_KEY =
+      Operation.procedure(
+              "rotate_master_key",
+              "Has a table's KEKs wrapped by the newest version of its master key, or by"
+                  + " another key",
+              "table STRING NOT NULL, new_key_id STRING, dry_run BOOLEAN, from_catalog STRING",
+              "table STRING NOT NULL, old_key_id STRING NOT NULL, new_key_id STRING NOT NULL,"
+                  + " keks INT NOT NULL, old_versions STRING, new_versions STRING, kms_calls"
+                  + " INT NOT NULL, committed BOOLEAN NOT NULL, message STRING NOT NULL,"
+                  + " value_keys INT NOT NULL, value_keys_left STRING",
+              KeyOperations::rotateMasterKey)
+          .withPaths();
+
   static final List<Operation> ALL =
       List.of(
           Operation.procedure(
@@ -42,44 +74,23 @@ final class KeyOperations {
                           KeyPruning.run(call.catalog(), call.table(), call.flag("dry_run"))
                               .toMap()))
               .withPaths(),
-          Operation.procedure(
-                  "rotate_kek",
-                  "Gives a table a new KEK and, on request, encrypts the keys of its snapshots with"
-                      + " it",
-                  "table STRING NOT NULL, rewrap BOOLEAN, dry_run BOOLEAN",
-                  "table STRING NOT NULL, key_id STRING NOT NULL, old_kek_id STRING, new_kek_id"
-                      + " STRING, rewrapped INT NOT NULL, removed_keks INT NOT NULL, kept_keks INT"
-                      + " NOT NULL, kms_calls INT NOT NULL, committed BOOLEAN NOT NULL, message"
-                      + " STRING NOT NULL",
-                  call ->
-                      Answer.row(
-                          KekRotation.run(
-                                  call.catalog(),
-                                  call.table(),
-                                  call.flag("rewrap"),
-                                  call.flag("dry_run"))
-                              .toMap()))
-              .withPaths(),
-          Operation.procedure(
-                  "rotate_master_key",
-                  "Has a table's KEKs wrapped by the newest version of its master key, or by"
-                      + " another key",
-                  "table STRING NOT NULL, new_key_id STRING, dry_run BOOLEAN, from_catalog STRING",
-                  "table STRING NOT NULL, old_key_id STRING NOT NULL, new_key_id STRING NOT NULL,"
-                      + " keks INT NOT NULL, old_versions STRING, new_versions STRING, kms_calls"
-                      + " INT NOT NULL, committed BOOLEAN NOT NULL, message STRING NOT NULL,"
-                      + " value_keys INT NOT NULL, value_keys_left STRING",
-                  KeyOperations::rotateMasterKey)
-              .withPaths(),
+          ROTATE_KEK,
+          ROTATE_MASTER_KEY,
           Operation.call(
                   "master_key_use",
                   "table STRING NOT NULL",
                   call -> Answer.value(MasterKeyUse.of(call.catalog(), call.table()).toMap()))
               .withPaths(),
           Operation.call(
-              "wrapping_version",
-              "name STRING NOT NULL, key_id STRING NOT NULL",
-              KeyOperations::wrappingVersion),
+              "rotate_catalog",
+              "name STRING NOT NULL, new_key_id STRING, kek BOOLEAN, rewrap BOOLEAN, from_catalog"
+                  + " STRING, older_than_days DOUBLE, again BOOLEAN, dry_run BOOLEAN, threads"
+                  + " BIGINT",
+              call -> Answer.value(CatalogRotation.of(call, ROTATE_KEK, ROTATE_MASTER_KEY))),
+          Operation.call(
+              "key_versions_in_use",
+              "name STRING NOT NULL, threads BIGINT",
+              call -> Answer.value(KeyVersions.of(call))),
           Operation.call(
                   "check_key",
                   "catalog STRING NOT NULL, key_id STRING NOT NULL",
@@ -145,19 +156,5 @@ final class KeyOperations {
     throw new NotSupportedException(
         String.format("from_catalog => '%s' is no catalog of this project", from),
         "Name one that is set up with the KMS that the table had before.");
-  }
-
-  /** The version of a master key that wraps now; null: wrapped keys do not tell. */
-  private static Answer wrappingVersion(Call call) {
-    String name = call.text("name");
-    String keyId = call.text("key_id");
-    EncryptedCatalog catalog =
-        Target.catalog(call.spark(), TableNames.parts(call.spark(), name).get(0));
-    if (call.target() != Target.NONE) {
-      catalog.allowedKeyIds().checkNew(name, keyId); // who sends SQL is to try no other key
-    }
-
-    OptionalInt version = catalog.kms().wrappingVersion(keyId);
-    return Answer.value(version.isPresent() ? version.getAsInt() : null);
   }
 }

@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.spark.verify.scan.TableNames;
+import io.icebergcrypto.spark.table.TableNames;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;

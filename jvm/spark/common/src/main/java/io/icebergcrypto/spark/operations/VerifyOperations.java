@@ -1,28 +1,26 @@
 package io.icebergcrypto.spark.operations;
 
-import io.icebergcrypto.CancelledException;
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.Finding;
-import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.inspect.TablesExamined;
+import io.icebergcrypto.spark.table.CatalogTables;
+import io.icebergcrypto.spark.table.EachTable;
+import io.icebergcrypto.spark.table.TableNames;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FolderVerifier;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
-import io.icebergcrypto.spark.verify.scan.CatalogTables;
 import io.icebergcrypto.spark.verify.scan.Problem;
-import io.icebergcrypto.spark.verify.scan.TableLoader;
-import io.icebergcrypto.spark.verify.scan.TableNames;
 import io.icebergcrypto.spark.verify.scan.Tally;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 
 /** Verification, and which tables there are. */
@@ -52,6 +50,11 @@ final class VerifyOperations {
       List.of(
           VERIFY,
           Operation.call(
+              "verify_catalog",
+              "name STRING NOT NULL, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed"
+                  + " BIGINT, strays BOOLEAN, resume STRING, except_tables ARRAY<STRING>",
+              call -> verifyEach(call, options(call, false), named(call), namespace(call))),
+          Operation.call(
               "verify_folder",
               "uri STRING NOT NULL, deep BOOLEAN",
               call -> {
@@ -64,47 +67,43 @@ final class VerifyOperations {
           Operation.call(
               "list_tables",
               "name STRING NOT NULL",
-              call -> Answer.value(selected(call, List.of()).listed())),
+              call -> Answer.value(named(call).in(namespace(call)))),
           Operation.call(
               "select_tables",
               "name STRING NOT NULL, except_tables ARRAY<STRING>",
-              call -> Answer.value(selected(call, call.texts("except_tables")))),
-          Operation.call("is_listed", "name STRING NOT NULL", VerifyOperations::isListed),
+              call -> {
+                CatalogTables tables = named(call);
+                return Answer.value(
+                    tables.without(tables.in(namespace(call)), call.texts("except_tables")));
+              }),
           Operation.call(
                   "examine_tables",
                   "names ARRAY<STRING> NOT NULL",
-                  call -> Answer.value(TablesExamined.of(call.spark(), call.texts("names"))))
+                  call ->
+                      Answer.value(
+                          TablesExamined.of(call.spark(), call.texts("names"), call.progress())))
               .onDriver());
 
   private VerifyOperations() {}
 
-  /** Tables of a catalog or a namespace, with or without {@code .*} after its name. */
-  private static CatalogTables.Selected selected(Call call, List<String> exceptTables) {
+  private static CatalogTables named(Call call) {
+    String catalog = TableNames.parts(call.spark(), call.word("name")).get(0);
+    return CatalogTables.of(call.spark(), catalog);
+  }
+
+  /** Of the name of a catalog or a namespace, with or without {@code .*} after it. */
+  private static String[] namespace(Call call) {
     List<String> parts = TableNames.parts(call.spark(), call.text("name"));
-    TableCatalog catalog = CatalogTables.catalog(call.spark(), parts.get(0));
-    String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-    return selected(call, catalog, namespace, exceptTables);
-  }
-
-  private static CatalogTables.Selected selected(
-      Call call, TableCatalog catalog, String[] namespace, List<String> exceptTables) {
-    List<CatalogTables.Listed> listed =
-        CatalogTables.of(call.spark(), catalog, OurCatalog.encryptedOrNull(catalog), namespace);
-    return CatalogTables.without(call.spark(), catalog, listed, exceptTables);
-  }
-
-  private static Answer isListed(Call call) {
-    String name = call.text("name");
-    TableCatalog catalog =
-        CatalogTables.catalog(call.spark(), TableNames.parts(call.spark(), name).get(0));
-    return Answer.value(
-        CatalogTables.lists(call.spark(), catalog, OurCatalog.encryptedOrNull(catalog), name));
+    return parts.subList(1, parts.size()).toArray(String[]::new);
   }
 
   /** The options of a verification, by the names of its parameters. */
   static VerifyOptions options(Call call) {
+    return options(call, call.flag("deep"));
+  }
+
+  private static VerifyOptions options(Call call, boolean deep) {
     String depth = call.text("depth");
-    boolean deep = call.flag("deep");
     if (deep && depth != null && Depth.of(depth) != Depth.DEEP) {
       throw new InvalidConfigurationException(
           String.format("deep => true, and depth => '%s'", depth), "Leave one of them out.");
@@ -143,41 +142,38 @@ final class VerifyOperations {
         namespace == null
             ? new String[0]
             : TableNames.parts(call.spark(), namespace).toArray(String[]::new);
-    CatalogTables.Selected tables = selected(call, catalog, parts, exceptTables);
-    List<Map<String, Object>> rows = new ArrayList<>();
-    for (CatalogTables.LeftOut left : tables.leftOut()) {
-      rows.add(row(left.table(), "left out", null, left.encrypted(), 0, 0, NONE, null));
-    }
-
-    for (CatalogTables.Listed listed : tables.listed()) {
-      if (listed.view()) {
-        rows.add(row(listed.name(), "view", null, null, 0, 0, NONE, null));
-      } else if (listed.failure() != null) {
-        rows.add(unchecked(listed.name(), listed.failure(), listed.hint()));
-      } else {
-        rows.addAll(verifiedOrUnchecked(call, listed.name(), options.forTable(listed.name())));
-      }
-    }
-
-    return new Answer(rows, rows);
+    return verifyEach(call, options, CatalogTables.of(call.spark(), catalog), parts);
   }
 
   /** A table that cannot be checked does not stop the rest. */
-  private static List<Map<String, Object>> verifiedOrUnchecked(
-      Call call, String table, VerifyOptions options) {
-    try {
-      return verified(call, table, options).rows();
-    } catch (CancelledException e) {
-      throw e;
-    } catch (IcebergCryptoException e) {
-      boolean isDropped =
-          TableLoader.isAbsent(e)
-              && !CatalogTables.lists(call.spark(), call.target().plugin(), call.catalog(), table);
-      return isDropped ? List.of() : List.of(unchecked(table, e.problem(), e.hint()));
-    } catch (RuntimeException e) { // of the catalog behind, or of Spark
-      CancelledException.rethrow(e);
-      return List.of(unchecked(table, e.toString(), null));
-    }
+  private static Answer verifyEach(
+      Call call, VerifyOptions options, CatalogTables tables, String[] namespace) {
+    CatalogTables.Selected selected =
+        tables.without(tables.in(namespace), call.texts("except_tables"));
+    EachTable<Answer> found =
+        EachTable.of(
+            tables,
+            selected.listed(),
+            1,
+            call.progress(),
+            table -> verified(call, table, options.forTable(table)));
+    List<EachTable.Left> unchecked =
+        Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
+    Map<String, Object> value = new LinkedHashMap<>();
+    value.put("reports", found.done().values().stream().map(one -> one.value()).toList());
+    value.put("not_checked", unchecked);
+    value.put("views", found.views());
+    value.put("left_out", selected.leftOut());
+    List<Map<String, Object>> rows = new ArrayList<>();
+    selected
+        .leftOut()
+        .forEach(
+            left ->
+                rows.add(row(left.table(), "left out", null, left.encrypted(), 0, 0, NONE, null)));
+    found.views().forEach(view -> rows.add(row(view, "view", null, null, 0, 0, NONE, null)));
+    found.done().values().forEach(table -> rows.addAll(table.rows()));
+    unchecked.forEach(left -> rows.add(unchecked(left)));
+    return new Answer(value, rows);
   }
 
   private static Answer verified(Call call, String table, VerifyOptions options) {
@@ -226,10 +222,11 @@ final class VerifyOperations {
     }
   }
 
-  private static Map<String, Object> unchecked(String table, String words, String hint) {
+  private static Map<String, Object> unchecked(EachTable.Left left) {
     String code = ProblemCode.UNREADABLE.label();
-    Problem problem = new Problem("table", null, words, hint, true, code);
-    return row(table, "table", null, false, 0, 0, problem, null);
+    String hint = left.hint().isEmpty() ? null : left.hint();
+    Problem problem = new Problem("table", null, left.problem(), hint, true, code);
+    return row(left.table(), "table", null, false, 0, 0, problem, null);
   }
 
   /** Null is what a column does not say. */

@@ -12,7 +12,7 @@ import io.icebergcrypto.spark.copy.CopyRequest;
 import io.icebergcrypto.spark.copy.TableCopy;
 import io.icebergcrypto.spark.operations.Operations;
 import io.icebergcrypto.spark.operations.Target;
-import io.icebergcrypto.spark.verify.scan.TableNames;
+import io.icebergcrypto.spark.table.TableNames;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;

@@ -1,8 +1,8 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.scan.Grouped;
-import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.Serializable;
 import java.nio.ByteBuffer;

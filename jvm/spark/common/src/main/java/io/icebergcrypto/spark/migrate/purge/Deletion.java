@@ -1,9 +1,9 @@
 package io.icebergcrypto.spark.migrate.purge;
 
 import io.icebergcrypto.cleanup.ProvenDeletion;
+import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet.Size;
-import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.Iterator;
 import java.util.List;

@@ -4,11 +4,11 @@ import static org.apache.spark.sql.functions.col;
 
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.StrayTasks;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
 import io.icebergcrypto.spark.verify.scan.Folders;
-import io.icebergcrypto.spark.verify.scan.Progress;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.io.Serializable;
 import java.util.ArrayList;

@@ -1,10 +1,11 @@
-package io.icebergcrypto.spark.verify.scan;
+package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
@@ -41,7 +42,7 @@ public final class CatalogTables {
    * @param hint what to do about that
    */
   public record Listed(String name, boolean view, String failure, String hint) {
-    private boolean isTable() {
+    boolean isTable() {
       return !view && failure == null;
     }
   }
@@ -61,49 +62,56 @@ public final class CatalogTables {
   private final SparkSession spark;
   private final TableCatalog catalog;
   private final EncryptedCatalog iceberg;
-  private final List<Listed> found = new ArrayList<>();
 
-  private CatalogTables(SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg) {
+  private CatalogTables(SparkSession spark, TableCatalog catalog) {
     this.spark = spark;
     this.catalog = catalog;
-    this.iceberg = iceberg;
+    this.iceberg = OurCatalog.encryptedOrNull(catalog);
+  }
+
+  /** Those of a catalog. */
+  public static CatalogTables of(SparkSession spark, TableCatalog catalog) {
+    return new CatalogTables(spark, catalog);
   }
 
   /**
-   * Finds a catalog.
+   * Those of a catalog of a session.
    *
    * @throws InvalidConfigurationException when there is none of that name
+   * @throws NotSupportedException when it has no tables
    */
-  public static TableCatalog catalog(SparkSession spark, String name) {
+  public static CatalogTables of(SparkSession spark, String name) {
     CatalogPlugin plugin = TableNames.catalog(spark, name);
     if (plugin instanceof TableCatalog catalog) {
-      return catalog;
+      return of(spark, catalog);
     }
 
     throw new NotSupportedException(
         String.format("Catalog %s has no tables", name), "Give a catalog of tables.");
   }
 
+  /** The session. */
+  SparkSession spark() {
+    return spark;
+  }
+
   /**
    * Lists tables and views.
    *
-   * @param iceberg the catalog of this project behind, if it is one: Spark's session catalog does
-   *     not list what is in the metastore only; or null
    * @param namespace empty: of the whole catalog
    * @throws InvalidConfigurationException when there is no such namespace
    */
-  public static List<Listed> of(
-      SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg, String[] namespace) {
-    CatalogTables tables = new CatalogTables(spark, catalog, iceberg);
-    if (namespace.length > 0 && !tables.exists(namespace)) {
+  public List<Listed> in(String... namespace) {
+    if (namespace.length > 0 && !exists(namespace)) {
       throw new InvalidConfigurationException(
           String.format(
               "Catalog %s has no namespace %s", catalog.name(), SqlNames.namespace(namespace)),
           String.format("SHOW NAMESPACES IN %s lists them.", SqlNames.quoted(catalog.name())));
     }
 
-    tables.add(namespace);
-    return tables.found;
+    List<Listed> found = new ArrayList<>();
+    add(namespace, found);
+    return found;
   }
 
   /**
@@ -111,17 +119,13 @@ public final class CatalogTables {
    * catalogs say that there is no table of what is no Iceberg table, or what this user may not
    * load, too.
    *
-   * @param iceberg as of {@link #of}
    * @param table its name as in {@link Listed}
    * @return also true when it cannot be listed
    */
-  public static boolean lists(
-      SparkSession spark, TableCatalog catalog, EncryptedCatalog iceberg, String table) {
+  public boolean lists(String table) {
     Identifier identifier = TableNames.find(spark, table, catalog).identifier();
     try {
-      return new CatalogTables(spark, catalog, iceberg)
-          .tables(identifier.namespace())
-          .contains(identifier);
+      return tables(identifier.namespace()).contains(identifier);
     } catch (NoSuchNamespaceException | org.apache.iceberg.exceptions.NoSuchNamespaceException e) {
       return false;
     } catch (RuntimeException e) {
@@ -133,13 +137,12 @@ public final class CatalogTables {
   /**
    * Leaves out tables.
    *
-   * @param listed what {@link #of} found
+   * @param listed what {@link #in} found
    * @param names tables as in SQL; those without a catalog are of this one
    * @throws InvalidConfigurationException when one of them is no table that was listed: a name that
    *     is misspelt is not to pass for one that is left out
    */
-  public static Selected without(
-      SparkSession spark, TableCatalog catalog, List<Listed> listed, List<String> names) {
+  public Selected without(List<Listed> listed, List<String> names) {
     Set<String> known = new HashSet<>();
     listed.stream().filter(Listed::isTable).forEach(one -> known.add(one.name()));
     Set<String> left = new LinkedHashSet<>();
@@ -152,16 +155,15 @@ public final class CatalogTables {
     }
 
     if (!unknown.isEmpty()) {
-      throw noTables(catalog, listed, unknown);
+      throw noTables(listed, unknown);
     }
 
     return new Selected(
         listed.stream().filter(one -> !(one.isTable() && left.contains(one.name()))).toList(),
-        left.stream().map(name -> new LeftOut(name, isEncrypted(spark, name))).toList());
+        left.stream().map(name -> new LeftOut(name, isEncrypted(name))).toList());
   }
 
-  private static InvalidConfigurationException noTables(
-      TableCatalog catalog, List<Listed> listed, List<String> unknown) {
+  private InvalidConfigurationException noTables(List<Listed> listed, List<String> unknown) {
     StringBuilder problem = new StringBuilder();
     problem.append(
         String.format(
@@ -179,7 +181,7 @@ public final class CatalogTables {
   }
 
   /** Whether a table has a key id, by its metadata; null when that cannot be had. */
-  private static Boolean isEncrypted(SparkSession spark, String table) {
+  private Boolean isEncrypted(String table) {
     try {
       return TableLoader.load(spark, table).properties().containsKey(EncryptionProperties.KEY_ID);
     } catch (RuntimeException e) {
@@ -197,7 +199,7 @@ public final class CatalogTables {
     return SqlNames.full(catalog.name(), table.namespace(), table.name());
   }
 
-  private void add(String[] namespace) {
+  private void add(String[] namespace, List<Listed> found) {
     try {
       Set<Identifier> views = views(namespace);
       for (Identifier table : tables(namespace)) {
@@ -208,7 +210,7 @@ public final class CatalogTables {
       }
 
       views.forEach(view -> found.add(new Listed(fullName(view), true, null, null)));
-      within(namespace).forEach(this::add);
+      within(namespace).forEach(one -> add(one, found));
     } catch (NoSuchNamespaceException e) {
       // dropped meanwhile
     } catch (RuntimeException e) {

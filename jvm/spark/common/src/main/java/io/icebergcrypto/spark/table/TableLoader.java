@@ -1,4 +1,4 @@
-package io.icebergcrypto.spark.verify.scan;
+package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;

@@ -1,4 +1,4 @@
-package io.icebergcrypto.spark.verify.scan;
+package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.format.Json;
 import java.io.Serializable;
@@ -8,15 +8,16 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.util.LongAccumulator;
 
 /**
- * How far a verification is. Tasks count what they have checked; Spark adds up when a task ends, so
- * another thread may ask at any time. A task that is repeated counts twice.
+ * How far a call is that takes long. Tasks count what they have checked; Spark adds up when a task
+ * ends, so another thread may ask at any time. A task that is repeated counts twice.
  */
 public final class Progress {
-  private record Step(String name, long files, long bytes, long startNanos) {}
+  private record Step(String name, String unit, long count, long bytes, long startNanos) {}
 
   private final LongAccumulator files;
   private final LongAccumulator bytes;
-  private volatile Step step = new Step("starting", 0, 0, System.nanoTime());
+  private volatile String within = "";
+  private volatile Step step = new Step("starting", "files", 0, 0, System.nanoTime());
 
   /** Starts with nothing done. */
   public Progress(SparkContext context) {
@@ -32,9 +33,23 @@ public final class Progress {
    * @param ofBytes their length together
    */
   public void begin(String name, long ofFiles, long ofBytes) {
+    begin(new Step(within + name, "files", ofFiles, ofBytes, System.nanoTime()));
+  }
+
+  private void begin(Step next) {
     files.reset();
     bytes.reset();
-    this.step = new Step(name, ofFiles, ofBytes, System.nanoTime());
+    this.step = next;
+  }
+
+  /** Begins what is done to several tables at once; each that is done counts. */
+  void beginTables(int count) {
+    begin(new Step("each table", "tables", count, 0, System.nanoTime()));
+  }
+
+  /** Begins what is done to one of several tables: the next steps are its own. */
+  void beginTable(String table, int number, int count) {
+    this.within = String.format("%s (%d of %d), ", table, number, count);
   }
 
   /** What a task counts with. */
@@ -43,20 +58,24 @@ public final class Progress {
   }
 
   /**
-   * Where it is, as JSON: step, files, files_total, bytes, bytes_total, seconds, seconds_left (null
-   * when that is not known).
+   * Where it is, as JSON: step, unit ("files" or "tables"), done, total, bytes, bytes_total,
+   * seconds, seconds_left (null when that is not known).
    */
   public String json() {
     Step now = step;
     double seconds = (System.nanoTime() - now.startNanos()) / 1e9;
-    long doneFiles = Math.min(files.sum(), now.files());
+    long done = Math.min(files.sum(), now.count());
     long doneBytes = Math.min(bytes.sum(), now.bytes());
-    double share =
-        Math.min(share(doneFiles, now.files()), share(doneBytes, Math.max(now.bytes(), 1)));
+    double share = share(done, now.count());
+    if (now.bytes() > 0) {
+      share = Math.min(share, share(doneBytes, now.bytes()));
+    }
+
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("step", now.name());
-    json.put("files", doneFiles);
-    json.put("files_total", now.files());
+    json.put("unit", now.unit());
+    json.put("done", done);
+    json.put("total", now.count());
     json.put("bytes", doneBytes);
     json.put("bytes_total", now.bytes());
     json.put("seconds", seconds);

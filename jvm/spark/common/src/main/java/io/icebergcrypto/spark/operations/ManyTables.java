@@ -1,0 +1,93 @@
+package io.icebergcrypto.spark.operations;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.audit.MasterKeyUse;
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.spark.table.CatalogTables;
+import io.icebergcrypto.spark.table.EachTable;
+import io.icebergcrypto.spark.table.TableNames;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import java.util.stream.Stream;
+
+/** A call that is for all tables of a catalog of this project, or of one of its namespaces. */
+final class ManyTables {
+  private static final int THREADS = 8;
+
+  private final Call call;
+  private final EncryptedCatalog catalog;
+  private final CatalogTables tables;
+  private final String[] namespace;
+  private final int threads;
+  private final Map<String, OptionalInt> versions = new ConcurrentHashMap<>();
+
+  private ManyTables(Call call) {
+    String name = call.word("name");
+    List<String> parts = TableNames.parts(call.spark(), name);
+    this.call = call;
+    this.catalog = Target.catalog(call.spark(), parts.get(0));
+    this.tables = CatalogTables.of(call.spark(), parts.get(0));
+    this.namespace = parts.subList(1, parts.size()).toArray(String[]::new);
+    this.threads = (int) Math.min(call.number("threads", THREADS), Integer.MAX_VALUE);
+    if (threads < 1) {
+      throw new InvalidConfigurationException(
+          String.format("nothing was done: threads is %d", threads), "Give a number such as 8.");
+    }
+  }
+
+  /**
+   * Takes the name of a catalog or a namespace, and how many tables at once.
+   *
+   * @throws InvalidConfigurationException when there is none of that name
+   * @throws io.icebergcrypto.NotSupportedException when the catalog is not of this project
+   */
+  static ManyTables of(Call call) {
+    return new ManyTables(call);
+  }
+
+  /** Does something to each. */
+  <T> EachTable<T> each(Function<String, T> work) {
+    return EachTable.of(tables, tables.in(namespace), threads, call.progress(), work);
+  }
+
+  /** Does an operation to a table. */
+  Object run(Operation operation, String table, Map<String, Object> given) {
+    Map<String, Object> arguments = new HashMap<>(given);
+    arguments.put(Operation.TABLE, table);
+    return call.run(operation, arguments).value();
+  }
+
+  /** The master keys that a table needs. */
+  MasterKeyUse use(String table) {
+    Target found = call.target().table(call.spark(), table, null);
+    return MasterKeyUse.of(found.catalog(), found.table());
+  }
+
+  /**
+   * The version of a master key that wraps now; the KMS is asked once for each key. Empty: wrapped
+   * keys do not tell.
+   */
+  OptionalInt wrappingVersion(String keyId) {
+    return versions.computeIfAbsent(
+        keyId,
+        id -> {
+          if (call.target() != Target.NONE) {
+            // who sends SQL is to try no other key
+            catalog.allowedKeyIds().checkNew(call.text("name"), id);
+          }
+
+          return catalog.kms().wrappingVersion(id);
+        });
+  }
+
+  /** What it was not for. */
+  static List<String> skipped(EachTable<?> found) {
+    return Stream.concat(
+            found.views().stream(), found.notEncrypted().stream().map(EachTable.Left::table))
+        .toList();
+  }
+}

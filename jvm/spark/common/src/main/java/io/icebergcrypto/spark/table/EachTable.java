@@ -1,0 +1,154 @@
+package io.icebergcrypto.spark.table;
+
+import io.icebergcrypto.CancelledException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.spark.table.CatalogTables.Listed;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.apache.iceberg.exceptions.NoSuchIcebergTableException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * What is done to each of many tables, several at once. A table to which it cannot be done does not
+ * stop the others; a cancel ends all.
+ *
+ * @param done what came of it, by the table's full name
+ * @param left tables to which it was not done, and namespaces that cannot be listed
+ * @param views the views
+ * @param notEncrypted tables to which it was not done because they are not encrypted, or not of
+ *     Iceberg
+ */
+public record EachTable<T>(
+    Map<String, T> done, List<Left> left, List<String> views, List<Left> notEncrypted) {
+  /**
+   * A table to which it was not done, or a namespace that cannot be listed.
+   *
+   * @param table its full name
+   * @param problem why
+   * @param hint what to do; empty when that is not known
+   */
+  public record Left(String table, String problem, String hint) {
+    /** A missing hint is an empty one. */
+    public Left {
+      hint = hint == null ? "" : hint;
+    }
+
+    /** Takes what an error says. */
+    public static Left of(String table, RuntimeException e) {
+      return e instanceof IcebergCryptoException known
+          ? new Left(table, known.problem(), known.hint())
+          : new Left(table, e.toString(), null);
+    }
+  }
+
+  /** What came of one table: one of them, or nothing of a table that was dropped since. */
+  private record Outcome<T>(T done, Left left, Left notEncrypted) {}
+
+  /**
+   * Does it. A table that was dropped since it was listed is left out.
+   *
+   * @param listed tables of the catalog
+   * @param threads how many tables at once; 1: on this thread, where a statement's Spark jobs are
+   *     to begin
+   * @param progress who is told how far it is
+   * @param work does it to the table of a full name
+   * @throws CancelledException when it was cancelled; what was begun has ended
+   */
+  public static <T> EachTable<T> of(
+      CatalogTables catalog,
+      List<Listed> listed,
+      int threads,
+      Progress progress,
+      Function<String, T> work) {
+    List<String> names = listed.stream().filter(Listed::isTable).map(Listed::name).toList();
+    List<Outcome<T>> outcomes =
+        map(catalog.spark(), names, threads, progress, name -> outcome(catalog, name, work));
+    Map<String, T> done = new LinkedHashMap<>();
+    List<Left> left = new ArrayList<>();
+    List<Left> notEncrypted = new ArrayList<>();
+    listed.stream()
+        .filter(one -> one.failure() != null)
+        .forEach(one -> left.add(new Left(one.name(), one.failure(), one.hint())));
+    for (int i = 0; i < names.size(); i++) {
+      Outcome<T> outcome = outcomes.get(i);
+      if (outcome.done() != null) {
+        done.put(names.get(i), outcome.done());
+      } else if (outcome.left() != null) {
+        left.add(outcome.left());
+      } else if (outcome.notEncrypted() != null) {
+        notEncrypted.add(outcome.notEncrypted());
+      }
+    }
+
+    List<String> views = listed.stream().filter(Listed::view).map(Listed::name).toList();
+    return new EachTable<>(done, left, views, notEncrypted);
+  }
+
+  private static <T> Outcome<T> outcome(
+      CatalogTables catalog, String name, Function<String, T> work) {
+    try {
+      return new Outcome<>(work.apply(name), null, null);
+    } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
+      if (e instanceof NotEncryptedException || isCausedBy(NoSuchIcebergTableException.class, e)) {
+        return new Outcome<>(null, null, Left.of(name, e));
+      }
+
+      boolean isAbsent =
+          isCausedBy(NoSuchTableException.class, e)
+              || e instanceof IcebergCryptoException known && TableLoader.isAbsent(known);
+      boolean isDropped = isAbsent && !catalog.lists(name);
+      return new Outcome<>(null, isDropped ? null : Left.of(name, e), null);
+    }
+  }
+
+  private static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
+    return Stream.iterate(error, Objects::nonNull, Throwable::getCause).anyMatch(type::isInstance);
+  }
+
+  /**
+   * Does something to each table, in the same order; an error stops all.
+   *
+   * @param tables their full names
+   * @param threads see {@link #of}
+   * @throws CancelledException see there
+   */
+  public static <T> List<T> map(
+      SparkSession spark,
+      List<String> tables,
+      int threads,
+      Progress progress,
+      Function<String, T> work) {
+    Object[] results = new Object[tables.size()];
+    if (threads == 1) {
+      for (int i = 0; i < results.length; i++) {
+        CancelledException.check();
+        progress.beginTable(tables.get(i), i + 1, results.length);
+        results[i] = work.apply(tables.get(i));
+      }
+    } else if (results.length > 0) {
+      progress.beginTables(results.length);
+      Progress.Counter counter = progress.counter();
+      Workers.run(
+          results.length,
+          threads,
+          i -> {
+            SparkSession.setActiveSession(spark);
+            results[i] = work.apply(tables.get(i));
+            counter.add(0);
+          });
+    }
+
+    @SuppressWarnings("unchecked")
+    List<T> typed = (List<T>) Arrays.asList(results);
+    return typed;
+  }
+}
