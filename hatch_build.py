@@ -1,8 +1,8 @@
 """Puts the jars into the wheel: builds with Gradle those that are missing or older than their sources.
 
-Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``. An editable installation
-gets the jar for the newest Spark; ``make jars`` builds the others. ICEBERG_CRYPTO_SPARK=4.1 in the environment makes
-a wheel with the jar for that Spark alone.
+Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``. What comes of it has the jar for
+the newest Spark; ICEBERG_CRYPTO_SPARK=3.5 in the environment takes that Spark's, and ICEBERG_CRYPTO_SPARK=all those of
+all Sparks, as `make dist` does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class JarBuildHook(BuildHookInterface[Any]):
         root = Path(self.root)
         folder = root / "pyspark_iceberg_crypto" / "jars"
         stale = []
-        for artifact in wanted(version == "editable", os.environ.get("ICEBERG_CRYPTO_SPARK")):
+        for artifact in wanted(os.environ.get("ICEBERG_CRYPTO_SPARK")):
             jar = folder / f"{artifact}-{self.metadata.version}.jar"
             if not is_current(jar, root):
                 stale.append(jar)
@@ -51,16 +51,18 @@ class JarBuildHook(BuildHookInterface[Any]):
             build(stale, self.metadata.version, root)
 
 
-def wanted(editable: bool, spark: str | None) -> tuple[str, ...]:
-    """Choose the jars: all, or the newest Spark's, or one Spark's."""
-    if spark:
-        chosen = tuple(a for a in ARTIFACTS if a.startswith(f"iceberg-crypto-spark-{spark}_"))
-        if not chosen:
-            raise RuntimeError(
-                f"ICEBERG_CRYPTO_SPARK={spark}: there is no artifact for it among {ARTIFACTS}"
-            )
-        return chosen
-    return ARTIFACTS[:1] if editable else ARTIFACTS
+def wanted(spark: str | None) -> tuple[str, ...]:
+    """Choose the jars: the newest Spark's, one Spark's, or all."""
+    if not spark:
+        return ARTIFACTS[:1]
+    if spark == "all":
+        return ARTIFACTS
+    chosen = tuple(a for a in ARTIFACTS if a.startswith(f"iceberg-crypto-spark-{spark}_"))
+    if not chosen:
+        raise RuntimeError(
+            f"ICEBERG_CRYPTO_SPARK={spark}: there is no artifact for it among {ARTIFACTS}"
+        )
+    return chosen
 
 
 def is_current(jar: Path, root: Path) -> bool:
@@ -68,7 +70,7 @@ def is_current(jar: Path, root: Path) -> bool:
     if not jar.is_file():
         return False
     sources = [*root.glob("*.gradle"), *root.glob("gradle.properties")]
-    for folder in ("core", "spark"):
+    for folder in ("columns", "core", "spark"):
         files = (path for path in (root / "jvm" / folder).rglob("*") if path.is_file())
         files = (path for path in files if path.suffix != ".log")  # of tests that ran there
         sources += [path for path in files if "test" not in path.relative_to(root).parts]

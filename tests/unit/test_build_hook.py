@@ -90,13 +90,12 @@ def test_one_place_for_versions() -> None:
     )
 
 
-def test_an_editable_installation_needs_one_jar(hook: ModuleType) -> None:
-    newest = BUILDS[0].artifact
-    assert hook.wanted(True, None) == (newest,)
-    assert hook.wanted(False, None) == hook.ARTIFACTS
-    assert hook.wanted(False, "4.0") == ("iceberg-crypto-spark-4.0_2.13",)
+def test_an_installation_needs_one_jar(hook: ModuleType) -> None:
+    assert hook.wanted(None) == (BUILDS[0].artifact,)
+    assert hook.wanted("all") == hook.ARTIFACTS
+    assert hook.wanted("4.0") == ("iceberg-crypto-spark-4.0_2.13",)
     with pytest.raises(RuntimeError, match="no artifact for it"):
-        hook.wanted(False, "4")
+        hook.wanted("4")
 
 
 def test_gradle_hook_and_python_know_the_same_artifacts(hook: ModuleType) -> None:

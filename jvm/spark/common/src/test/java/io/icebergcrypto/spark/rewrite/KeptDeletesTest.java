@@ -3,13 +3,10 @@ package io.icebergcrypto.spark.rewrite;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
@@ -33,11 +30,6 @@ class KeptDeletesTest extends LakeFixture {
 
   private Table table;
   private Table beside;
-
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.JDBC);
-  }
 
   @BeforeEach
   void create() {
