@@ -154,17 +154,18 @@ record CatalogContext(
    */
   MetadataAuthentication checkMetadata(
       BaseTable table, Supplier<? extends KeyManagementClient> client) {
-    TableMetadata metadata = table.operations().current();
-    MetadataAuthenticator authenticator = authenticator(table.name(), table.operations(), client);
-    allowedKeyIds().check(table.name(), metadata);
-    authenticator.check(metadata);
-    return authenticator.status(metadata);
+    return load(table.name(), table.operations(), client)
+        .checkGenuine(table.operations().current());
+  }
+
+  private LoadSteps load(
+      String table, TableOperations ops, Supplier<? extends KeyManagementClient> client) {
+    return new LoadSteps(table, settings, authenticator(table, ops, client));
   }
 
   /** Checks the metadata of a file that is to become a table's, as that of a table. */
   void checkMetadata(TableIdentifier identifier, MetadataFile file) {
-    allowedKeyIds().check(fullName(identifier), file.metadata());
-    authenticator(fullName(identifier), null, this::kms).check(file);
+    load(fullName(identifier), null, this::kms).check(file);
   }
 
   /** See {@link EncryptedCatalog#signedFor}. */

@@ -1,7 +1,6 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.cleanup.DeleteOnlyFileIO;
@@ -46,8 +45,7 @@ final class EncryptedTableOperations implements TableOperations {
   private final TableKeys keys;
   private final CommitSteps steps;
   private final TableStorage storage;
-  private final MetadataAuthenticator authenticator;
-  private final CatalogSettings settings;
+  private final LoadSteps load;
   private final LoadedMetadata loaded;
   private volatile Opened opened;
   private volatile boolean committed;
@@ -76,8 +74,7 @@ final class EncryptedTableOperations implements TableOperations {
         keys,
         new CommitSteps(keys, settings, authenticator, kms),
         new TableStorage(settings, null),
-        authenticator,
-        settings,
+        new LoadSteps(keys.tableName(), settings, authenticator),
         new LoadedMetadata(delegate, keys.tableName()));
   }
 
@@ -87,16 +84,14 @@ final class EncryptedTableOperations implements TableOperations {
       TableKeys keys,
       CommitSteps steps,
       TableStorage storage,
-      MetadataAuthenticator authenticator,
-      CatalogSettings settings,
+      LoadSteps load,
       LoadedMetadata loaded) {
     this.delegate = delegate;
     this.committer = committer;
     this.keys = keys;
     this.steps = steps;
     this.storage = storage;
-    this.authenticator = authenticator;
-    this.settings = settings;
+    this.load = load;
     this.loaded = loaded;
   }
 
@@ -112,7 +107,7 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** Whether the catalog accepts encrypted files whose length nothing gives. */
   boolean acceptsFilesWithoutLength() {
-    return settings.filesWithoutLength();
+    return load.settings().filesWithoutLength();
   }
 
   /** Begins to unwrap what a scan of the table as it is needs, without waiting for it. */
@@ -127,15 +122,14 @@ final class EncryptedTableOperations implements TableOperations {
 
   /** The same operations, for an audit: they read files without a key, and with older keys. */
   EncryptedTableOperations forAudit(Collection<EncryptedKey> olderKeys) {
-    TableStorage forAudit = new TableStorage(settings, olderKeys);
-    return new EncryptedTableOperations(
-        delegate, committer, keys, steps, forAudit, authenticator, settings, loaded);
+    TableStorage forAudit = new TableStorage(load.settings(), olderKeys);
+    return new EncryptedTableOperations(delegate, committer, keys, steps, forAudit, load, loaded);
   }
 
   /** The same operations, with metadata checked by another authenticator than signs it. */
   EncryptedTableOperations checkedBy(MetadataAuthenticator other) {
-    return new EncryptedTableOperations(
-        delegate, committer, keys, steps, storage, other, settings, loaded);
+    LoadSteps checks = new LoadSteps(keys.tableName(), load.settings(), other);
+    return new EncryptedTableOperations(delegate, committer, keys, steps, storage, checks, loaded);
   }
 
   @Override
@@ -155,12 +149,18 @@ final class EncryptedTableOperations implements TableOperations {
       return;
     }
 
-    authenticator.check(base);
+    load.authenticator().check(base);
     TableMetadata prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
+    commit(base, prepared, committer);
+  }
+
+  /** Has the catalog behind commit what the steps of a commit made. */
+  private void commit(
+      TableMetadata base, TableMetadata prepared, BiConsumer<TableMetadata, TableMetadata> behind) {
     TableMetadata before = base == null ? null : delegate.current();
     try {
-      committer.accept(base, prepared);
+      behind.accept(base, prepared);
     } catch (RuntimeException e) {
       throw keyRefused(base, prepared, e);
     }
@@ -177,10 +177,10 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void mend(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
     TableMetadata base = loaded.refresh();
-    authenticator.check(base);
+    load.authenticator().check(base);
     TableMetadata prepared = prepared(base, change.apply(base));
     if (prepared != base) {
-      commit.accept(base, prepared);
+      commit(base, prepared, commit);
     }
   }
 
@@ -193,7 +193,7 @@ final class EncryptedTableOperations implements TableOperations {
           keys.tableName(), current.metadataFileLocation(), base.metadataFileLocation());
     }
 
-    committer.accept(current, plaintext);
+    commit(current, plaintext, committer);
   }
 
   /** What the catalog behind is to commit: see {@link CommitSteps}. */
@@ -229,11 +229,10 @@ final class EncryptedTableOperations implements TableOperations {
    */
   void checkRegistered(String metadataFile) {
     TableMetadata current = loaded.current();
-    settings.allowedKeyIds().check(keys.tableName(), current);
-    authenticator.check(current, metadataFile);
+    load.checkRegistered(current, metadataFile);
     if (EncryptionProperties.keyId(current.properties()) != null
         && !metadataFile.equals(current.metadataFileLocation())) {
-      committer.accept(current, prepared(current, current));
+      commit(current, prepared(current, current), committer);
     }
   }
 
@@ -246,14 +245,14 @@ final class EncryptedTableOperations implements TableOperations {
   void authenticate(String metadataFile, String sha256) {
     TableMetadata current = loaded.refresh();
     TableMetadata approved =
-        new MetadataApproval(keys.tableName(), delegate.io(), authenticator)
+        new MetadataApproval(keys.tableName(), delegate.io(), load.authenticator())
             .approved(current, metadataFile, sha256);
-    committer.accept(current, prepared(current, approved));
+    commit(current, prepared(current, approved), committer);
   }
 
   /** Whether metadata of this table is authenticated. */
   MetadataAuthentication metadataAuthentication(TableMetadata metadata) {
-    return authenticator.status(metadata);
+    return load.authenticator().status(metadata);
   }
 
   /**
@@ -331,28 +330,12 @@ final class EncryptedTableOperations implements TableOperations {
 
   private TableMetadata learned(TableMetadata metadata) {
     if (metadata != checked) {
-      check(metadata);
+      load.check(metadata);
       this.checked = metadata;
     }
 
     keys.learn(metadata);
     return metadata;
-  }
-
-  private void check(TableMetadata metadata) {
-    settings.allowedKeyIds().check(keys.tableName(), metadata);
-    authenticator.check(metadata);
-    if (settings.refusesPlaintextTables()
-        && metadata != null
-        && EncryptionProperties.keyId(metadata.properties()) == null) {
-      throw new PlaintextException(
-              String.format(
-                  "it has no %s, and the catalog has %s=refuse",
-                  EncryptionProperties.KEY_ID, EncryptionProperties.PLAINTEXT_TABLES),
-              "If it was encrypted, somebody replaced its metadata: find out who, and restore it."
-                  + " If it never was, use it in a catalog without that property.")
-          .inTable(keys.tableName());
-    }
   }
 
   private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
