@@ -286,12 +286,11 @@ public final class MetadataAuthenticator {
    */
   private TableMetadata signed(
       TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
-    MetadataMac.Format format = MetadataMac.Format.V2;
-    SecretKeySpec key = keys.keyOf(format, complete, kek);
+    SecretKeySpec key = keys.keyOf(complete, kek);
     MetadataPlace place = placeOf.apply(complete);
     String written = CanonicalJson.written(complete);
     CanonicalDocument document = CanonicalDocument.parse(written.getBytes(StandardCharsets.UTF_8));
-    MetadataMac mac = MetadataMac.of(format, content.without(document), place, key, kek.keyId());
+    MetadataMac mac = MetadataMac.of(content.without(document), place, key, kek.keyId());
     TableMetadata signed = mac.addTo(CanonicalJson.parse(written));
     boolean asRead = place.equals(placeOf.apply(signed));
     return asRead && mac.matches(content.of(signed), place, key) ? signed : null;

@@ -116,12 +116,12 @@ final class MetadataCheck {
           "its MAC was made with KEK %s, which is not among the keys of '%s'", mac.kekId(), keyId);
     }
 
-    return problem(mac, keys.keyOf(mac.format(), metadata, kek), kek);
+    return problem(mac, keys.keyOf(metadata, kek), kek);
   }
 
   private String problem(MetadataMac mac, SecretKeySpec key, EncryptedKey kek) {
     MetadataPlace place = MetadataPlace.of(location);
-    if (mac.format() == MetadataMac.Format.V2 && isOfLoaded(mac, place, key)) {
+    if (isOfLoaded(mac, place, key)) {
       return SigningKeys.retired(metadata, kek);
     }
 
@@ -134,10 +134,6 @@ final class MetadataCheck {
 
     if (mac.matches(loaded, place, key)) {
       return SigningKeys.retired(metadata, kek);
-    }
-
-    if (mac.format() == MetadataMac.Format.V1) {
-      return mismatch(mac, loaded, place, key);
     }
 
     // a later Iceberg may have written more than this one loads

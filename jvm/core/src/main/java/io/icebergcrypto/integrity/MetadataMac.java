@@ -30,63 +30,46 @@ import org.apache.iceberg.TableMetadataParser;
  * one block), with the table's UUID as the context: nobody makes a MAC without the KMS's consent,
  * and that of one table is not valid for another.
  *
- * @param format how it was made
  * @param version the number in the name of the metadata file that the MAC was made for
  * @param mac 32 bytes
  * @param kekId the key id, in {@code encryption-keys}, of the KEK that the MAC's key comes from
  */
-record MetadataMac(Format format, int version, byte[] mac, String kekId) {
+record MetadataMac(int version, byte[] mac, String kekId) {
   /** Table property: the MAC. Only commits of this catalog set it. */
   static final String PROPERTY = EncryptionProperties.METADATA_MAC;
 
   private static final String ALGORITHM = "HmacSHA256";
   private static final String PROPERTIES = "properties";
+  private static final String TAG = "v2.hmac-sha256.";
+  private static final byte[] LABEL =
+      "io.icebergcrypto table metadata authentication v2".getBytes(StandardCharsets.US_ASCII);
   private static final Pattern SYNTAX =
-      Pattern.compile("(v1|v2\\.hmac-sha256)\\.(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
-
-  /** Ways to make a MAC. The last one is for new ones; all are checked. */
-  enum Format {
-    /** Over {@link TableMetadataParser#toJson}; empty top-level members are left out. */
-    V1("v1", "io.icebergcrypto table metadata authentication v1"),
-
-    /** Over the file's own JSON. */
-    V2("v2.hmac-sha256", "io.icebergcrypto table metadata authentication v2");
-
-    private final String tag;
-    private final byte[] label;
-
-    Format(String tag, String label) {
-      this.tag = tag;
-      this.label = label.getBytes(StandardCharsets.US_ASCII);
-    }
-  }
+      Pattern.compile(Pattern.quote(TAG) + "(\\d{1,9})\\.([0-9a-f]{64})\\.(.+)");
 
   /** Reads the property's value; null when it is not one. */
   static MetadataMac parse(String value) {
     Matcher matcher = SYNTAX.matcher(value == null ? "" : value);
     return matcher.matches()
         ? new MetadataMac(
-            matcher.group(1).equals(Format.V1.tag) ? Format.V1 : Format.V2,
-            Integer.parseInt(matcher.group(2)),
-            HexFormat.of().parseHex(matcher.group(3)),
-            matcher.group(4))
+            Integer.parseInt(matcher.group(1)),
+            HexFormat.of().parseHex(matcher.group(2)),
+            matcher.group(3))
         : null;
   }
 
   /** The property's value. */
   String value() {
-    return format.tag + "." + version + "." + HexFormat.of().formatHex(mac) + "." + kekId;
+    return TAG + version + "." + HexFormat.of().formatHex(mac) + "." + kekId;
   }
 
   /**
    * Derives the key of a table's MACs.
    *
-   * @param format each has keys of its own
    * @param kek the bytes of the KEK; the caller overwrites them
    * @param uuid the table's UUID
    */
-  static SecretKeySpec key(Format format, ByteBuffer kek, String uuid) {
-    return new SecretKeySpec(Kek.derived(kek, format.label, uuid, 256), ALGORITHM);
+  static SecretKeySpec key(ByteBuffer kek, String uuid) {
+    return new SecretKeySpec(Kek.derived(kek, LABEL, uuid, 256), ALGORITHM);
   }
 
   /**
@@ -95,32 +78,27 @@ record MetadataMac(Format format, int version, byte[] mac, String kekId) {
    * @param document the metadata file's, with another MAC or none
    */
   static MetadataMac of(
-      Format format,
-      CanonicalDocument document,
-      MetadataPlace place,
-      SecretKeySpec key,
-      String kekId) {
-    CanonicalDocument metadata = document.withoutProperties(Set.of(PROPERTY));
+      CanonicalDocument document, MetadataPlace place, SecretKeySpec key, String kekId) {
     try {
       Mac hmac = Mac.getInstance(ALGORITHM);
       hmac.init(key);
-      (format == Format.V1 ? metadata.withoutEmpty() : metadata)
+      document
+          .withoutProperties(Set.of(PROPERTY))
           .writeAfter(place.version(), place.folder(), hmac::update);
-      return new MetadataMac(format, place.version(), hmac.doFinal(), kekId);
+      return new MetadataMac(place.version(), hmac.doFinal(), kekId);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
     }
   }
 
   /** The same of a document that was read; it stays as it is. */
-  static MetadataMac of(
-      Format format, JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
-    return of(format, CanonicalDocument.of(document), place, key, kekId);
+  static MetadataMac of(JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
+    return of(CanonicalDocument.of(document), place, key, kekId);
   }
 
   /** Whether this is the MAC of a document at a place. */
   boolean matches(CanonicalDocument document, MetadataPlace place, SecretKeySpec key) {
-    return MessageDigest.isEqual(mac, of(format, document, place, key, kekId).mac());
+    return MessageDigest.isEqual(mac, of(document, place, key, kekId).mac());
   }
 
   /** The same of a document that was read. */

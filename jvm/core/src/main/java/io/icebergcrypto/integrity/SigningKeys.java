@@ -108,14 +108,11 @@ public final class SigningKeys {
         .max(BY_AGE);
   }
 
-  /** The key of MACs of a format, from a KEK; one call of the KMS where that is not in memory. */
-  SecretKeySpec keyOf(MetadataMac.Format format, TableMetadata metadata, EncryptedKey kek) {
+  /** The key of MACs, from a KEK; one call of the KMS where that is not in memory. */
+  SecretKeySpec keyOf(TableMetadata metadata, EncryptedKey kek) {
     // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
     String name =
-        format
-            + metadata.uuid()
-            + kek.encryptedById()
-            + encoded(kek.encryptedKeyMetadata().duplicate());
+        metadata.uuid() + kek.encryptedById() + encoded(kek.encryptedKeyMetadata().duplicate());
     SecretKeySpec known = keys.get(name);
     if (known != null) {
       return known;
@@ -127,7 +124,7 @@ public final class SigningKeys {
               tableName,
               metadata.uuid(),
               () -> UnwrappedKek.of(kek, metadata.encryptionKeys(), kms.get()));
-      SecretKeySpec key = MetadataMac.key(format, bytes, metadata.uuid());
+      SecretKeySpec key = MetadataMac.key(bytes, metadata.uuid());
       if (bytes.hasArray()) {
         Arrays.fill(bytes.array(), (byte) 0); // a copy
       }

@@ -10,7 +10,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
-import java.util.function.BiPredicate;
 import java.util.function.Consumer;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -21,7 +20,6 @@ import org.apache.iceberg.TableMetadataParser;
  */
 public final class CanonicalDocument {
   private static final String PROPERTIES = "properties";
-  private static final Set<String> EMPTY = Set.of("null", "[]", "{}");
 
   private final List<Member> members; // sorted
 
@@ -70,15 +68,6 @@ public final class CanonicalDocument {
 
   /** The document without some of the table's properties. */
   public CanonicalDocument withoutProperties(Set<String> names) {
-    return kept((member, below) -> !names.contains(below.name()), false);
-  }
-
-  /** The document without the top-level members that are null, or have nothing in them. */
-  public CanonicalDocument withoutEmpty() {
-    return kept((member, below) -> true, true);
-  }
-
-  private CanonicalDocument kept(BiPredicate<Member, Member> keep, boolean noEmpty) {
     return new CanonicalDocument(
         members.stream()
             .map(
@@ -92,9 +81,8 @@ public final class CanonicalDocument {
                             member.value(),
                             member.end(),
                             member.below().stream()
-                                .filter(below -> keep.test(member, below))
+                                .filter(below -> !names.contains(below.name()))
                                 .toList()))
-            .filter(member -> !noEmpty || !isEmpty(member))
             .toList());
   }
 
@@ -128,15 +116,6 @@ public final class CanonicalDocument {
 
   private static ByteBuffer buffer(Member member) {
     return ByteBuffer.wrap(member.bytes(), member.start(), member.end() - member.start());
-  }
-
-  private static boolean isEmpty(Member member) {
-    int length = member.end() - member.value();
-    return member.below() != null
-        ? member.below().isEmpty()
-        : length <= 4
-            && EMPTY.contains(
-                new String(member.bytes(), member.value(), length, StandardCharsets.ISO_8859_1));
   }
 
   private static void write(String text, Consumer<ByteBuffer> out) {

@@ -7,7 +7,6 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
-import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.ByteArrayOutputStream;
@@ -160,10 +159,9 @@ class CanonicalFormTest {
     CanonicalDocument document = CanonicalDocument.parse(text.getBytes(StandardCharsets.UTF_8));
     MetadataMac mac =
         MetadataMac.of(
-            Format.V2,
             document,
             place,
-            MetadataMac.key(Format.V2, ByteBuffer.wrap(HexFormat.of().parseHex(kek)), UUID),
+            MetadataMac.key(ByteBuffer.wrap(HexFormat.of().parseHex(kek)), UUID),
             "kek");
     JsonObject vector = new JsonObject();
     vector.addProperty("what", what);
@@ -200,10 +198,9 @@ class CanonicalFormTest {
       assertThatThrownBy(
               () ->
                   MetadataMac.of(
-                      Format.V2,
                       CanonicalDocument.parse(document.getBytes(StandardCharsets.UTF_8)),
                       MetadataPlace.of(PLACE),
-                      MetadataMac.key(Format.V2, ByteBuffer.allocate(16), UUID),
+                      MetadataMac.key(ByteBuffer.allocate(16), UUID),
                       "kek"))
           .as(document)
           .isInstanceOf(IllegalArgumentException.class);

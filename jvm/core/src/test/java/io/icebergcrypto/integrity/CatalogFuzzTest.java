@@ -9,7 +9,6 @@ import com.google.gson.JsonParser;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
-import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.metadata.CanonicalJson;
@@ -67,7 +66,7 @@ class CatalogFuzzTest {
     Fuzz.run(
         1,
         round -> {
-          String tag = round.oneOf("v1.12.", "v2.hmac-sha256.12.");
+          String tag = "v2.hmac-sha256.12.";
           String value = round.mutated(tag + code64);
           MetadataMac mac = MetadataMac.parse(value);
           if (mac != null) {
@@ -135,18 +134,16 @@ class CatalogFuzzTest {
                 new BaseEncryptedKey("list", ByteBuffer.wrap(new byte[60]), "kek", Map.of()))
             .discardChanges()
             .build();
-    Format format = Format.V2;
-    SecretKeySpec key = MetadataMac.key(format, ByteBuffer.wrap(kek), UUID);
+    SecretKeySpec key = MetadataMac.key(ByteBuffer.wrap(kek), UUID);
     JsonObject document = CanonicalJson.of(CanonicalJson.asRead(metadata));
     TableMetadata signed =
-        MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek").addTo(document);
+        MetadataMac.of(document, MetadataPlace.of(FILE), key, "kek").addTo(document);
     String own = TableMetadataParser.toJson(signed);
     document.addProperty("later", 1.50); // which this Iceberg does not know
     JsonObject whole =
         JsonParser.parseString(
                 TableMetadataParser.toJson(
-                    MetadataMac.of(format, document, MetadataPlace.of(FILE), key, "kek")
-                        .addTo(document)))
+                    MetadataMac.of(document, MetadataPlace.of(FILE), key, "kek").addTo(document)))
             .getAsJsonObject();
     whole.addProperty("later", 1.50);
     Fuzz.run(

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.JsonObject;
-import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.TestLake;
@@ -23,24 +22,21 @@ import org.junit.jupiter.api.Test;
 class MetadataMacTest {
   private static final String UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1";
 
-  private static SecretKeySpec key(Format format) {
+  private static SecretKeySpec key() {
     byte[] kek = HexFormat.of().parseHex("000102030405060708090a0b0c0d0e0f");
-    return MetadataMac.key(format, ByteBuffer.wrap(kek), UUID);
+    return MetadataMac.key(ByteBuffer.wrap(kek), UUID);
   }
 
-  private static byte[] mac(Format format, String canonical) throws Exception {
+  private static byte[] mac(String canonical) throws Exception {
     Mac mac = Mac.getInstance("HmacSHA256");
-    mac.init(key(format));
+    mac.init(key());
     return mac.doFinal(canonical.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
   }
 
   @Test
   void theKeyIsAsAnotherProgramDerivesIt() {
     // Python's hmac: HMAC(KEK, 00000001 || label || 00 || UUID || 00000100)
-    assertThat(key(Format.V1).getEncoded())
-        .asHexString()
-        .isEqualToIgnoringCase("fde51fda672dd670aaa4a1a9bc17140b76a13a597029f4400237c4cf72aa7049");
-    assertThat(key(Format.V2).getEncoded())
+    assertThat(key().getEncoded())
         .asHexString()
         .isEqualToIgnoringCase("b5779f4a375e732783268e4d1a1563e4837d3a079c5f5b048b5eeb980fdaf06c");
   }
@@ -58,11 +54,8 @@ class MetadataMacTest {
     String rest = "'location':'s3://b/t','properties':{'a':'1','b':'\u00fc\\\"<\\n'}";
     String start = "{'file-version':7,'folder':'/b/t/metadata','metadata':{'last-updated-ms':";
     String later = "9007199254740993,'later':{'a':'','z':[1.50,1E2,true,null,{}]},";
-    assertThat(MetadataMac.of(Format.V2, document, place, key(Format.V2), "kek").mac())
-        .isEqualTo(mac(Format.V2, start + later + rest + ",'refs':{}}}"));
-    assertThat(MetadataMac.of(Format.V1, document, place, key(Format.V1), "kek").mac())
-        .as("as before, without empty members at the top")
-        .isEqualTo(mac(Format.V1, start + later + rest + "}}"));
+    assertThat(MetadataMac.of(document, place, key(), "kek").mac())
+        .isEqualTo(mac(start + later + rest + ",'refs':{}}}"));
   }
 
   @Test
@@ -76,8 +69,8 @@ class MetadataMacTest {
     TableMetadata written = CanonicalJson.asRead(metadata);
     assertThat(written.properties()).containsEntry("half", "?").containsEntry("b", "\u00fc\"<\n");
     MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
-    SecretKeySpec key = key(Format.V2);
-    MetadataMac mac = MetadataMac.of(Format.V2, CanonicalJson.of(written), place, key, "kek");
+    SecretKeySpec key = key();
+    MetadataMac mac = MetadataMac.of(CanonicalJson.of(written), place, key, "kek");
     TableMetadata signed = mac.addTo(CanonicalJson.of(written));
     assertThat(signed.lastUpdatedMillis()).isEqualTo(metadata.lastUpdatedMillis());
     assertThat(MetadataMac.parse(signed.properties().get(MetadataMac.PROPERTY))).isEqualTo(mac);
@@ -93,13 +86,11 @@ class MetadataMacTest {
   @Test
   void halfOfASurrogatePairIsNoQuestionMark() {
     MetadataPlace place = new MetadataPlace("", 0);
-    for (Format format : Format.values()) {
-      JsonObject signed = CanonicalJson.parse("{\"a\": \"?\"}");
-      MetadataMac mac = MetadataMac.of(format, signed, place, key(format), "kek");
-      assertThat(mac.matches(signed, place, key(format))).isTrue();
-      JsonObject other = CanonicalJson.parse("{\"a\": \"\\ud800\"}");
-      assertThat(mac.matches(other, place, key(format))).isFalse();
-    }
+    JsonObject signed = CanonicalJson.parse("{\"a\": \"?\"}");
+    MetadataMac mac = MetadataMac.of(signed, place, key(), "kek");
+    assertThat(mac.matches(signed, place, key())).isTrue();
+    JsonObject other = CanonicalJson.parse("{\"a\": \"\\ud800\"}");
+    assertThat(mac.matches(other, place, key())).isFalse();
   }
 
   @Test
@@ -127,18 +118,16 @@ class MetadataMacTest {
   @Test
   void whatIsNoCodeIsNotTakenForOne() {
     String hex = "0".repeat(64);
-    for (String tag : new String[] {"v1", "v2.hmac-sha256"}) {
-      MetadataMac mac = MetadataMac.parse(tag + ".3." + hex + ".a.b/c==");
-      assertThat(mac.kekId()).isEqualTo("a.b/c==");
-      assertThat(mac.value()).isEqualTo(tag + ".3." + hex + ".a.b/c==");
-      for (String rest : new String[] {"", ".3.00.k", ".99999999999." + hex + ".k"}) {
-        assertThat(MetadataMac.parse(tag + rest)).isNull();
-      }
-
-      assertThat(MetadataMac.parse(tag + ".3." + hex + ".")).isNull();
+    String tag = "v2.hmac-sha256";
+    MetadataMac mac = MetadataMac.parse(tag + ".3." + hex + ".a.b/c==");
+    assertThat(mac.kekId()).isEqualTo("a.b/c==");
+    assertThat(mac.value()).isEqualTo(tag + ".3." + hex + ".a.b/c==");
+    for (String rest : new String[] {"", ".3.00.k", ".99999999999." + hex + ".k"}) {
+      assertThat(MetadataMac.parse(tag + rest)).isNull();
     }
 
-    for (String value : new String[] {null, "", "v2.3." + hex + ".k", "v3.3." + hex + ".k", hex}) {
+    assertThat(MetadataMac.parse(tag + ".3." + hex + ".")).isNull();
+    for (String value : new String[] {null, "", "v1.3." + hex + ".k", "v2.3." + hex + ".k", hex}) {
       assertThat(MetadataMac.parse(value)).isNull();
     }
   }

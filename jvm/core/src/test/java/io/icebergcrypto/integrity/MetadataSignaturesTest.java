@@ -16,7 +16,6 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
-import io.icebergcrypto.integrity.MetadataMac.Format;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.Kek;
@@ -113,8 +112,7 @@ class MetadataSignaturesTest extends LakeFixture {
   }
 
   /** What another client with the key would have written: the file, changed and then signed. */
-  private void sign(Path file, Format format, String kekId, Consumer<JsonObject> change)
-      throws IOException {
+  private void sign(Path file, String kekId, Consumer<JsonObject> change) throws IOException {
     JsonObject json = CanonicalJson.parse(text(file));
     change.accept(json);
     byte[] bytes = json.toString().getBytes(StandardCharsets.UTF_8);
@@ -123,14 +121,8 @@ class MetadataSignaturesTest extends LakeFixture {
     TableMetadata metadata = MetadataFile.read(io, "x.metadata.json").metadata();
     EncryptedKey kek = SigningKeys.find(metadata, "k1", kekId).orElseThrow();
     ByteBuffer key = catalog.kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
-    SecretKeySpec derived = MetadataMac.key(format, key, metadata.uuid());
-    MetadataMac mac =
-        MetadataMac.of(
-            format,
-            format == Format.V1 ? CanonicalJson.of(metadata) : json,
-            MetadataPlace.of(file.toString()),
-            derived,
-            kekId);
+    SecretKeySpec derived = MetadataMac.key(key, metadata.uuid());
+    MetadataMac mac = MetadataMac.of(json, MetadataPlace.of(file.toString()), derived, kekId);
     json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, mac.value());
     write(file, json.toString());
   }
@@ -182,7 +174,7 @@ class MetadataSignaturesTest extends LakeFixture {
     String genuine = text(file);
     for (Map.Entry<String, Consumer<JsonObject>> later : LATER.entrySet()) {
       write(file, genuine);
-      sign(file, Format.V2, kekId, later.getValue());
+      sign(file, kekId, later.getValue());
       assertThat(TestLake.ids(reloaded())).as(later.getKey()).containsExactly(1L);
       String signed = text(file);
       for (String edited :
@@ -200,7 +192,7 @@ class MetadataSignaturesTest extends LakeFixture {
     }
 
     write(file, genuine);
-    sign(file, Format.V2, kekId, json -> LATER.values().forEach(later -> later.accept(json)));
+    sign(file, kekId, json -> LATER.values().forEach(later -> later.accept(json)));
     TestLake.append(reloaded(), 2);
     assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
   }
@@ -231,7 +223,7 @@ class MetadataSignaturesTest extends LakeFixture {
     Path file = file(table);
     for (boolean later : new boolean[] {false, true}) {
       if (later) {
-        sign(file, Format.V2, kekId(table), LATER.get("at the top"));
+        sign(file, kekId(table), LATER.get("at the top"));
       }
 
       JsonObject forged = CanonicalJson.parse(text(file));
@@ -245,21 +237,6 @@ class MetadataSignaturesTest extends LakeFixture {
     }
 
     assertThat(TestLake.ids(reloaded())).containsExactly(1L);
-  }
-
-  @Test
-  void codesOfTheFirstFormatStayValid() throws IOException {
-    Table table = table(Map.of());
-    sign(file(table), Format.V1, kekId(table), json -> {});
-    assertThat(text(file(table))).contains("\"v1.");
-    Table old = reloaded();
-    assertThat(TestLake.ids(old)).containsExactly(1L);
-    TestLake.append(old, 2);
-    assertThat(metadata(old).properties().get(MetadataMac.PROPERTY)).startsWith("v2.hmac-sha256.");
-    assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
-    sign(file(old), Format.V1, kekId(old), json -> {});
-    change(file(old), MetadataAuthenticationTest::dropSnapshots);
-    assertRefused("was changed after it was committed");
   }
 
   // ---- a signature pins content
@@ -361,7 +338,7 @@ class MetadataSignaturesTest extends LakeFixture {
     }
 
     Table again = reloaded();
-    sign(file(again), Format.V2, kekId(again), LATER.get("at the top"));
+    sign(file(again), kekId(again), LATER.get("at the top"));
     try (EncryptedCatalog session = lake.open(Map.of("io-impl", Watched.class.getName()))) {
       Watched.count(file(again));
       assertThat(TestLake.ids(session.loadTable(T))).containsExactly(1L, 2L);
@@ -421,12 +398,10 @@ class MetadataSignaturesTest extends LakeFixture {
   void aKekPastItsLifeSignsNoMore() throws IOException {
     Table table = table(Map.of());
     String kekId = kekId(table);
-    sign(file(table), Format.V2, kekId, json -> aged(json, kekId, 729));
+    sign(file(table), kekId, json -> aged(json, kekId, 729));
     assertThat(reloaded().schema().columns()).hasSize(2);
-    for (Format format : Format.values()) {
-      sign(file(table), format, kekId, json -> aged(json, kekId, 731));
-      assertRefused("after that one's life", kekId);
-    }
+    sign(file(table), kekId, json -> aged(json, kekId, 731));
+    assertRefused("after that one's life", kekId);
   }
 
   /** As a table is that nobody wrote to for two years. */
@@ -436,7 +411,6 @@ class MetadataSignaturesTest extends LakeFixture {
     String kekId = kekId(table);
     sign(
         file(table),
-        Format.V2,
         kekId,
         json -> {
           aged(json, kekId, 731);
@@ -457,7 +431,7 @@ class MetadataSignaturesTest extends LakeFixture {
     Table again = reloaded();
     String signer = kekId(again);
     assertThat(TestLake.ids(again)).containsExactly(2L);
-    sign(file(again), Format.V2, kekId, json -> {});
+    sign(file(again), kekId, json -> {});
     assertRefused("made with KEK " + kekId, "which " + signer + " has replaced");
   }
 

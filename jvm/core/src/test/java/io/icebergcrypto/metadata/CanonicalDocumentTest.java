@@ -155,16 +155,10 @@ class CanonicalDocumentTest {
   @Test
   void membersCanBeLeftOut() {
     CanonicalDocument all = CanonicalDocument.parse(bytes(VALID[2]));
-    String rest = "\"a\":false,\"b\":[[[]]],";
-    assertThat(form(all.withoutProperties(Set.of("z")).withoutEmpty()))
-        .isEqualTo(
-            START
-                + "{"
-                + rest
-                + "\"properties\":{\"a\\\"b\":\"/\\\\\\b\\f\\n\\r\\t\\u001f\u007f\\u2028\"}}}");
+    assertThat(form(all.withoutProperties(Set.of("z"))))
+        .contains("\"properties\":{\"a\\\"b\":\"/\\\\\\b\\f\\n\\r\\t\\u001f\u007f\\u2028\"}");
     CanonicalDocument none = all.withoutProperties(Set.of("z", "a\"b"));
     assertThat(form(none)).endsWith(",\"e\":[],\"properties\":{}}}");
-    assertThat(form(none.withoutEmpty())).isEqualTo(START + "{\"a\":false,\"b\":[[[]]]}}");
     assertThat(all.isSame(CanonicalDocument.parse(bytes(VALID[2])))).isTrue();
     assertThat(all.isSame(none)).isFalse();
     assertThat(none.isSame(CanonicalDocument.parse(bytes(VALID[0])))).isFalse();
