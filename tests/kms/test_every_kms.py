@@ -20,7 +20,7 @@ from harness.jars import build_jars
 from harness.programs import run
 from servers.cluster import cluster_conf, spark_home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 EVERY = (*KINDS, "ranger")
 SESSIONS_ON_EXECUTORS = 2  # the one of test_executors, and the one that verifies
@@ -121,15 +121,9 @@ def step(lived: Run, kind: str, name: str) -> Any:
     return outcome
 
 
-# One server. The keystore is in all other tests.
-BY_DAY = ("vault",)
-every_kms = pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[] if kind in BY_DAY else pytest.mark.nightly) for kind in EVERY],
-)
+every_kms = pytest.mark.parametrize("kind", EVERY)
 
 
-@pytest.mark.nightly
 def test_executors_are_processes_of_their_own(lived: Run) -> None:
     assert lived.executors == 2
 
@@ -183,7 +177,6 @@ def test_executors(lived: Run, kind: str) -> None:
         assert 1 <= by_executors <= lived.executors * SESSIONS_ON_EXECUTORS
 
 
-@pytest.mark.nightly
 def test_calls_are_for_the_table(lived: Run) -> None:
     """AWS's encryption context has its UUID in all calls of driver and executors, but where the key is tried."""
     backend = lived.backends["aws"]

@@ -253,7 +253,8 @@ def operations(key: str, other: str) -> dict[str, tuple[Operation, Sequence[int]
     }
 
 
-@pytest.mark.parametrize("points", ["some", pytest.param("all", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("points", ["some", "all"])
 def test_an_operation_whose_kms_goes_away_midway(
     lake: Lake,
     vault: VaultServer,

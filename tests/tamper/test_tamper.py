@@ -118,6 +118,7 @@ def test_a_file_that_is_gone_is_named(victim: Victim, kind: str) -> None:
         away.rename(target)
 
 
+@pytest.mark.nightly
 def test_stock_iceberg_returns_fewer_rows(spark: SparkSession, world: World) -> None:
     """The control: the very same file, through stock Iceberg's Hive catalog and ours."""
     lake = Lake(spark, world, "hive", "enc_hive").with_options(UNCACHED)

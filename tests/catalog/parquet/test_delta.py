@@ -12,7 +12,7 @@ from harness.programs import run
 
 from pyspark_iceberg_crypto import Keystore
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,6 @@ def encrypted(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("step", "rows"), [("without_statistics", 30), ("by_property", 10), ("stream", 10)]
 )
-@pytest.mark.nightly
 def test_no_value_is_in_the_log(seen: dict[str, Any], step: str, rows: int) -> None:
     found = outcome(seen, step)
     assert found["rows"] == rows

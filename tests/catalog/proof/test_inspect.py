@@ -30,6 +30,7 @@ def told(spark: SparkSession | None, path: Path) -> Any:
         return error.message.replace(f"file:{path}", str(path)), error.hint
 
 
+@pytest.mark.nightly
 def test_python_and_java_agree(spark: SparkSession, tmp_path: Path) -> None:
     """On whole files of other writers, on hostile ones, and on those at the limits: the same facts, the same words."""
     path = tmp_path / "f"

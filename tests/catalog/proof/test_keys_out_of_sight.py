@@ -32,7 +32,8 @@ logger.sql.level = debug
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["jdbc", pytest.param("rest", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["jdbc", "rest"])
 def test_no_key_is_shown(world: World, tmp_path: Path, kind: str) -> None:
     events, logs = tmp_path / "events", tmp_path / "logs"
     events.mkdir()

@@ -307,6 +307,7 @@ def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
     assert opened.exists()
 
 
+@pytest.mark.nightly
 def test_what_expires_while_jobs_check_it(lake: Lake) -> None:
     table, data = overwritten(lake)
     verify = lambda: verify_table(lake.spark, table, all_snapshots=True)  # noqa: E731

@@ -12,9 +12,6 @@ from harness.world import KINDS, OURS, UNCOMPRESSED, World, catalog_conf, embedd
 
 pytestmark = pytest.mark.slow
 
-# By day one: Spark as users have it is what is tested here, not the catalog.
-BY_DAY = "jdbc"
-
 
 @pytest.fixture(scope="module")
 def seen(
@@ -23,7 +20,7 @@ def seen(
     """One process for all: a Spark takes longer to start than a life takes."""
     folder = tmp_path_factory.mktemp("defaults")
     chosen = [item.name for item in request.session.items if item.path == request.path]
-    kinds = [kind for kind in KINDS if f"test_a_tables_life[{kind}]" in chosen] or [BY_DAY]
+    kinds = [kind for kind in KINDS if f"test_a_tables_life[{kind}]" in chosen]
     conf = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -37,7 +34,7 @@ def seen(
         **embedded_metastore(folder / "metastore"),
     }
     folders = {}
-    for kind in kinds:
+    for kind in kinds or ["jdbc"]:
         options = {k: v for k, v in world.ours(kind).items() if k not in UNCOMPRESSED}
         options["warehouse"] = str(folder / kind)
         if kind == "jdbc":
@@ -46,11 +43,12 @@ def seen(
         # a REST server keeps its tables where it was told to
         below = world.warehouse(kind) if kind == "rest" else folder / kind
         folders[kind] = str(below / ("life.db" if kind == "hive" else "life"))
+    lives = folders if kinds else {}
     printed = run(
         [sys.executable, Path(__file__).with_name("defaults_program.py")],
         folder,
         {"JAVA_TOOL_OPTIONS": ""},
-        given=json.dumps({"conf": conf, "folders": folders}),
+        given=json.dumps({"conf": conf, "folders": lives, "catalog": next(iter(folders))}),
         timeout=1200,
     )
     line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
@@ -59,10 +57,8 @@ def seen(
 
 
 @pytest.mark.since("Spark 4.1 fills columns that INSERT does not name", spark="4.1")
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[] if kind == BY_DAY else pytest.mark.nightly) for kind in KINDS],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
     assert seen[kind] == "ended", seen[kind]
 

@@ -433,6 +433,7 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
     assert_proved(hadoop, table)
 
 
+@pytest.mark.nightly
 def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
     table = plain(hadoop)
     insert(hadoop, table, [1])
@@ -492,6 +493,7 @@ def test_back_to_the_plaintext(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("jdbc")
+@pytest.mark.nightly
 def test_the_documents_statements(lake: Lake) -> None:
     """Those of docs/encrypting-tables.md, one after the other."""
     if lake.kind == "hadoop":

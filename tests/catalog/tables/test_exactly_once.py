@@ -34,6 +34,7 @@ def forget_last_commit(checkpoint: Path) -> None:
     last.unlink()
 
 
+@pytest.mark.nightly
 def test_spark_sinks(hadoop: Lake, tmp_path: Path) -> None:
     """Two queries, each of which has committed an epoch that it does not know of."""
     source = hadoop.create("source", key=None)

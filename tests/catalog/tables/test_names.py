@@ -28,7 +28,7 @@ NAMES = {
     "digits": ("2024",),
     "escapes": ("50%\\n",),
 }
-BY_DAY = [("all kinds", "sql"), ("a metadata table's", "python"), ("hyphens", "command")]
+BY_DAY = [("all kinds", "sql")]
 EVERY = [
     pytest.param(name, how, marks=[] if (name, how) in BY_DAY else pytest.mark.nightly)
     for name in NAMES

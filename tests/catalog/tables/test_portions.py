@@ -145,6 +145,7 @@ def refused(lake: Lake, *words: str) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_orphan_removal_keeps_what_was_copied(hadoop: Lake) -> None:
     """Files that are older than the copy are removed as ever."""
     table = table_of(hadoop, 4)

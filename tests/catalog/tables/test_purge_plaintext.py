@@ -137,6 +137,7 @@ def test_deletes_that_fail(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
 def test_what_named_old_files_is_lost(lake: Lake) -> None:
     """Nobody knows then what it named: nothing is deleted, and forgotten, until the user accepts that."""
     table, _ = old_table(lake)

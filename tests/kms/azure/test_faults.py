@@ -292,6 +292,7 @@ class TestLogin:
         assert time.monotonic() - start < 15
 
 
+@pytest.mark.nightly
 class TestOtherCredentials:
     """Each in a JVM of its own, for the environment says which."""
 

@@ -8,13 +8,11 @@ import com.sun.management.ThreadMXBean;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.integrity.MetadataAuthenticationTest;
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.util.Map;
-import java.util.Set;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
@@ -28,10 +26,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST", "HIVE"})
 class AllowedKeysOfTablesTest extends LakeFixture {
-  @Override
-  protected Set<Backend> byDay() {
-    return Backend.BY_DAY;
-  }
 
   private static final String ALLOWED = "encryption.allowed-key-ids";
 

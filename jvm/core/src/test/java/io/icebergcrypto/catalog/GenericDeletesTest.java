@@ -4,14 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.RowDelta;
@@ -24,10 +21,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = "JDBC")
 class GenericDeletesTest extends LakeFixture {
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.JDBC);
-  }
 
   @Test
   void genericsCannotReadDeleteFiles() throws IOException {

@@ -40,10 +40,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class CommittedKeysTest extends LakeFixture {
-  @Override
-  protected Set<Backend> byDay() {
-    return Backend.BY_DAY;
-  }
 
   private static final int COMMITS = 60;
 

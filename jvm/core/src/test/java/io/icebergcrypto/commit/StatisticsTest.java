@@ -7,7 +7,6 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
@@ -23,7 +22,6 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.iceberg.GenericStatisticsFile;
@@ -61,10 +59,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
 class StatisticsTest extends LakeFixture {
-  @Override
-  protected Set<Backend> byDay() {
-    return Backend.BY_DAY;
-  }
 
   private static final String SKETCH = "MARKER-sketch";
 

@@ -13,7 +13,6 @@ import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -23,10 +22,8 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
@@ -53,11 +50,6 @@ class StagedManifestsTest extends LakeFixture {
 
   private Table table;
   private DataFile data;
-
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.JDBC);
-  }
 
   @BeforeEach
   void makeTable() {

@@ -45,7 +45,7 @@ class KeyIdChangeTest extends LakeFixture {
   /** Signed metadata by test_encrypt_table.py. */
   @Override
   protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.HIVE, Backend.REST);
+    return EnumSet.of(Backend.HADOOP, Backend.REST);
   }
 
   /** The table to be: its commits stay in memory. */

@@ -30,11 +30,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -60,11 +58,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by tests/catalog/tables/test_rotation.py
 class RotationTest extends LakeFixture {
-  /** Signed metadata by test_rotation.py. */
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.HIVE, Backend.REST);
-  }
 
   private static final long DAY = 86_400_000;
 

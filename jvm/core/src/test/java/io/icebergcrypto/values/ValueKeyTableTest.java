@@ -36,7 +36,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
@@ -55,11 +54,6 @@ class ValueKeyTableTest extends LakeFixture {
   private static final TableIdentifier KEYS = TableIdentifier.of(TestLake.DB, "keys");
   private static final byte[] NONE = new byte[0];
   private static final byte[] VALUE = "123-45-6789".getBytes(UTF_8);
-
-  @Override
-  protected Set<Backend> byDay() {
-    return Backend.BY_DAY;
-  }
 
   @Override
   protected Map<String, String> properties() {
