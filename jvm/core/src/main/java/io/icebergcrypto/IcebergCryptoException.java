@@ -16,7 +16,7 @@ public class IcebergCryptoException extends RuntimeException
     implements CleanableFailure, Cloneable {
   private static final long serialVersionUID = 1L;
 
-  private final String problem;
+  private String problem;
   private String hint;
   private String subject;
 
@@ -119,6 +119,18 @@ public class IcebergCryptoException extends RuntimeException
    */
   public IcebergCryptoException withHint(String more) {
     return copy(hint + " " + more, subject);
+  }
+
+  /**
+   * Names the key in an error from a layer that does not know it.
+   *
+   * @param whole what is wrong, with {@link #problem()} in it
+   * @return the error with that
+   */
+  public IcebergCryptoException withProblem(String whole) {
+    IcebergCryptoException copy = copy(hint, null);
+    copy.problem = whole;
+    return copy;
   }
 
   /** What to do about it. */

@@ -35,6 +35,15 @@ class IcebergCryptoExceptionTest {
   }
 
   @Test
+  void anErrorThatNamesTheKeyKeepsItsTypeHintAndCause() {
+    assertThat(shared.withProblem(shared.problem() + " (for key 'k')").inTable("a"))
+        .isExactlyInstanceOf(KmsUnavailableException.class)
+        .hasMessage("Table a: the KMS does not answer (for key 'k')\n  hint: Try again.")
+        .hasCause(cause);
+    assertThat(shared).hasMessage("the KMS does not answer\n  hint: Try again.");
+  }
+
+  @Test
   void anErrorWithoutACauseHasNone() {
     assertThat(new PlaintextException("p", "h").inTable("a")).hasNoCause();
   }

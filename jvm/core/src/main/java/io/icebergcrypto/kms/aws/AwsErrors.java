@@ -1,14 +1,20 @@
 package io.icebergcrypto.kms.aws;
 
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.Proxies;
 import java.io.IOException;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -48,6 +54,10 @@ record AwsErrors(AwsConfig config) {
           "NotAuthorized",
           "OptInRequired");
 
+  /** How the codes of what passes start. */
+  private static final Set<String> TRANSIENT =
+      Set.of("KMSInternal", "DependencyTimeout", "KeyUnavailable", "LimitExceeded", "Throttling");
+
   /** The SDK's message when a pod's or container's agent is configured and gave nothing. */
   private static final String NO_AGENT = "Failed to load credentials from metadata service";
 
@@ -65,152 +75,12 @@ record AwsErrors(AwsConfig config) {
   private static final Pattern NO_CREDENTIALS =
       Pattern.compile("Unable to load credentials|credentials provider|^" + NO_AGENT);
 
+  private static final Pattern NO_MODULE =
+      Pattern.compile("the '(\\w+)' service module must be on the class path");
+
+  private static final String SSO_ENDED = "SSO session associated with this profile has expired";
   private static final String SSO_SESSIONS =
       "/software/amazon/awssdk/services/ssooidc/SsoOidcClient.class";
-
-  /** Answers: of whom (login, other, kms), the code without "Exception", and the message. */
-  private static final ErrorTable ANSWERS =
-      ErrorTable.of(
-          """
-          LoginFailed <- ^login clock\s
-          {problem}: login refused{by} ({code}): the time of this host and that of AWS differ too \
-          much
-          Set this host's clock (NTP): AWS refuses requests that are more than 5 minutes off.
-
-          LoginFailed <- ^login ExpiredToken
-          {problem}: login refused{by} ({code})
-          Get a new session token. Temporary credentials in variables do not renew themselves: a \
-          role of the host or client.credentials-provider does.
-
-          LoginFailed <- ^login\s
-          {problem}: login refused{by} ({code})
-          Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, AWS_PROFILE, or \
-          the role, on the driver and on the executors.
-
-          KmsUnavailable <- ^other \\S* busy\s
-          {problem}: AWS's {service} answers {shortly}
-          AWS's {service}, which gives the login, is not well: try later.
-
-          LoginFailed <- ^other AccessDenied
-          {said}: login refused by AWS's {service}
-          Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, \
-          or log in again (aws sso login).
-
-          LoginFailed <- ^other\s
-          {problem}: login refused by AWS's {service}, {shortly}
-          Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, \
-          or log in again (aws sso login).
-
-          KeyDisabled <- ^kms Disabled\s
-          {said}
-          Enable the key: aws kms enable-key --key-id {key}
-
-          KeyDisabled <- ^kms KMSInvalidState\s
-          {said}
-          Look at the key's state: aws kms describe-key. A key that is pending deletion comes back \
-          with aws kms cancel-key-deletion and enable-key, until its date.
-
-          AccessDenied <- ^kms AccessDenied\s
-          {said}
-          Allow this login kms:{permission} on the key, in an IAM policy and in the key's own \
-          policy; AwsKms(...).driver_policy([...]) prints what it needs.
-
-          BadWrappedKey <- ^kms (InvalidCiphertext |Validation .*ciphertextBlob)
-          {said}
-          The wrapped key was changed, another KMS wrapped it, or it was wrapped with {context}
-
-          KeyNotFound <- ^kms (NotFound|InvalidArn|Validation .*keyId)
-          {said}
-          {where}
-
-          BadWrappedKey <- ^kms IncorrectKey\s
-          {said}
-          Another key wrapped it: check that encryption.key-id, or the alias, still leads to the \
-          key that the table was written with.
-
-          NotSupported <- ^kms (InvalidKeyUsage|UnsupportedOperation)\s
-          {said}
-          Use a symmetric key for encryption (the default of create-key), or name the RSA key's \
-          algorithm with kms.encryption-algorithm-spec.
-
-          InvalidConfiguration <- ^kms Validation\s
-          {said}
-          Check the catalog's kms.* and encryption.kms.aws.* properties.
-
-          KmsUnavailable <- ^kms \\S* busy\s
-          {said}
-          AWS KMS is overloaded or not well: the call is made again later.
-
-          IcebergCrypto <-
-          {said}
-          See the error's code in AWS KMS's API reference.
-          """);
-
-  /** Failures without an answer of KMS's: the kind of failure, and the message. */
-  private static final ErrorTable FAILURES =
-      ErrorTable.of(
-          """
-          LoginFailed <- ^header\s
-          {problem}: login refused, as a credential or a token for one cannot be a header's value
-          Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its \
-          file, or in what the credentials provider reads.
-
-          InvalidConfiguration <- ^properties\s
-          {problem}: {message}
-          Check the properties client.*, http-client.* and kms.* of the catalog.
-
-          LoginFailed <- ^signature\s
-          {problem}: login refused, as the signature of a request for credentials is wrong
-          Check the secrets of the profile, variables or role that credentials are asked for with, \
-          and this host's clock.
-
-          InvalidConfiguration <- Unable to load region
-          {problem}: no region is set
-          Set encryption.kms.aws.region, or AWS_REGION on the driver and the executors.
-
-          InvalidConfiguration <- the '(\\w+)' service module must be on the class path
-          {problem}: the profile needs a module of the AWS SDK that is not on the class path
-          Add software.amazon.awssdk:{1}:{version} (the version in iceberg-aws-bundle) to \
-          spark.jars.packages.
-
-          LoginFailed <- ^\\S* no-ssooidc .*SSO session associated with this profile has expired
-          {problem}: login refused, as the SSO session of the profile has ended, or the profile \
-          has an sso_session, and the AWS SDK's module for those is not on the class path
-          Log in again: aws sso login. A profile with an sso_session: Add \
-          software.amazon.awssdk:ssooidc:{version} (the version in iceberg-aws-bundle) to \
-          spark.jars.packages.
-
-          LoginFailed <- SSO session associated with this profile has expired
-          {problem}: login refused, as the SSO session of the profile has ended
-          Log in again: aws sso login.
-
-          KmsUnavailable <- ^no-login-now\s
-          {problem}: what gives this host its login did not: {passing}
-          STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is \
-          busy, restarts or cannot be reached: the call is made again. If it stays so, look at it, \
-          and whether it refuses this pod.
-
-          LoginFailed <- Unable to load credentials|credentials provider
-          {problem}: there is no login, as no credentials were found
-          Give this host a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and \
-          AWS_SECRET_ACCESS_KEY in its environment, on the executors too.
-
-          InvalidConfiguration <- ^untrusted\s
-          {problem}: its TLS certificate is not trusted: {message}
-          Check encryption.kms.aws.endpoint, and add a private authority to Java's trust store.
-
-          KmsUnavailable <- ^unreadable\s
-          {problem}: its answer was cut off, or is not one of AWS KMS
-          Check encryption.kms.aws.endpoint and any proxy before it.
-
-          KmsUnavailable <- ^network\s
-          {problem}: it cannot be reached: {outage}
-          Check the region, the endpoint (a VPC endpoint has a name of its own) and the network.
-
-          IcebergCrypto <-
-          {problem}: {message}
-          Check the catalog's client.* and kms.* properties.
-          """);
 
   /**
    * The error of ours for one of the SDK's.
@@ -238,95 +108,260 @@ record AwsErrors(AwsConfig config) {
         : notAnswered(error, problem);
   }
 
+  private IcebergCryptoException answered(
+      AwsServiceException answer, String problem, String what, String keyId) {
+    AwsErrorDetails details = answer.awsErrorDetails();
+    String service = details == null ? null : details.serviceName();
+    boolean byKms = service == null || service.equals("Kms");
+    if (LOGIN_REFUSED.contains(kind(answer))) {
+      return loginRefused(answer, problem, byKms ? "" : " by AWS's " + service);
+    }
+
+    return byKms ? byKms(answer, problem, what, keyId) : byOther(answer, problem, service);
+  }
+
   /**
    * A refused login (by KMS, or by STS and SSO, which give credentials) may repeat the request's
    * headers, a session token among them: its message is not shown, and it is not the cause.
    */
-  private IcebergCryptoException answered(
-      AwsServiceException answer, String problem, String what, String keyId) {
-    AwsErrorDetails details = answer.awsErrorDetails();
-    String code = details == null || details.errorCode() == null ? "" : details.errorCode();
-    String service = details == null ? null : details.serviceName();
-    String kind = code.replaceFirst("Exception$", "");
-    boolean byKms = service == null || service.equals("Kms");
-    boolean busy = isTransient(answer, code);
-    String said = problem + ": " + message(answer, code);
-    String told = (byKms ? "kms " : "other ") + kind + (busy ? " busy " : " ") + said;
-    if (LOGIN_REFUSED.contains(kind)) {
-      told = "login " + (isClock(answer, kind) ? "clock " : kind + " ");
+  private static LoginFailedException loginRefused(
+      AwsServiceException answer, String problem, String by) {
+    String refused = String.format("%s: login refused%s (%s)", problem, by, code(answer));
+    if (isClock(answer)) {
+      return new LoginFailedException(
+          refused + ": the time of this host and that of AWS differ too much",
+          "Set this host's clock (NTP): AWS refuses requests that are more than 5 minutes off.");
     }
 
-    boolean shown = told.startsWith("kms ") || told.startsWith("other AccessDenied") && !busy;
-    return ANSWERS.error(
-        told,
-        Map.ofEntries(
-            Map.entry("problem", problem),
-            Map.entry("said", said),
-            Map.entry("code", code),
-            Map.entry("shortly", shortly(answer, code)),
-            Map.entry("by", byKms ? "" : " by AWS's " + service),
-            Map.entry("service", String.valueOf(service)),
-            Map.entry("key", keyId),
-            Map.entry("permission", what.equals("wrap") ? "Encrypt" : "Decrypt"),
-            Map.entry("where", whereToLook(keyId)),
-            Map.entry("context", otherContext())),
+    return new LoginFailedException(
+        refused,
+        kind(answer).equals("ExpiredToken")
+            ? "Get a new session token. Temporary credentials in variables do not renew themselves:"
+                + " a role of the host or client.credentials-provider does."
+            : "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, AWS_PROFILE,"
+                + " or the role, on the driver and on the executors.");
+  }
+
+  /** Of what STS and SSO say, too, only a missing permission is shown. */
+  private static IcebergCryptoException byOther(
+      AwsServiceException answer, String problem, String service) {
+    if (isTransient(answer)) {
+      return new KmsUnavailableException(
+          String.format("%s: AWS's %s answers %s", problem, service, shortly(answer)),
+          String.format("AWS's %s, which gives the login, is not well: try later.", service));
+    }
+
+    boolean shown = kind(answer).startsWith("AccessDenied");
+    return new LoginFailedException(
+        shown
+            ? String.format("%s: %s: login refused by AWS's %s", problem, message(answer), service)
+            : String.format("%s: login refused by AWS's %s, %s", problem, service, shortly(answer)),
+        "Check the role (client.assume-role.arn, AWS_ROLE_ARN) and that this host may assume it, or"
+            + " log in again (aws sso login).",
         shown ? answer : null);
   }
 
-  private static boolean isClock(AwsServiceException answer, String kind) {
+  private IcebergCryptoException byKms(
+      AwsServiceException answer, String problem, String what, String keyId) {
+    String said = (problem + ": " + message(answer)).strip();
+    String kind = kind(answer);
+    boolean invalid = kind.equals("Validation"); // the message says what
+    if (kind.equals("InvalidCiphertext") || invalid && said.contains("ciphertextBlob")) {
+      return new BadWrappedKeyException(
+          said,
+          "The wrapped key was changed, another KMS wrapped it, or it was wrapped with "
+              + otherContext(),
+          answer);
+    }
+
+    boolean noKey = kind.startsWith("NotFound") || kind.startsWith("InvalidArn");
+    if (noKey || invalid && said.contains("keyId")) {
+      return new KeyNotFoundException(said, whereToLook(keyId), answer);
+    }
+
+    return switch (kind) {
+      case "Disabled" ->
+          new KeyDisabledException(
+              said, "Enable the key: aws kms enable-key --key-id " + keyId, answer);
+      case "KMSInvalidState" ->
+          new KeyDisabledException(
+              said,
+              "Look at the key's state: aws kms describe-key. A key that is pending deletion comes"
+                  + " back with aws kms cancel-key-deletion and enable-key, until its date.",
+              answer);
+      case "AccessDenied" ->
+          new AccessDeniedException(
+              said,
+              String.format(
+                  "Allow this login kms:%s on the key, in an IAM policy and in the key's own"
+                      + " policy; AwsKms(...).driver_policy([...]) prints what it needs.",
+                  what.equals("wrap") ? "Encrypt" : "Decrypt"),
+              answer);
+      case "IncorrectKey" ->
+          new BadWrappedKeyException(
+              said,
+              "Another key wrapped it: check that encryption.key-id, or the alias, still leads to"
+                  + " the key that the table was written with.",
+              answer);
+      case "InvalidKeyUsage", "UnsupportedOperation" ->
+          new NotSupportedException(
+              said,
+              "Use a symmetric key for encryption (the default of create-key), or name the RSA"
+                  + " key's algorithm with kms.encryption-algorithm-spec.",
+              answer);
+      case "Validation" ->
+          new InvalidConfigurationException(
+              said, "Check the catalog's kms.* and encryption.kms.aws.* properties.", answer);
+      default ->
+          isTransient(answer)
+              ? new KmsUnavailableException(
+                  said, "AWS KMS is overloaded or not well: the call is made again later.", answer)
+              : new IcebergCryptoException(
+                  said, "See the error's code in AWS KMS's API reference.", answer);
+    };
+  }
+
+  private static boolean isClock(AwsServiceException answer) {
     String message = answer.awsErrorDetails().errorMessage();
     return answer.isClockSkewException()
-        || kind.equals("RequestExpired")
+        || kind(answer).equals("RequestExpired")
         || (message != null && message.startsWith("Signature "));
   }
 
-  private static boolean isTransient(AwsServiceException answer, String code) {
+  private static boolean isTransient(AwsServiceException answer) {
     return answer.isThrottlingException()
         || answer.statusCode() >= 500
         || answer.statusCode() == 429
-        || code.startsWith("KMSInternal")
-        || code.startsWith("DependencyTimeout")
-        || code.startsWith("KeyUnavailable")
-        || code.startsWith("LimitExceeded")
-        || code.startsWith("Throttling");
+        || TRANSIENT.stream().anyMatch(code(answer)::startsWith);
   }
 
+  /** Where a message may quote a secret, the failure is not the cause. */
   private static IcebergCryptoException notAnswered(RuntimeException failure, String problem) {
     String message = String.valueOf(failure.getMessage());
-    Throwable outage = Causes.of(failure).filter(AwsErrors::isOutage).findFirst().orElse(null);
-    Matcher passing = NOT_NOW.matcher(message);
-    String kind = "";
     if (HeaderValues.areQuotedBy(failure)) {
-      kind = "header";
-    } else if (!(failure instanceof SdkClientException)) {
-      kind = "properties";
-    } else if (Causes.any(failure, AwsErrors::repeatsARequest)) {
-      kind = "signature";
-    } else if (NO_CREDENTIALS.matcher(message).find() && passing.find()) {
-      kind = "no-login-now";
-    } else if (Causes.isUntrusted(failure)) {
-      kind = "untrusted";
-    } else if (outage != null) {
-      kind = isJackson(outage) ? "unreadable" : "network";
+      return new LoginFailedException(
+          problem
+              + ": login refused, as a credential or a token for one cannot be a header's value",
+          "Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its"
+              + " file, or in what the credentials provider reads.");
     }
 
-    boolean mayQuote = Set.of("header", "signature", "no-login-now", "unreadable").contains(kind);
-    // the SDK says the same of an SSO session that has ended and of a module that is missing
+    if (!(failure instanceof SdkClientException)) {
+      return new InvalidConfigurationException(
+          (problem + ": " + message).strip(),
+          "Check the properties client.*, http-client.* and kms.* of the catalog.",
+          failure);
+    }
+
+    if (Causes.any(failure, AwsErrors::repeatsARequest)) {
+      return new LoginFailedException(
+          problem + ": login refused, as the signature of a request for credentials is wrong",
+          "Check the secrets of the profile, variables or role that credentials are asked for with,"
+              + " and this host's clock.");
+    }
+
+    return notSent(failure, problem, message);
+  }
+
+  private static IcebergCryptoException notSent(
+      RuntimeException failure, String problem, String message) {
+    boolean noCredentials = NO_CREDENTIALS.matcher(message).find();
+    Matcher passing = NOT_NOW.matcher(message);
+    boolean notNow = noCredentials && passing.find();
+    Throwable cause = notNow || isUnreadable(failure) ? null : failure;
+    Matcher module = NO_MODULE.matcher(message);
+    if (message.contains("Unable to load region")) {
+      return new InvalidConfigurationException(
+          problem + ": no region is set",
+          "Set encryption.kms.aws.region, or AWS_REGION on the driver and the executors.",
+          cause);
+    }
+
+    if (module.find()) {
+      return new InvalidConfigurationException(
+          problem + ": the profile needs a module of the AWS SDK that is not on the class path",
+          toAdd(module.group(1)),
+          cause);
+    }
+
+    if (message.contains(SSO_ENDED)) {
+      return sessionEnded(
+          problem + ": login refused, as the SSO session of the profile has ended", cause);
+    }
+
+    if (notNow) {
+      return new KmsUnavailableException(
+          problem + ": what gives this host its login did not: " + passing.group(),
+          "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
+              + " busy, restarts or cannot be reached: the call is made again. If it stays so, look"
+              + " at it, and whether it refuses this pod.");
+    }
+
+    return noCredentials
+        ? new LoginFailedException(
+            problem + ": there is no login, as no credentials were found",
+            "Give this host a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and"
+                + " AWS_SECRET_ACCESS_KEY in its environment, on the executors too.",
+            cause)
+        : notReached(failure, problem, message);
+  }
+
+  /** The SDK says the same of a session that has ended and of a module that is missing. */
+  private static LoginFailedException sessionEnded(String problem, Throwable cause) {
     boolean hasModule = SdkClientException.class.getResource(SSO_SESSIONS) != null;
-    return FAILURES.error(
-        kind + (hasModule ? " " : " no-ssooidc ") + message,
-        Map.of(
-            "problem",
-            problem,
-            "message",
-            message,
-            "outage",
-            String.valueOf(outage),
-            "passing",
-            kind.equals("no-login-now") ? passing.group() : "",
-            "version",
-            VersionInfo.SDK_VERSION),
-        mayQuote ? null : failure);
+    return new LoginFailedException(
+        problem
+            + (hasModule
+                ? ""
+                : ", or the profile has an sso_session, and the AWS SDK's module for those is not"
+                    + " on the class path"),
+        "Log in again: aws sso login."
+            + (hasModule ? "" : " A profile with an sso_session: " + toAdd("ssooidc")),
+        cause);
+  }
+
+  private static String toAdd(String module) {
+    return String.format(
+        "Add software.amazon.awssdk:%s:%s (the version in iceberg-aws-bundle) to"
+            + " spark.jars.packages.",
+        module, VersionInfo.SDK_VERSION);
+  }
+
+  private static IcebergCryptoException notReached(
+      RuntimeException failure, String problem, String message) {
+    if (Causes.isUntrusted(failure)) {
+      return new InvalidConfigurationException(
+          (problem + ": its TLS certificate is not trusted: " + message).strip(),
+          "Check encryption.kms.aws.endpoint, and add a private authority to Java's trust store.",
+          failure);
+    }
+
+    if (isUnreadable(failure)) {
+      return new KmsUnavailableException(
+          problem + ": its answer was cut off, or is not one of AWS KMS",
+          "Check encryption.kms.aws.endpoint and any proxy before it.");
+    }
+
+    Throwable outage = outage(failure);
+    return outage == null
+        ? new IcebergCryptoException(
+            (problem + ": " + message).strip(),
+            "Check the catalog's client.* and kms.* properties.",
+            failure)
+        : new KmsUnavailableException(
+            (problem + ": it cannot be reached: " + outage).strip(),
+            "Check the region, the endpoint (a VPC endpoint has a name of its own) and the"
+                + " network.",
+            failure);
+  }
+
+  private static Throwable outage(Throwable failure) {
+    return Causes.of(failure).filter(AwsErrors::isOutage).findFirst().orElse(null);
+  }
+
+  private static boolean isUnreadable(Throwable failure) {
+    Throwable outage = outage(failure);
+    return outage != null && isJackson(outage) && !Causes.isUntrusted(failure);
   }
 
   private static boolean isOutage(Throwable cause) {
@@ -344,14 +379,24 @@ record AwsErrors(AwsConfig config) {
     return message.contains("canonical string") || message.contains("x-amz-security-token");
   }
 
-  private static String shortly(AwsServiceException answer, String code) {
+  private static String code(AwsServiceException answer) {
+    AwsErrorDetails details = answer.awsErrorDetails();
+    return details == null || details.errorCode() == null ? "" : details.errorCode();
+  }
+
+  private static String kind(AwsServiceException answer) {
+    return code(answer).replaceFirst("Exception$", "");
+  }
+
+  private static String shortly(AwsServiceException answer) {
+    String code = code(answer);
     return code.isEmpty() ? "HTTP " + answer.statusCode() : code;
   }
 
-  private static String message(AwsServiceException answer, String code) {
+  private static String message(AwsServiceException answer) {
     AwsErrorDetails details = answer.awsErrorDetails();
     String message = details == null ? null : details.errorMessage();
-    return shortly(answer, code)
+    return shortly(answer)
         + (message == null || message.isBlank() ? "" : ", " + message)
         + (answer.requestId() == null ? "" : " (request " + answer.requestId() + ")");
   }

@@ -22,7 +22,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
@@ -33,7 +32,6 @@ import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.OffsetDateTime;
-import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -68,51 +66,11 @@ final class AzureLogin {
   private static final String CERTIFICATE = "AZURE_CLIENT_CERTIFICATE_PATH";
   private static final Pattern ENTRA_ERROR = Pattern.compile("AADSTS[0-9]+[^\\r\\n]*");
 
+  private static final Pattern WRONG_CLOCK =
+      Pattern.compile("AADSTS700024|AADSTS500133|not within its valid time range|not yet valid");
+
   private static final Pattern BUSY =
       Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
-
-  /** By the kind of failure, and what Azure's library says. */
-  private static final ErrorTable TABLE =
-      ErrorTable.of(
-          """
-          LoginFailed <- ^header
-          {subject}: login failed: a value for a header of its request cannot be one
-          Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.
-
-          LoginFailed <- ^none
-          {subject}: login refused: no Azure credential was found on this host
-          Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID, \
-          AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the \
-          environment of driver and executors; the cause lists what was tried.
-
-          InvalidConfiguration <- ^untrusted
-          {subject}: the login service's TLS certificate is not trusted: {text}
-          Check AZURE_AUTHORITY_HOST and Java's trust store.
-
-          KmsUnavailable <- ^(outage|busy)
-          {subject}: {reason}
-          Check the network between this host and Entra ID, or the machine's identity service; \
-          encryption.kms.call-timeout-ms is the limit of one attempt.
-
-          LoginFailed <- ^refused .*(AADSTS700024|AADSTS500133|not within its valid time range|not \
-          yet valid)
-          {subject}: login refused: {reason}
-          Check this host's clock (NTP): what it signs is not valid at Entra ID's time.
-
-          LoginFailed <- ^refused .*AADSTS7000222
-          {subject}: login refused: {reason}
-          The application's client secret has expired: make a new one and put it into \
-          AZURE_CLIENT_SECRET.
-
-          LoginFailed <- ^refused
-          {subject}: login refused: {reason}
-          Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token on \
-          this host, and that the application or identity exists in the tenant.
-
-          LoginFailed <-
-          {subject}: login failed: {reason}
-          Check the credential; the cause says more.
-          """);
 
   private final AzureConfig config;
   private final ReentrantLock turn = new ReentrantLock();
@@ -334,43 +292,76 @@ final class AzureLogin {
 
   /** What Azure's libraries threw; only their texts tell a busy service from a wrong secret. */
   private IcebergCryptoException failed(String keyId, RuntimeException e) {
+    String subject = subject(keyId);
     String text = String.valueOf(e.getMessage());
     if (status == 407 || Proxies.askForLogin(e)) {
-      return Proxies.loginAsked(subject(keyId) + ": the login service", LOGIN_SERVICE);
+      return Proxies.loginAsked(subject + ": the login service", LOGIN_SERVICE);
     }
 
-    String kind;
-    String reason = entraError(text);
-    Throwable cause = e;
     if (HeaderValues.areQuotedBy(e)) {
-      kind = "header";
-      cause = null;
-    } else if (e instanceof CredentialUnavailableException) {
-      kind = "none";
-    } else if (Causes.isUntrusted(e)) {
-      kind = "untrusted";
-    } else {
-      Throwable outage = Causes.of(e).filter(AzureLogin::isOutage).findFirst().orElse(null);
-      if (outage instanceof InterruptedException) {
-        Thread.currentThread().interrupt();
-        kind = "outage";
-        reason = "the login was interrupted";
-      } else if (outage != null) {
-        kind = "outage";
-        reason = "the login service cannot be reached: " + outage;
-      } else if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
-        kind = "busy";
-        reason = "the login service is busy" + (status == 0 ? "" : " (HTTP " + status + ")");
-      } else {
-        boolean byEntra = e instanceof ClientAuthenticationException;
-        kind = byEntra || ENTRA_ERROR.matcher(text).find() ? "refused" : "failed";
-      }
+      return new LoginFailedException(
+          subject + ": login failed: a value for a header of its request cannot be one",
+          "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.");
     }
 
-    return TABLE.error(
-        kind + " " + text,
-        Map.of("subject", subject(keyId), "text", text, "reason", reason),
+    if (e instanceof CredentialUnavailableException) {
+      return new LoginFailedException(
+          subject + ": login refused: no Azure credential was found on this host",
+          "Give the machine or pod a managed or workload identity, or set AZURE_TENANT_ID,"
+              + " AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH) in the"
+              + " environment of driver and executors; the cause lists what was tried.",
+          e);
+    }
+
+    if (Causes.isUntrusted(e)) {
+      return new InvalidConfigurationException(
+          (subject + ": the login service's TLS certificate is not trusted: " + text).strip(),
+          "Check AZURE_AUTHORITY_HOST and Java's trust store.",
+          e);
+    }
+
+    Throwable outage = Causes.of(e).filter(AzureLogin::isOutage).findFirst().orElse(null);
+    if (outage instanceof InterruptedException) {
+      Thread.currentThread().interrupt();
+      return notNow(subject + ": the login was interrupted", e);
+    }
+
+    if (outage != null) {
+      return notNow(subject + ": the login service cannot be reached: " + outage, e);
+    }
+
+    if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
+      String http = status == 0 ? "" : " (HTTP " + status + ")";
+      return notNow(subject + ": the login service is busy" + http, e);
+    }
+
+    boolean refused =
+        e instanceof ClientAuthenticationException || ENTRA_ERROR.matcher(text).find();
+    String problem = refused ? ": login refused: " : ": login failed: ";
+    return new LoginFailedException(
+        (subject + problem + entraError(text)).strip(),
+        refused ? toBeCorrected(text) : "Check the credential; the cause says more.",
+        e);
+  }
+
+  private static KmsUnavailableException notNow(String problem, Throwable cause) {
+    return new KmsUnavailableException(
+        problem.strip(),
+        "Check the network between this host and Entra ID, or the machine's identity service;"
+            + " encryption.kms.call-timeout-ms is the limit of one attempt.",
         cause);
+  }
+
+  private static String toBeCorrected(String text) {
+    if (WRONG_CLOCK.matcher(text).find()) {
+      return "Check this host's clock (NTP): what it signs is not valid at Entra ID's time.";
+    }
+
+    return text.contains("AADSTS7000222")
+        ? "The application's client secret has expired: make a new one and put it into"
+            + " AZURE_CLIENT_SECRET."
+        : "Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or federated token on"
+            + " this host, and that the application or identity exists in the tenant.";
   }
 
   private static boolean isOutage(Throwable e) {

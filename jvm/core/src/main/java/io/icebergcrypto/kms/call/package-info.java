@@ -1,5 +1,5 @@
 /**
  * What every call of a KMS goes through: the cache, retries and circuit breakers, counters, the
- * time limit, who calls, and the tables that translate errors.
+ * time limit, and who calls.
  */
 package io.icebergcrypto.kms.call;

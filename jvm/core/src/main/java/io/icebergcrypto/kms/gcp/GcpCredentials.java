@@ -214,7 +214,7 @@ final class GcpCredentials {
       IcebergCryptoException failure =
           e.getCause() instanceof IcebergCryptoException known
               ? known
-              : GcpErrors.login(config, keyId, source(), e.getCause());
+              : new GcpErrors(config, keyId).login(source(), e.getCause());
       if (!(failure instanceof KmsUnavailableException)) {
         this.login = null; // read anew the next time: it may have been mended by then
       }

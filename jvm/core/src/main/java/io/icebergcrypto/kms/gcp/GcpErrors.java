@@ -4,9 +4,16 @@ import com.google.api.client.http.HttpResponseException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.JsonHttp;
 import io.icebergcrypto.kms.http.Proxies;
@@ -15,149 +22,127 @@ import java.io.InterruptedIOException;
 import java.net.SocketException;
 import java.net.URI;
 import java.net.UnknownHostException;
-import java.util.Map;
+import java.util.Set;
 import javax.net.ssl.SSLException;
 
 /**
  * What Google's refusals mean: those of Cloud KMS, which are {@code google.rpc.Status} in JSON, and
  * those of the login before it, which are OAuth's (RFC 6749, section 5.2).
  */
-final class GcpErrors {
-  /** By HTTP's status, Google's, its reason, what was asked, and the message. */
-  private static final ErrorTable TABLE =
-      ErrorTable.of(
-          """
-          KmsUnavailable <- ^429\s
-          {kms} is not available for key '{key}': HTTP {http} {status} {message}
-          The project's quota of Cloud KMS requests is used up: ask for a larger one, or keep keys \
-          in memory longer with encryption.kms.cache.ttl-ms.
-
-          KmsUnavailable <- ^\\d+ \
-          (RESOURCE_EXHAUSTED|UNAVAILABLE|INTERNAL|DEADLINE_EXCEEDED|ABORTED) |^5(?!01)\\d\\d\s
-          {kms} is not available for key '{key}': HTTP {http} {status} {message}
-          See Google Cloud's status page; for an external key, its key manager.
-
-          KeyNotFound <- ^\\d+ NOT_FOUND\s
-          {kms} has no key '{key}': {message}
-          Check project, location, key ring and key; make it with GcpKms(...).create_key(...) or \
-          `gcloud kms keys create`.
-
-          AccessDenied <- ^\\d+ PERMISSION_DENIED SERVICE_DISABLED\s
-          {kms} does not let this login use key '{key}': {message}
-          Enable the Cloud KMS API in the project of the login: `gcloud services enable \
-          cloudkms.googleapis.com --project=PROJECT`.
-
-          AccessDenied <- ^\\d+ PERMISSION_DENIED ACCESS_TOKEN_SCOPE_INSUFFICIENT\s
-          {kms} does not let this login use key '{key}': {message}
-          The machine's service account lacks the scope https://www.googleapis.com/auth/cloudkms: \
-          give the machine cloud-platform.
-
-          AccessDenied <- ^\\d+ PERMISSION_DENIED USER_PROJECT_DENIED\s
-          {kms} does not let this login use key '{key}': {message}
-          The credentials name a quota project that this login may not bill: grant \
-          serviceusage.services.use there, or take quota_project_id out.
-
-          AccessDenied <- ^\\d+ PERMISSION_DENIED SECURITY_POLICY_VIOLATED\s
-          {kms} does not let this login use key '{key}': {message}
-          A VPC Service Controls perimeter keeps this host out: ask its owner to let it in.
-
-          AccessDenied <- ^\\d+ PERMISSION_DENIED\s
-          {kms} does not let this login use key '{key}': {message}
-          Grant cloudkms.cryptoKeyVersions.{permission} on the key to this login \
-          (GcpKms(...).driver_policy(...) prints how), and check the key's name: Cloud KMS says \
-          the same for a key that does not exist.
-
-          LoginFailed <- ^\\d+ UNAUTHENTICATED\s
-          {kms} refuses the login for key '{key}': {message}
-          Log in again, or replace the credentials file: the token is refused even when new.
-
-          KmsUnavailable <- ^\\d+ INVALID_ARGUMENT .*checksum
-          {kms} got a damaged request for key '{key}': {message}
-          If it happens again, look for a proxy between here and Cloud KMS that changes requests.
-
-          NotSupported <- ^\\d+ (FAILED_PRECONDITION|INVALID_ARGUMENT) .*purpose
-          {kms} cannot wrap with key '{key}': {message}
-          Use a key with purpose ENCRYPT_DECRYPT (`gcloud kms keys create --purpose=encryption`).
-
-          KeyDisabled <- ^\\d+ FAILED_PRECONDITION\s
-          {kms} cannot use key '{key}': {message}
-          Enable or restore the key version that it names: `gcloud kms keys versions enable` or \
-          `restore`. A destroyed one is gone, with all that it wrapped.
-
-          BadWrappedKey <- ^\\d+ INVALID_ARGUMENT \\S* decrypt\s
-          {kms} cannot unwrap with key '{key}': {message}
-          The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped with \
-          {aad}: see encryption.kms.gcp.additional-authenticated-data.
-
-          InvalidConfiguration <- ^\\d+ INVALID_ARGUMENT\s
-          {kms} cannot wrap with key '{key}': {message}
-          Check the key's name and its location, and that encryption.kms.gcp.endpoint serves that \
-          location.
-
-          InvalidConfiguration <- ^\\d+ \s
-          {kms} answers HTTP {http} for key '{key}': that is no answer of Cloud KMS
-          Check encryption.kms.gcp.endpoint, and any proxy on the way there.
-
-          InvalidConfiguration <-
-          {kms} answers HTTP {http} for key '{key}': {status} {message}
-          Check encryption.kms.gcp.endpoint, and any proxy on the way there.
-          """);
-
-  /** Of a login: by the kind of failure, and OAuth's answer. */
-  private static final ErrorTable LOGIN =
-      ErrorTable.of(
-          """
-          InvalidConfiguration <- ^untrusted
-          {kms}: Google's login for key '{key}': its TLS certificate is not trusted: {said}
-          Check the token_uri of {source}, and Java's trust store.
-
-          KmsUnavailable <- ^network
-          {kms}: Google's login for key '{key}' cannot be reached: {said}
-          Check the network between this host and the token_uri of {source}.
-
-          KmsUnavailable <- ^HTTP (429|408|5..)\s
-          {kms}: Google's login for key '{key}' answers HTTP {1}
-          Try again; see Google Cloud's status page.
-
-          LoginFailed <- iat.*exp|exp.*iat|timeframe
-          {kms}: Google refuses the login for key '{key}' with {source}: {said}
-          Check this host's clock (NTP): Google accepts a login only minutes around its own time.
-
-          LoginFailed <-
-          {kms}: Google refuses the login for key '{key}' with {source}: {said}
-          Check that the account exists and its key was not deleted or replaced; log in again or \
-          make a new credentials file.
-          """);
+record GcpErrors(GcpConfig config, String keyId) {
+  private static final Set<String> NOT_NOW =
+      Set.of("RESOURCE_EXHAUSTED", "UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED");
 
   /** Another one may be in the credentials; for what is said of a proxy. */
   private static final URI LOGIN_SERVICE = URI.create("https://oauth2.googleapis.com");
-
-  private GcpErrors() {}
 
   /**
    * The error for an answer of Cloud KMS that is not 200.
    *
    * @param verb what was asked: encrypt or decrypt
    */
-  static IcebergCryptoException of(
-      GcpConfig config, String keyId, String verb, JsonHttp.Answer answer) {
+  IcebergCryptoException of(String verb, JsonHttp.Answer answer) {
+    int http = answer.status();
     JsonObject error = JsonHttp.object(answer.body(), "error");
     String status = JsonHttp.text(error, "status");
     String message = oneLine(JsonHttp.text(error, "message"));
-    return TABLE.error(
-        String.join(" ", String.valueOf(answer.status()), status, reason(error), verb, message),
-        Map.of(
-            "kms", config,
-            "key", keyId,
-            "http", answer.status(),
-            "status", status,
-            "message", message,
-            "permission", verb.equals("encrypt") ? "useToEncrypt" : "useToDecrypt",
-            "aad",
-                config.aad() == GcpConfig.Aad.NONE
-                    ? "additional authenticated data"
-                    : "other additional authenticated data, or none"),
-        null);
+    if (http == 429 || isServerError(http) && http != 501 || NOT_NOW.contains(status)) {
+      return new KmsUnavailableException(
+          problem("is not available for", String.format("HTTP %d %s %s", http, status, message)),
+          http == 429
+              ? "The project's quota of Cloud KMS requests is used up: ask for a larger one, or"
+                  + " keep keys in memory longer with encryption.kms.cache.ttl-ms."
+              : "See Google Cloud's status page; for an external key, its key manager.");
+    }
+
+    return switch (status) {
+      case "NOT_FOUND" ->
+          new KeyNotFoundException(
+              problem("has no", message),
+              "Check project, location, key ring and key; make it with GcpKms(...).create_key(...)"
+                  + " or `gcloud kms keys create`.");
+      case "PERMISSION_DENIED" ->
+          new AccessDeniedException(
+              problem("does not let this login use", message), toBeAllowed(reason(error), verb));
+      case "UNAUTHENTICATED" ->
+          new LoginFailedException(
+              problem("refuses the login for", message),
+              "Log in again, or replace the credentials file: the token is refused even when new.");
+      case "INVALID_ARGUMENT", "FAILED_PRECONDITION" -> invalid(status, verb, message);
+      default ->
+          new InvalidConfigurationException(
+              problem(
+                  String.format("answers HTTP %d for", http),
+                  status.isEmpty() ? "that is no answer of Cloud KMS" : status + " " + message),
+              "Check encryption.kms.gcp.endpoint, and any proxy on the way there.");
+    };
+  }
+
+  /** Two statuses have several meanings, which only the message tells apart. */
+  private IcebergCryptoException invalid(String status, String verb, String message) {
+    boolean isArgument = status.equals("INVALID_ARGUMENT");
+    if (isArgument && message.contains("checksum")) {
+      return new KmsUnavailableException(
+          problem("got a damaged request for", message),
+          "If it happens again, look for a proxy between here and Cloud KMS that changes"
+              + " requests.");
+    }
+
+    if (message.contains("purpose")) {
+      return new NotSupportedException(
+          problem("cannot wrap with", message),
+          "Use a key with purpose ENCRYPT_DECRYPT (`gcloud kms keys create"
+              + " --purpose=encryption`).");
+    }
+
+    if (!isArgument) {
+      return new KeyDisabledException(
+          problem("cannot use", message),
+          "Enable or restore the key version that it names: `gcloud kms keys versions enable` or"
+              + " `restore`. A destroyed one is gone, with all that it wrapped.");
+    }
+
+    if (verb.equals("decrypt")) {
+      return new BadWrappedKeyException(
+          problem("cannot unwrap with", message),
+          String.format(
+              "The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped"
+                  + " with %s: see encryption.kms.gcp.additional-authenticated-data.",
+              config.aad() == GcpConfig.Aad.NONE
+                  ? "additional authenticated data"
+                  : "other additional authenticated data, or none"));
+    }
+
+    return new InvalidConfigurationException(
+        problem("cannot wrap with", message),
+        "Check the key's name and its location, and that encryption.kms.gcp.endpoint serves that"
+            + " location.");
+  }
+
+  private static String toBeAllowed(String reason, String verb) {
+    return switch (reason) {
+      case "SERVICE_DISABLED" ->
+          "Enable the Cloud KMS API in the project of the login: `gcloud services enable"
+              + " cloudkms.googleapis.com --project=PROJECT`.";
+      case "ACCESS_TOKEN_SCOPE_INSUFFICIENT" ->
+          "The machine's service account lacks the scope https://www.googleapis.com/auth/cloudkms:"
+              + " give the machine cloud-platform.";
+      case "USER_PROJECT_DENIED" ->
+          "The credentials name a quota project that this login may not bill: grant"
+              + " serviceusage.services.use there, or take quota_project_id out.";
+      case "SECURITY_POLICY_VIOLATED" ->
+          "A VPC Service Controls perimeter keeps this host out: ask its owner to let it in.";
+      default ->
+          String.format(
+              "Grant cloudkms.cryptoKeyVersions.%s on the key to this login"
+                  + " (GcpKms(...).driver_policy(...) prints how), and check the key's name: Cloud"
+                  + " KMS says the same for a key that does not exist.",
+              verb.equals("encrypt") ? "useToEncrypt" : "useToDecrypt");
+    };
+  }
+
+  private String problem(String what, String said) {
+    return String.format("%s %s key '%s': %s", config, what, keyId, said).strip();
   }
 
   /** The reason of a google.rpc.ErrorInfo among the details; empty when there is none. */
@@ -181,47 +166,66 @@ final class GcpErrors {
    * @param source where the credentials came from
    * @param failure what the library threw
    */
-  static IcebergCryptoException login(
-      GcpConfig config, String keyId, String source, Throwable failure) {
+  IcebergCryptoException login(String source, Throwable failure) {
     if (Proxies.askForLogin(failure)) {
       return Proxies.loginAsked(
           String.format("%s: the login for key '%s' with %s", config, keyId, source),
           LOGIN_SERVICE);
     }
 
-    String kind = "";
-    String said = oneLine(Causes.innermostMessage(failure));
     if (HeaderValues.areQuotedBy(failure)) {
-      said = "a token in between cannot be a header's value";
-    } else {
-      for (Throwable cause : (Iterable<Throwable>) Causes.of(failure)::iterator) {
-        if (cause instanceof HttpResponseException answer) {
-          said = "HTTP " + answer.getStatusCode() + " " + oauth(answer.getContent());
-          break;
-        }
+      return refused(source, "a token in between cannot be a header's value");
+    }
 
-        if (Causes.isUntrusted(cause)) {
-          kind = "untrusted ";
-          said = oneLine(String.valueOf(cause.getMessage()));
-          break;
-        }
+    String login = String.format("%s: Google's login for key '%s'", config, keyId);
+    for (Throwable cause : (Iterable<Throwable>) Causes.of(failure)::iterator) {
+      if (cause instanceof HttpResponseException answer) {
+        int http = answer.getStatusCode();
+        return http == 429 || http == 408 || isServerError(http)
+            ? new KmsUnavailableException(
+                login + " answers HTTP " + http, "Try again; see Google Cloud's status page.")
+            : refused(source, "HTTP " + http + " " + oauth(answer.getContent()));
+      }
 
-        if (isNetwork(cause)) {
-          kind = "network ";
-          said = cause.toString();
-          break;
-        }
+      if (Causes.isUntrusted(cause)) {
+        String said = oneLine(String.valueOf(cause.getMessage()));
+        return new InvalidConfigurationException(
+            (login + ": its TLS certificate is not trusted: " + said).strip(),
+            "Check the token_uri of " + source + ", and Java's trust store.");
+      }
+
+      if (isNetwork(cause)) {
+        return new KmsUnavailableException(
+            (login + " cannot be reached: " + cause).strip(),
+            "Check the network between this host and the token_uri of " + source + ".");
       }
     }
 
-    return LOGIN.error(
-        kind + said, Map.of("kms", config, "key", keyId, "source", source, "said", said), null);
+    return refused(source, oneLine(Causes.innermostMessage(failure)));
+  }
+
+  private LoginFailedException refused(String source, String said) {
+    String problem =
+        String.format("%s: Google refuses the login for key '%s' with %s", config, keyId, source);
+    // "... in a reasonable timeframe. Check your iat and exp values"
+    boolean isClock = said.contains("timeframe") || said.contains("iat") && said.contains("exp");
+    return new LoginFailedException(
+        (problem + ": " + said).strip(),
+        isClock
+            ? "Check this host's clock (NTP): Google accepts a login only minutes around its own"
+                + " time."
+            : "Check that the account exists and its key was not deleted or replaced; log in again"
+                + " or make a new credentials file.");
   }
 
   /** OAuth's error code and description; nothing else of the answer. */
   static String oauth(String content) {
     JsonObject body = JsonHttp.object(content == null ? "" : content);
     return oneLine(JsonHttp.text(body, "error") + " " + JsonHttp.text(body, "error_description"));
+  }
+
+  private static boolean isServerError(int http) {
+    return http / 100 == 5;
   }
 
   private static boolean isNetwork(Throwable e) {

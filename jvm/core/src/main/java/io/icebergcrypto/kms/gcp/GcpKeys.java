@@ -83,7 +83,7 @@ final class GcpKeys implements MasterKeys {
     }
 
     if (answer.status() != 200) {
-      throw GcpErrors.of(config, keyId, verb, answer);
+      throw new GcpErrors(config, keyId).of(verb, answer);
     }
 
     return answer.body();

@@ -1,10 +1,14 @@
 package io.icebergcrypto.kms.hadoop;
 
 import com.google.gson.JsonObject;
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.kms.call.ErrorTable;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.http.JsonHttp;
-import java.util.Map;
+import java.util.regex.Pattern;
 
 /**
  * What Hadoop KMS's answers mean. It answers 500 to a missing key as well as to what fails in it,
@@ -13,43 +17,8 @@ import java.util.Map;
 final class HadoopErrors {
   private static final int LONGEST_MESSAGE = 300;
 
-  /** By status, operation, the name of the KMS's exception, and its message. */
-  private static final ErrorTable TABLE =
-      ErrorTable.of(
-          """
-          LoginFailed <- ^401\s
-          {kms}: {login} is refused for key '{key}': the KMS asks for another login {told}
-          With Kerberos: leave encryption.kms.hadoop.user out, and log in (kinit, or --principal \
-          and --keytab of spark-submit).
-
-          AccessDenied <- ^(403|500) .*AuthorizationException
-          {kms}: {login} may not {operation} with key '{key}' {told}
-          Allow it in kms-acls.xml: key.acl.{key}.{operation} and hadoop.kms.acl.{operation}; with \
-          Ranger KMS, by a policy for the key.
-
-          LoginFailed <- ^403\s
-          {kms}: {login} is refused for key '{key}' {told}
-          Log in again; check hadoop.kms.authentication.type on the KMS, and its log.
-
-          KeyNotFound <- ^(400|404|500) .*(No KeyVersion exists|'\\S+' not found|does not exist)
-          {kms} has no key '{key}', or no longer the version of it that is needed {told}
-          Check encryption.key-id, or make the key: hadoop key create {key} -size 256, or \
-          pyspark_iceberg_crypto.HadoopKms(...).create_key('{key}'). Tables need every version \
-          that wrapped their keys.
-
-          InvalidConfiguration <- ^((404|405|[23]..) |500 \\S+ NotFoundException)
-          {kms} does not answer as a Hadoop KMS does (for key '{key}') {told}
-          Check encryption.kms.hadoop.uri: the path is /kms, and http or https what the KMS has; \
-          or is a proxy there?
-
-          KmsUnavailable <- ^(429|5..)\s
-          {kms} failed (for key '{key}') {told}
-          Look at the KMS's log, and at the load balancer before it.
-
-          IcebergCrypto <-
-          {kms} did not {operation} with key '{key}' {told}
-          Look at the KMS's log for this request, and at the proxy before it.
-          """);
+  private static final Pattern NO_KEY =
+      Pattern.compile("No KeyVersion exists|'\\S+' not found|does not exist");
 
   private final HadoopConfig config;
 
@@ -62,22 +31,63 @@ final class HadoopErrors {
     JsonObject remote = JsonHttp.object(answer.body(), "RemoteException");
     String message = oneLine(JsonHttp.text(remote, "message"));
     String exception = oneLine(JsonHttp.text(remote, "exception"));
-    return TABLE.error(
-        String.join(" ", String.valueOf(answer.status()), operation, exception, message),
-        Map.of(
-            "kms",
-            config,
-            "login",
-            config.login(),
-            "key",
-            keyId,
-            "operation",
-            operation,
-            "told",
-            message.isEmpty()
-                ? "(HTTP " + answer.status() + ")"
-                : "(HTTP " + answer.status() + ": " + message + ")"),
-        null);
+    String said = exception + " " + message;
+    int http = answer.status();
+    String told =
+        message.isEmpty() ? "(HTTP " + http + ")" : "(HTTP " + http + ": " + message + ")";
+    if (http == 401) {
+      return new LoginFailedException(
+          String.format(
+              "%s: %s is refused for key '%s': the KMS asks for another login %s",
+              config, config.login(), keyId, told),
+          "With Kerberos: leave encryption.kms.hadoop.user out, and log in (kinit, or --principal"
+              + " and --keytab of spark-submit).");
+    }
+
+    if ((http == 403 || http == 500) && said.contains("AuthorizationException")) {
+      return new AccessDeniedException(
+          String.format(
+              "%s: %s may not %s with key '%s' %s", config, config.login(), operation, keyId, told),
+          String.format(
+              "Allow it in kms-acls.xml: key.acl.%s.%s and hadoop.kms.acl.%s; with Ranger KMS, by a"
+                  + " policy for the key.",
+              keyId, operation, operation));
+    }
+
+    if (http == 403) {
+      return new LoginFailedException(
+          String.format("%s: %s is refused for key '%s' %s", config, config.login(), keyId, told),
+          "Log in again; check hadoop.kms.authentication.type on the KMS, and its log.");
+    }
+
+    if ((http == 400 || http == 404 || http == 500) && NO_KEY.matcher(said).find()) {
+      return new KeyNotFoundException(
+          String.format(
+              "%s has no key '%s', or no longer the version of it that is needed %s",
+              config, keyId, told),
+          String.format(
+              "Check encryption.key-id, or make the key: hadoop key create %s -size 256, or"
+                  + " pyspark_iceberg_crypto.HadoopKms(...).create_key('%s'). Tables need every"
+                  + " version that wrapped their keys.",
+              keyId, keyId));
+    }
+
+    boolean noSuchPath = http == 500 && exception.startsWith("NotFoundException");
+    if (http < 400 || http == 404 || http == 405 || noSuchPath) {
+      return new InvalidConfigurationException(
+          String.format(
+              "%s does not answer as a Hadoop KMS does (for key '%s') %s", config, keyId, told),
+          "Check encryption.kms.hadoop.uri: the path is /kms, and http or https what the KMS has;"
+              + " or is a proxy there?");
+    }
+
+    return http == 429 || http / 100 == 5
+        ? new KmsUnavailableException(
+            String.format("%s failed (for key '%s') %s", config, keyId, told),
+            "Look at the KMS's log, and at the load balancer before it.")
+        : new IcebergCryptoException(
+            String.format("%s did not %s with key '%s' %s", config, operation, keyId, told),
+            "Look at the KMS's log for this request, and at the proxy before it.");
   }
 
   private static String oneLine(String text) {

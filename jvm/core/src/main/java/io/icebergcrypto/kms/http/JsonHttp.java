@@ -11,7 +11,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.DaemonThreads;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.TimeLimit;
 import java.io.IOException;
@@ -147,7 +146,7 @@ public final class JsonHttp {
     try {
       return ask(uri, headers, body);
     } catch (KmsUnavailableException | InvalidConfigurationException e) {
-      throw ErrorTable.retold(e, e.problem() + " (for key '" + keyId + "')");
+      throw e.withProblem(e.problem() + " (for key '" + keyId + "')");
     }
   }
 

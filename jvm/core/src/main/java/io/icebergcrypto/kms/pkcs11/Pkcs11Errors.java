@@ -1,15 +1,17 @@
 package io.icebergcrypto.kms.pkcs11;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.pkcs11.Pkcs11Session.SessionEndedException;
 import java.io.IOException;
 import java.security.NoSuchAlgorithmException;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /**
  * What SunPKCS11's errors mean. Their classes are not public; what counts is the name of the
@@ -46,66 +48,6 @@ final class Pkcs11Errors {
           "CKR_ENCRYPTED_DATA_INVALID", "CKR_ENCRYPTED_DATA_LEN_RANGE", "CKR_AEAD_DECRYPT_FAILED");
 
   private static final String REMOVED = "Token has been removed";
-
-  /** By the kind of failure or the token's answer, and the messages of the error's causes. */
-  private static final ErrorTable TABLE =
-      ErrorTable.of(
-          """
-          LoginFailed <- ^(CKR_PIN_INCORRECT|CKR_PIN_INVALID|CKR_PIN_LEN_RANGE)\s
-          {task}: login refused, the pin is wrong ({1})
-          Check the pin. It is not tried again by this process: a token locks itself after a few \
-          wrong ones.
-
-          LoginFailed <- ^CKR_PIN_EXPIRED\s
-          {task}: login refused, the pin has expired
-          Set a new pin: pkcs11-tool --login --change-pin.
-
-          LoginFailed <- ^CKR_PIN_LOCKED\s
-          {task}: login refused, the token has locked the pin
-          The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.
-
-          LoginFailed <- ^CKR_USER_PIN_NOT_INITIALIZED\s
-          {task}: login refused, the token's user has no pin yet
-          The token's security officer sets it: pkcs11-tool --login-type so --init-pin.
-
-          KeyDisabled <- ^CKR_KEY_FUNCTION_NOT_PERMITTED\s
-          {task}: {reason}
-          The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.
-
-          InvalidConfiguration <- ^CKR_SLOT_ID_INVALID\s
-          {task}: {reason}
-          The library has no such slot; pkcs11-tool --list-slots shows those there are. A token is \
-          better named by its label: encryption.kms.pkcs11.token-label.
-
-          InvalidConfiguration <- ^CKR_TOKEN_NOT_RECOGNIZED\s
-          {task}: {reason}
-          The token in this slot has not been initialized: choose another slot, or initialize it.
-
-          NotSupported <- \
-          ^(no-algorithm|CKR_MECHANISM_INVALID|CKR_MECHANISM_PARAM_INVALID|CKR_ARGUMENTS_BAD)\s
-          {task}: {reason}
-          The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives; pkcs11-tool \
-          --list-mechanisms shows what it does.
-
-          InvalidConfiguration <- sharing same CKA_LABEL
-          {task}: {reason}
-          Two secret keys of the token have one label, and Java then reads none: give one of them \
-          another label.
-
-          InvalidConfiguration <- ^bad-library | does not exist
-          {task}: {reason}
-          Set encryption.kms.pkcs11.library to the HSM's PKCS#11 library, for this machine's \
-          architecture; executors need it too.
-
-          KmsUnavailable <- ^(CKR_|0x)|Token has been removed|PKCS11 not
-          {task}: {reason}
-          Check that the HSM is up and reachable; the log of its library says more. Libraries that \
-          never reconnect need a new Spark process.
-
-          IcebergCrypto <-
-          {task}: {reason}
-          See the cause, and the log of the HSM's library.
-          """);
 
   private Pkcs11Errors() {}
 
@@ -156,23 +98,88 @@ final class Pkcs11Errors {
       return already;
     }
 
-    String kind = answer(error);
-    if (error instanceof NoSuchAlgorithmException) {
-      kind = "no-algorithm";
-    } else if (kind.isEmpty() && causedByLibrary(error)) {
-      kind = "bad-library";
+    String task = String.format("%s could not %s", token, doing);
+    String problem = (task + ": " + Causes.innermostMessage(error)).strip();
+    String refused = task + ": login refused, the ";
+    String code = answer(error).split(" ", 2)[0]; // newer Javas may add to it
+    return switch (error instanceof NoSuchAlgorithmException ? "CKR_MECHANISM_INVALID" : code) {
+      case "CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE" ->
+          new LoginFailedException(
+              refused + "pin is wrong (" + code + ")",
+              "Check the pin. It is not tried again by this process: a token locks itself after a"
+                  + " few wrong ones.",
+              error);
+      case "CKR_PIN_EXPIRED" ->
+          new LoginFailedException(
+              refused + "pin has expired",
+              "Set a new pin: pkcs11-tool --login --change-pin.",
+              error);
+      case "CKR_PIN_LOCKED" ->
+          new LoginFailedException(
+              refused + "token has locked the pin",
+              "The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.",
+              error);
+      case "CKR_USER_PIN_NOT_INITIALIZED" ->
+          new LoginFailedException(
+              refused + "token's user has no pin yet",
+              "The token's security officer sets it: pkcs11-tool --login-type so --init-pin.",
+              error);
+      case "CKR_KEY_FUNCTION_NOT_PERMITTED" ->
+          new KeyDisabledException(
+              problem,
+              "The key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true.",
+              error);
+      case "CKR_SLOT_ID_INVALID" ->
+          new InvalidConfigurationException(
+              problem,
+              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A"
+                  + " token is better named by its label: encryption.kms.pkcs11.token-label.",
+              error);
+      case "CKR_TOKEN_NOT_RECOGNIZED" ->
+          new InvalidConfigurationException(
+              problem,
+              "The token in this slot has not been initialized: choose another slot, or initialize"
+                  + " it.",
+              error);
+      case "CKR_MECHANISM_INVALID", "CKR_MECHANISM_PARAM_INVALID", "CKR_ARGUMENTS_BAD" ->
+          new NotSupportedException(
+              problem,
+              "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
+                  + " pkcs11-tool --list-mechanisms shows what it does.",
+              error);
+      default -> otherwise(error, code, problem);
+    };
+  }
+
+  /** For what only Java's messages tell apart, and for the token's other answers. */
+  private static IcebergCryptoException otherwise(Throwable error, String code, String problem) {
+    if (says(error, "sharing same CKA_LABEL")) {
+      return new InvalidConfigurationException(
+          problem,
+          "Two secret keys of the token have one label, and Java then reads none: give one of them"
+              + " another label.",
+          error);
     }
 
-    String told =
-        Causes.of(error)
-            .map(Throwable::getMessage)
-            .collect(Collectors.joining(" ", kind + " ", ""));
-    return TABLE.error(
-        told,
-        Map.of(
-            "task", String.format("%s could not %s", token, doing),
-            "reason", Causes.innermostMessage(error)),
-        error);
+    if (code.isEmpty() && causedByLibrary(error) || says(error, " does not exist")) {
+      return new InvalidConfigurationException(
+          problem,
+          "Set encryption.kms.pkcs11.library to the HSM's PKCS#11 library, for this machine's"
+              + " architecture; executors need it too.",
+          error);
+    }
+
+    return code.startsWith("CKR_")
+            || code.startsWith("0x")
+            || says(error, REMOVED)
+            || says(error, "PKCS11 not")
+        ? new KmsUnavailableException(
+            problem,
+            "Check that the HSM is up and reachable; the log of its library says more. Libraries"
+                + " that never reconnect need a new Spark process.",
+            error)
+        : new IcebergCryptoException(
+            problem, "See the cause, and the log of the HSM's library.", error);
   }
 
   /** The loader's own error, when the file is not a library, or not one of PKCS#11. */

@@ -7,7 +7,6 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.config.KmsAddress;
 import io.icebergcrypto.kms.config.SecretHash;
 import io.icebergcrypto.kms.config.SecretSource;
@@ -27,35 +26,6 @@ final class VaultHttp {
   private static final int LONGEST_MESSAGE = 300;
 
   private static final Logger LOG = LoggerFactory.getLogger(VaultHttp.class);
-
-  /** By status and message. */
-  private static final ErrorTable UNAVAILABLE =
-      ErrorTable.of(
-          """
-          KmsUnavailable <- ^429\s
-          {kms} has too many requests {told}
-          Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.
-
-          KmsUnavailable <- ^501\s
-          {kms} is not initialised {told}
-          Initialise and unseal it: vault operator init, vault operator unseal.
-
-          KmsUnavailable <- ^503 .*sealed
-          {kms} is sealed {told}
-          Unseal it (vault operator unseal), or initialise it if it is new.
-
-          KmsUnavailable <- ^503\s
-          {kms} has no active server {told}
-          Look at vault status on its servers, and at the load balancer before them.
-
-          KmsUnavailable <- ^(412|472|473)\s
-          {kms} answers from a standby that cannot serve the request {told}
-          Try again; if it stays so, give the address of the active cluster.
-
-          KmsUnavailable <-
-          {kms} failed {told}
-          Look at Vault's log, and at the proxy or load balancer before it.
-          """);
 
   private final VaultConfig config;
   private final AtomicReference<Connections> connections = new AtomicReference<>();
@@ -261,8 +231,7 @@ final class VaultHttp {
   private JsonHttp.Answer available(JsonHttp.Answer answer) {
     int status = answer.status();
     if (status == 429 || status == 412 || status == 472 || status == 473 || status >= 500) {
-      throw UNAVAILABLE.error(
-          status + " " + message(answer), Map.of("kms", config, "told", told(answer)), null);
+      throw unavailable(answer);
     }
 
     if (status >= 300 && (status < 400 || !answer.body().has("errors"))) {
@@ -270,6 +239,45 @@ final class VaultHttp {
     }
 
     return answer;
+  }
+
+  private KmsUnavailableException unavailable(JsonHttp.Answer answer) {
+    return switch (answer.status()) {
+      case 412, 472, 473 ->
+          unavailable(
+              answer,
+              "answers from a standby that cannot serve the request",
+              "Try again; if it stays so, give the address of the active cluster.");
+      case 429 ->
+          unavailable(
+              answer,
+              "has too many requests",
+              "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.");
+      case 501 ->
+          unavailable(
+              answer,
+              "is not initialised",
+              "Initialise and unseal it: vault operator init, vault operator unseal.");
+      case 503 ->
+          message(answer).contains("sealed")
+              ? unavailable(
+                  answer,
+                  "is sealed",
+                  "Unseal it (vault operator unseal), or initialise it if it is new.")
+              : unavailable(
+                  answer,
+                  "has no active server",
+                  "Look at vault status on its servers, and at the load balancer before them.");
+      default ->
+          unavailable(
+              answer,
+              "failed",
+              "Look at Vault's log, and at the proxy or load balancer before it.");
+    };
+  }
+
+  private KmsUnavailableException unavailable(JsonHttp.Answer answer, String what, String hint) {
+    return new KmsUnavailableException(String.format("%s %s %s", config, what, told(answer)), hint);
   }
 
   /** The error for an answer that no Vault gives. */

@@ -8,7 +8,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
-import io.icebergcrypto.kms.call.ErrorTable;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.nio.ByteBuffer;
@@ -142,7 +141,7 @@ final class VaultKeys implements MasterKeys {
     } catch (KmsUnavailableException | AccessDeniedException | InvalidConfigurationException e) {
       throw e.problem().contains("'" + keyId + "'")
           ? e
-          : ErrorTable.retold(e, "Key '" + keyId + "' cannot be used: " + e.problem());
+          : e.withProblem("Key '" + keyId + "' cannot be used: " + e.problem());
     }
   }
 
@@ -219,18 +218,17 @@ final class VaultKeys implements MasterKeys {
   private IcebergCryptoException denied(
       String token, JsonHttp.Answer answer, String operation, String keyId) {
     if (VaultErrors.isInvalidToken(answer)) {
-      return errors.denied(VaultErrors.Token.DEAD, answer, operation, keyId);
+      return errors.loginRefused(keyId);
     }
 
     if (operation.equals(ENCRYPT)
         && VaultErrors.isMissingKey(
             http.post(path(DECRYPT, keyId), token, decryption(keyId, PROBE)))) {
-      return errors.keyNotFound(answer, operation, keyId);
+      return errors.keyNotFound(keyId);
     }
 
-    boolean good = http.get(VaultLogin.LOOKUP, token).status() == 200;
-    return errors.denied(
-        good ? VaultErrors.Token.GOOD : VaultErrors.Token.UNKNOWN, answer, operation, keyId);
+    boolean lives = http.get(VaultLogin.LOOKUP, token).status() == 200;
+    return errors.denied(lives, answer, operation, keyId);
   }
 
   private static String result(JsonHttp.Answer answer, String name) {

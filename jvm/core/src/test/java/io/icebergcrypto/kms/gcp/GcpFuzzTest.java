@@ -46,7 +46,7 @@ class GcpFuzzTest {
           GcpErrors.oauth(body);
           JsonHttp.Answer answer =
               new JsonHttp.Answer(status(round), JsonHttp.object(body), Map.of());
-          return parsed(answer, GcpErrors.of(CONFIG, "k1", "decrypt", answer));
+          return parsed(answer, new GcpErrors(CONFIG, "k1").of("decrypt", answer));
         });
     String key = "{\"plaintext\": \"MDEyMzQ1Njc4OWFiY2RlZg==\", \"plaintextCrc32c\": \"%d\"}";
     byte[] bytes = "0123456789abcdef".getBytes(UTF_8);
