@@ -31,10 +31,10 @@ from pyspark_iceberg_crypto import (
     RotationsReport,
     TableReencryption,
 )
-from pyspark_iceberg_crypto._changes import Changed
 from pyspark_iceberg_crypto.doctor import Diagnosis
-from pyspark_iceberg_crypto.inspection import FileInspection
-from pyspark_iceberg_crypto.schemas import OUTPUT, read
+from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
+from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
 FILE = Path(__file__).resolve().parents[1] / "pyspark_iceberg_crypto" / "schemas" / OUTPUT
 TEXT, TEXTS = {"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}
@@ -146,7 +146,7 @@ def output() -> dict[str, Any]:
         "items": {"type": "integer"},
         "description": "Versions that none of these tables needs.",
     }
-    report = read("verify-report-1.json")
+    report = report_schema()
     made.defs["verify_report"] = {
         "$id": report["$id"],
         **{k: report[k] for k in ("oneOf", "$defs")},

@@ -16,7 +16,7 @@ from pkgutil import get_data
 
 import lazy_loader
 
-from pyspark_iceberg_crypto.artifacts import VERSION
+from pyspark_iceberg_crypto.jvm.artifacts import VERSION
 
 
 def _by_module() -> dict[str, list[str]]:

@@ -1,12 +1,5 @@
-from ._typed import typed_errors
-from .encryption import (
-    DecryptedTable,
-    EncryptedTable,
-    PurgedPlaintext,
-    decrypt_table,
-    encrypt_table,
-    purge_plaintext,
-)
+from .columns.orc import OrcKeys
+from .columns.parquet import ParquetKeys
 from .errors import (
     AccessDeniedError,
     BadWrappedKeyError,
@@ -27,10 +20,8 @@ from .errors import (
     VerificationFailedError,
     VerificationIncompleteError,
 )
-from .evidence._check import check_report, report_schema
 from .evidence._evidence import TablesReport
-from .inspection import FileInspection, FileKey, ProtectedColumn, inspect_file
-from .keys import EncryptionKey, KeysReport, encryption_keys
+from .jvm._typed import typed_errors
 from .kms import (
     AwsKms,
     AzureKeyVault,
@@ -42,36 +33,39 @@ from .kms import (
     Pkcs11,
     Vault,
 )
-from .kms._metrics import KmsMetrics, kms_metrics
-from .maintenance import (
-    KeyPruning,
-    TableReencryption,
-    prune_encryption_keys,
-    reencrypt_table,
+from .schemas import report_schema
+from .session import configure_spark
+from .settings import jar_path, spark_conf
+from .verbs.encryption import (
+    DecryptedTable,
+    EncryptedTable,
+    PurgedPlaintext,
+    decrypt_table,
+    encrypt_table,
+    purge_plaintext,
 )
-from .many import (
-    verify_catalog,
-    verify_folder,
-)
-from .orc import OrcKeys
-from .parquet import ParquetKeyRotation, ParquetKeys, rotate_parquet_keys
-from .repair import RepairFinding, RepairReport, repair_table
-from .rotation import (
+from .verbs.inspection import FileInspection, FileKey, ProtectedColumn, inspect_file
+from .verbs.kept_reports import check_report
+from .verbs.keys import EncryptionKey, KeysReport, encryption_keys
+from .verbs.metrics import KmsMetrics, kms_metrics
+from .verbs.pruning import KeyPruning, prune_encryption_keys
+from .verbs.reencryption import TableReencryption, reencrypt_table
+from .verbs.repair import RepairFinding, RepairReport, repair_table
+from .verbs.rotation import (
     KekRotation,
     MasterKeyRotation,
     rotate_kek,
     rotate_master_key,
 )
-from .rotation_many import (
+from .verbs.rotation_many import (
     KeyVersionsReport,
     MasterKeyVersions,
     RotationsReport,
     key_versions_in_use,
     rotate_catalog,
 )
-from .session import configure_spark
-from .settings import jar_path, spark_conf
-from .values import (
+from .verbs.rotation_parquet import ParquetKeyRotation, rotate_parquet_keys
+from .verbs.values import (
     ValueKey,
     create_value_key,
     decrypt_value,
@@ -80,11 +74,15 @@ from .values import (
     rotate_value_key,
     value_keys,
 )
-from .verify import (
+from .verbs.verify import (
     FileCount,
     Problem,
     VerifyReport,
     verify_table,
+)
+from .verbs.verify_many import (
+    verify_catalog,
+    verify_folder,
 )
 
 __version__: str

@@ -6,6 +6,9 @@ import re
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
+SESSION_CATALOG = "spark_catalog"
+PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
+
 
 def table_name(table: str) -> str:
     """Check that this can be the name of a table.

@@ -9,12 +9,14 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _connect, _jvm, _launch, settings
-from pyspark_iceberg_crypto.artifacts import build_for
+from pyspark_iceberg_crypto import settings
+from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG
+from pyspark_iceberg_crypto.columns.orc import OrcKeys
+from pyspark_iceberg_crypto.columns.parquet import ParquetKeys
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
+from pyspark_iceberg_crypto.jvm import _connect, _jvm, _launch
+from pyspark_iceberg_crypto.jvm.artifacts import build_for
 from pyspark_iceberg_crypto.kms import KmsSettings
-from pyspark_iceberg_crypto.orc import OrcKeys
-from pyspark_iceberg_crypto.parquet import ParquetKeys
 from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
     DISK_ENCRYPTION,
@@ -22,9 +24,7 @@ from pyspark_iceberg_crypto.settings import (
     HADOOP_PREFIX,
     LOCATIONS,
     METRICS_PLUGIN,
-    PATH_CATALOG,
     PLUGINS,
-    SESSION_CATALOG,
     SESSION_CATALOG_CLASS,
     catalog_properties,
     column_conf,

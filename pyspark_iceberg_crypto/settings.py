@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from inspect import isclass
 from pathlib import Path
 
-from pyspark_iceberg_crypto import orc, parquet
-from pyspark_iceberg_crypto.artifacts import build_for
+from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG
+from pyspark_iceberg_crypto.columns import orc, parquet
+from pyspark_iceberg_crypto.columns.orc import OrcKeys
+from pyspark_iceberg_crypto.columns.parquet import ParquetKeys
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
+from pyspark_iceberg_crypto.jvm.artifacts import build_for
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
-from pyspark_iceberg_crypto.orc import OrcKeys
-from pyspark_iceberg_crypto.parquet import ParquetKeys
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
-SESSION_CATALOG = "spark_catalog"
-PATH_CATALOG = "default_iceberg"  # Iceberg's name for the catalog of paths
-# What Iceberg itself gives to that catalog.
+# What Iceberg itself gives to the catalog of paths.
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 # The properties without which Iceberg's catalog of a type does not start.

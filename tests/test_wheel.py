@@ -99,7 +99,7 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {JAR, "pyspark_iceberg_crypto/py.typed", "pyspark_iceberg_crypto/__init__.pyi"} <= names
-    assert "pyspark_iceberg_crypto/log4j2-quiet.properties" in names
+    assert "pyspark_iceberg_crypto/jvm/log4j2-quiet.properties" in names
     assert "pyspark_iceberg_crypto/schemas/verify-report-1.json" in names
     assert {
         f"pyspark_iceberg_crypto/evidence/{name}" for name in ("page.html.j2", "style.css")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _targets
-from pyspark_iceberg_crypto.encryption import decrypt_table
+from pyspark_iceberg_crypto.verbs.encryption import decrypt_table
 
 
 @_session.command()

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.encryption import (
+from pyspark_iceberg_crypto.errors import NotEncryptedError
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.verbs.encryption import (
     EncryptedTable,
     PurgedPlaintext,
     encrypt_table,
     purge_plaintext,
 )
-from pyspark_iceberg_crypto.errors import NotEncryptedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,9 +18,9 @@ from pyspark_iceberg_crypto.errors import (
     PlaintextFoundError,
     TamperedError,
 )
-from pyspark_iceberg_crypto.inspection import FileKey, inspect_file
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.verbs.inspection import FileKey, inspect_file
 
 FINDINGS = (
     TamperedError,

@@ -6,8 +6,8 @@ import sys
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.keys import KeysReport, encryption_keys
-from pyspark_iceberg_crypto.rotation_many import KeyVersionsReport, key_versions_in_use
+from pyspark_iceberg_crypto.verbs.keys import KeysReport, encryption_keys
+from pyspark_iceberg_crypto.verbs.rotation_many import KeyVersionsReport, key_versions_in_use
 
 
 @_session.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _targets
-from pyspark_iceberg_crypto.maintenance import prune_encryption_keys
+from pyspark_iceberg_crypto.verbs.pruning import prune_encryption_keys
 
 
 @_session.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.maintenance import reencrypt_table
+from pyspark_iceberg_crypto.verbs.reencryption import reencrypt_table
 
 
 @_session.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.repair import RepairReport, repair_table
+from pyspark_iceberg_crypto.verbs.repair import RepairReport, repair_table
 
 
 @_session.command()

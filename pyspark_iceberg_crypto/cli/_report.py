@@ -12,11 +12,12 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import TamperedError
-from pyspark_iceberg_crypto.evidence._check import check_report, report_schema
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import visible
-from pyspark_iceberg_crypto.verify import VerifyReport
+from pyspark_iceberg_crypto.schemas import report_schema
+from pyspark_iceberg_crypto.verbs.kept_reports import check_report
+from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
 
 @click.group()

@@ -8,13 +8,13 @@ import click
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.rotation import (
+from pyspark_iceberg_crypto.verbs.rotation import (
     KekRotation,
     MasterKeyRotation,
     rotate_kek,
     rotate_master_key,
 )
-from pyspark_iceberg_crypto.rotation_many import RotationsReport, rotate_catalog
+from pyspark_iceberg_crypto.verbs.rotation_many import RotationsReport, rotate_catalog
 
 
 @_session.command()

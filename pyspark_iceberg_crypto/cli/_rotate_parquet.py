@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared
-from pyspark_iceberg_crypto.parquet import rotate_parquet_keys
+from pyspark_iceberg_crypto.verbs.rotation_parquet import rotate_parquet_keys
 
 
 @_session.command()

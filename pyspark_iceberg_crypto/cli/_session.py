@@ -121,8 +121,8 @@ def session(
         SparkNotStartedError: Spark did not start.
         IcebergCryptoError: a setting is wrong; or what failed in the session, as long as Java can say why.
     """
-    from pyspark_iceberg_crypto import _jvm
-    from pyspark_iceberg_crypto._typed import typed_errors
+    from pyspark_iceberg_crypto.jvm import _jvm
+    from pyspark_iceberg_crypto.jvm._typed import typed_errors
 
     context = click.get_current_context()
     given = context.find_object(Given) or Given()
@@ -155,8 +155,8 @@ def builder_of(
     Raises:
         ConfigurationError: there is no catalog of a needed name, or a setting is wrong.
     """
-    from pyspark_iceberg_crypto import _quiet
     from pyspark_iceberg_crypto.cli import _profile
+    from pyspark_iceberg_crypto.jvm import _quiet
     from pyspark_iceberg_crypto.session import prepare
     from pyspark_iceberg_crypto.settings import packages_of, session_kms
 
@@ -192,8 +192,8 @@ def builder_of(
 
 
 def _refuse_unknown(names: Sequence[str], profile: Profile, options: dict[str, Any]) -> None:
-    from pyspark_iceberg_crypto import _launch
-    from pyspark_iceberg_crypto.settings import SESSION_CATALOG
+    from pyspark_iceberg_crypto._names import SESSION_CATALOG
+    from pyspark_iceberg_crypto.jvm import _launch
 
     for name in names:
         is_set = _launch.session_setting(options, f"spark.sql.catalog.{name}") is not None
@@ -228,7 +228,7 @@ def _is_of_kms(key: str) -> bool:
 
 
 def _set_up(builder: Any, name: str, properties: dict[str, str], kms: Kms | None) -> None:
-    from pyspark_iceberg_crypto import _launch
+    from pyspark_iceberg_crypto.jvm import _launch
     from pyspark_iceberg_crypto.session import configure_spark, prepare
     from pyspark_iceberg_crypto.settings import packages_of
 
@@ -257,7 +257,7 @@ class SparkNotStartedError(IcebergCryptoError):
 
 
 def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
-    from pyspark_iceberg_crypto import _quiet
+    from pyspark_iceberg_crypto.jvm import _quiet
 
     try:
         with _told_that_it_starts(), _quiet.output_to(log):

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from rich.text import Text
 
-from pyspark_iceberg_crypto._names import is_path, is_whole, parts
+from pyspark_iceberg_crypto._names import SESSION_CATALOG, is_path, is_whole, parts
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import NotEncryptedError
 from pyspark_iceberg_crypto.reports._text import plural, visible
-from pyspark_iceberg_crypto.settings import SESSION_CATALOG
 
 if TYPE_CHECKING:  # commands that manage keys run without Spark
     from pyspark.sql import SparkSession
@@ -129,7 +128,7 @@ class _Skipped:
 
 def _tables(spark: SparkSession, targets: Sequence[str]) -> Iterator[_Target]:
     """Go through the tables, and through what could not be listed."""
-    from pyspark_iceberg_crypto import _jvm
+    from pyspark_iceberg_crypto.jvm import _jvm
 
     for target in targets:
         if not is_whole(target):

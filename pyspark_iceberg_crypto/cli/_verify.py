@@ -13,15 +13,16 @@ from urllib.parse import quote_plus
 import click
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm, _names
+from pyspark_iceberg_crypto import _names
+from pyspark_iceberg_crypto._names import SESSION_CATALOG
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
-from pyspark_iceberg_crypto.keys import encryption_keys
-from pyspark_iceberg_crypto.many import verify_catalog, verify_folder
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.settings import SESSION_CATALOG
-from pyspark_iceberg_crypto.verify import VerifyReport, verify_table
+from pyspark_iceberg_crypto.verbs.keys import encryption_keys
+from pyspark_iceberg_crypto.verbs.verify import VerifyReport, verify_table
+from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_folder
 
 
 @_session.command()

@@ -14,9 +14,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import IcebergCryptoError, _jvm, _quiet
-from pyspark_iceberg_crypto._typed import typed_errors
+from pyspark_iceberg_crypto import IcebergCryptoError
 from pyspark_iceberg_crypto.demo.place import ENCRYPTED, Place
+from pyspark_iceberg_crypto.jvm import _jvm, _quiet
+from pyspark_iceberg_crypto.jvm._typed import typed_errors
 
 QUESTION = f"""
     SELECT carrier, count(*) AS flights, round(avg(dep_delay), 3) AS mean_delay

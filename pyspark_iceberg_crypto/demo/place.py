@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import Keystore, _quiet, configure_spark
-from pyspark_iceberg_crypto.artifacts import build_for
+from pyspark_iceberg_crypto import Keystore, configure_spark
+from pyspark_iceberg_crypto.jvm import _quiet
+from pyspark_iceberg_crypto.jvm.artifacts import build_for
 
 KEY = "flights-2013"
 CATALOG = "lake"

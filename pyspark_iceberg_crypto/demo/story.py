@@ -21,11 +21,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import IcebergCryptoError, VerifyReport, _jvm, verify_table
-from pyspark_iceberg_crypto._typed import typed_errors
+from pyspark_iceberg_crypto import IcebergCryptoError, VerifyReport, verify_table
 from pyspark_iceberg_crypto.demo import flights
 from pyspark_iceberg_crypto.demo.other_process import answer
 from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Place
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.jvm._typed import typed_errors
 from pyspark_iceberg_crypto.reports import _words
 
 Result = TypeVar("Result")

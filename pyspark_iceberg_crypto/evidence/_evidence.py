@@ -14,9 +14,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
 from pyspark_iceberg_crypto.evidence import _html
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal, _words
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
 from pyspark_iceberg_crypto.reports._text import plural, size, visible

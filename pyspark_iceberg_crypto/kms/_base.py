@@ -162,7 +162,7 @@ class Kms(ABC):
             KmsUnavailableError: the catalog cannot reach the KMS.
             IcebergCryptoError: the key cannot be used; see the error's type.
         """
-        from pyspark_iceberg_crypto import _jvm
+        from pyspark_iceberg_crypto.jvm import _jvm
 
         self._check_catalog(_jvm.catalog_properties(spark, catalog), catalog)
         for name in self._enabled_keys() if key_id is None else [key_id]:

@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:
-    from pyspark_iceberg_crypto.keys import EncryptionKey, KeysReport
+    from pyspark_iceberg_crypto.verbs.keys import EncryptionKey, KeysReport
 
 COLUMNS = ("", "kind", "key", "age", "snapshots", "bits", "KMS", "notes")
 SHOWN_PROBLEMS = 20

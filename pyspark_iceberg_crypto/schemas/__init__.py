@@ -16,6 +16,11 @@ def read(name: str) -> dict[str, Any]:
     return found
 
 
+def report_schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of reports."""
+    return read("verify-report-1.json")
+
+
 @cache
 def _output() -> dict[str, Any]:
     return read(OUTPUT)

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pyspark
 
-from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, build_for
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS, VERSION, build_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = build_for()  # what the pyspark of these tests needs

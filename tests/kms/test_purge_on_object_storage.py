@@ -13,7 +13,7 @@ from harness.keystore import TestKeystore, make_keystore
 from servers.stores import KINDS, ObjectStore, start_store
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto._jvm import typed_errors
+from pyspark_iceberg_crypto.jvm._jvm import typed_errors
 
 SCHEMA = (
     '{"type": "struct", "schema-id": 0, "fields": '

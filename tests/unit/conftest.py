@@ -11,8 +11,9 @@ from doubles.in_process import answering
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm, cli
+from pyspark_iceberg_crypto import cli
 from pyspark_iceberg_crypto.cli import _session
+from pyspark_iceberg_crypto.jvm import _jvm
 
 
 @pytest.fixture(autouse=True)

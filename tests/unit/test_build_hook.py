@@ -9,8 +9,9 @@ from types import ModuleType
 import pytest
 
 import pyspark_iceberg_crypto
-from pyspark_iceberg_crypto import AwsKms, artifacts
-from pyspark_iceberg_crypto.artifacts import BUILDS
+from pyspark_iceberg_crypto import AwsKms
+from pyspark_iceberg_crypto.jvm import artifacts
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 from doubles.in_process import SparkDouble, broken_json, verify_json
 from pyspark.errors import AnalysisException
 
-from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, _jvm, cli
+from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
 from pyspark_iceberg_crypto.cli import _session, _verify
+from pyspark_iceberg_crypto.jvm import _jvm
 
 
 @pytest.fixture

@@ -22,14 +22,14 @@ from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     NotEncryptedError,
     VerifyReport,
-    _jvm,
     cli,
     settings,
 )
-from pyspark_iceberg_crypto.artifacts import BUILDS
 from pyspark_iceberg_crypto.cli import _session, _verify
 from pyspark_iceberg_crypto.cli._options import KmsCommand
 from pyspark_iceberg_crypto.cli._session import SessionCommand
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS
 from pyspark_iceberg_crypto.kms import BY_TYPE
 from pyspark_iceberg_crypto.kms._settings import settings as settings_of
 from pyspark_iceberg_crypto.schemas import output_commands, output_schema

@@ -105,10 +105,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr(_verify, "verify_table", verify)
         monkeypatch.setattr(_verify, "verify_catalog", partial(verify, whole=True))
         monkeypatch.setattr(_verify, "verify_folder", verify)
-        monkeypatch.setattr("pyspark_iceberg_crypto._jvm.run", select)
+        monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.run", select)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr(_verify, "encryption_keys", keys)
-        monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", lambda *_: json.dumps(SIGNATURE))
+        monkeypatch.setattr(
+            "pyspark_iceberg_crypto.jvm._jvm.call", lambda *_: json.dumps(SIGNATURE)
+        )
         result = CliRunner().invoke(cli.main, arguments)
         result.asked = asked  # type: ignore[attr-defined]
         result.selected = selected  # type: ignore[attr-defined]

@@ -16,10 +16,11 @@ from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, _jvm, cli, settings
-from pyspark_iceberg_crypto.artifacts import BUILDS
+from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, cli, settings
 from pyspark_iceberg_crypto.cli import _profile, _session, _verify
 from pyspark_iceberg_crypto.cli._session import Given
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS
 from pyspark_iceberg_crypto.kms import Keystore, Vault
 
 FILE = """

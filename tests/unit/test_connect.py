@@ -19,7 +19,6 @@ from pyspark_iceberg_crypto import (
     SparkConnectError,
     ValueKey,
     VerifyReport,
-    _connect,
     configure_spark,
     create_value_key,
     decrypt_table,
@@ -37,6 +36,7 @@ from pyspark_iceberg_crypto import (
     verify_catalog,
     verify_table,
 )
+from pyspark_iceberg_crypto.jvm import _connect
 
 OURS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 DONE = {"table": "lake.db.t", "message": "done", "committed": True}

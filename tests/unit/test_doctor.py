@@ -13,9 +13,11 @@ from click.testing import CliRunner, Result
 from doubles.in_process import DoubleKms, JavaThrowable, answering, metrics
 from py4j.protocol import Py4JJavaError
 
-from pyspark_iceberg_crypto import cli, doctor, errors
+from pyspark_iceberg_crypto import cli, errors
 from pyspark_iceberg_crypto.cli import _session
-from pyspark_iceberg_crypto.doctor import (
+from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose
+from pyspark_iceberg_crypto.doctor import _session as doctor
+from pyspark_iceberg_crypto.doctor._session import (
     BEFORE_KMS,
     CACHE,
     CATALOG,
@@ -34,9 +36,7 @@ from pyspark_iceberg_crypto.doctor import (
     ROUND_TRIP,
     SETTINGS,
     WIRE,
-    Diagnosis,
     Status,
-    diagnose,
 )
 from pyspark_iceberg_crypto.settings import EXTENSIONS, ORC_EXTENSION, PARQUET_EXTENSION
 

@@ -10,15 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import answering
 
-from pyspark_iceberg_crypto import ConfigurationError, cli, doctor
+from pyspark_iceberg_crypto import ConfigurationError, cli
 from pyspark_iceberg_crypto.cli import _session
-from pyspark_iceberg_crypto.doctor import Diagnosis, Status, Step
-from pyspark_iceberg_crypto.doctor_tables import (
-    HARMS,
-    TablesDiagnosis,
-    _jvm,
-    diagnose_tables,
-)
+from pyspark_iceberg_crypto.doctor import Diagnosis, TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor import _session as doctor
+from pyspark_iceberg_crypto.doctor._tables import HARMS
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.reports._data import Status, Step
 
 
 def finding(harm: str, table: str = "lake.db.t") -> dict[str, str]:

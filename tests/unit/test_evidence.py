@@ -25,11 +25,11 @@ from pyspark_iceberg_crypto import (
     VerificationFailedError,
     VerificationIncompleteError,
     VerifyReport,
-    _jvm,
     check_report,
     report_schema,
 )
 from pyspark_iceberg_crypto.evidence import _charts, _html
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _words
 from pyspark_iceberg_crypto.reports._data import FileCount, Problem, SnapshotTotal, TableReport
 from pyspark_iceberg_crypto.reports._text import visible

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from doubles.in_process import evidence_json
 
-from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport, _typed
+from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
-from pyspark_iceberg_crypto.evidence import _check
+from pyspark_iceberg_crypto.jvm import _typed
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 from pyspark_iceberg_crypto.kms.pkcs11 import _tool as _pkcs11_tool
 from pyspark_iceberg_crypto.kms.vault import _vault
+from pyspark_iceberg_crypto.verbs import kept_reports
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "0"))
 ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000"))
@@ -114,7 +115,7 @@ def version_names(text: str) -> object:
 
 
 def report(text: str) -> object:
-    return _check._report(_check._parsed(text, "report.json"), "report.json")
+    return kept_reports._report(kept_reports._parsed(text, "report.json"), "report.json")
 
 
 REPORT = VerifyReport.of(evidence_json())

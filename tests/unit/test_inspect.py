@@ -253,7 +253,7 @@ def test_keys_go_to_the_jvm_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"tags_checked": True, "length_checked": False, "decrypted_to": arguments[-1]}
         return json.dumps({**answer, **told})
 
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.call", call)
+    monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.call", call)
     monkeypatch.setattr(_session, "session", _inspect.contextmanager(lambda *_: iter(["spark"])))
     result = run("f", "--key-env", "DEK", "--aad-prefix", "a0")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -13,10 +13,11 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import AnalysisException
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm, artifacts, errors
-from pyspark_iceberg_crypto._typed import from_text, typed_errors
-from pyspark_iceberg_crypto.inspection import inspect_file
-from pyspark_iceberg_crypto.verify import verify_table
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.jvm import _jvm, artifacts
+from pyspark_iceberg_crypto.jvm._typed import from_text, typed_errors
+from pyspark_iceberg_crypto.verbs.inspection import inspect_file
+from pyspark_iceberg_crypto.verbs.verify import verify_table
 
 JAVA = "io.icebergcrypto."
 

@@ -13,12 +13,12 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeysReport,
     KmsUnavailableError,
-    _jvm,
     cli,
     encryption_keys,
 )
 from pyspark_iceberg_crypto.cli import _keys, _session
-from pyspark_iceberg_crypto.keys import of
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.verbs.keys import of
 
 UGLY = "<script>alert(1)</script>[red]\x1b[31m"
 

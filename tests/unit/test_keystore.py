@@ -277,11 +277,11 @@ def test_a_keytool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
-        "pyspark_iceberg_crypto._jvm.run", answering(lambda *args: calls.append(args))
+        "pyspark_iceberg_crypto.jvm._jvm.run", answering(lambda *args: calls.append(args))
     )
     store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
     monkeypatch.setattr(
-        "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: store.properties()
+        "pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: store.properties()
     )
     store.check("spark", catalog="lake")  # type: ignore[arg-type]
     store.check("spark", key_id="k9")  # type: ignore[arg-type]

@@ -44,10 +44,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the JVM was asked."""
     seen: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
-        "pyspark_iceberg_crypto._jvm.run", answering(lambda *args: seen.append(args))
+        "pyspark_iceberg_crypto.jvm._jvm.run", answering(lambda *args: seen.append(args))
     )
     monkeypatch.setattr(
-        "pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: STORE.properties()
+        "pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: STORE.properties()
     )
     return seen
 
@@ -88,7 +88,7 @@ def test_check_of_a_catalog_of_another_kms(
     says: str,
 ) -> None:
     """A trial of the catalog's own KMS would say nothing about this one."""
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: properties)
     with pytest.raises(ConfigurationError, match="catalog 'lake' has ") as caught:
         VAULT.check(SPARK, key_id="k1")
     assert says in caught.value.message
@@ -101,7 +101,7 @@ def test_check_of_a_catalog_that_leaves_a_setting_to_its_default(
 ) -> None:
     properties = VAULT.properties()
     assert properties.pop("encryption.kms.vault.transit-mount") == "transit"
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: properties)
     VAULT.check(SPARK, key_id="k1")
     assert len(calls) == 1
 
@@ -139,7 +139,7 @@ def test_check_of_a_catalog_with_a_setting_more(
     key: str,
 ) -> None:
     properties = {**given.properties(), **more}
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: properties)
     (value,) = more.values()
     with pytest.raises(ConfigurationError, match=f"{key}={value}, and this {type(given).__name__}"):
         given.check(SPARK, key_id="k1")
@@ -166,7 +166,7 @@ def test_check_of_a_catalog_with_the_same_settings_in_other_words(
     given: Kms,
     properties: dict[str, str],
 ) -> None:
-    monkeypatch.setattr("pyspark_iceberg_crypto._jvm.catalog_properties", lambda *_: properties)
+    monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: properties)
     given.check(SPARK, key_id="k1")
     assert len(calls) == 1
 

@@ -16,12 +16,11 @@ from pyspark_iceberg_crypto import (
     GcpKms,
     JarMissingError,
     SparkConnectError,
-    _jvm,
-    artifacts,
     configure_spark,
     settings,
     spark_conf,
 )
+from pyspark_iceberg_crypto.jvm import _jvm, artifacts
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 EXTENSION = artifacts.ICEBERG_EXTENSION
@@ -360,7 +359,7 @@ def test_commands_without_spark(tmp_path: Path) -> None:
     )
     program = [sys.executable, "-c", command]
     assert "create-key" in run([*program, "kms", "--help"], tmp_path)
-    assert run([*program, "--help"], tmp_path).count("Needs Spark: pip install") == 12
+    assert run([*program, "--help"], tmp_path).count("Needs Spark: pip install") == 13
     assert run([*program, "verify", "lake", "--conf", "a=b"], tmp_path, expect=2) == ""
 
 

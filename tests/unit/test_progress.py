@@ -6,7 +6,7 @@ import time
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from pyspark_iceberg_crypto import _progress
+from pyspark_iceberg_crypto.verbs import _progress
 
 FOUND = {
     "step": "manifests",

@@ -12,11 +12,11 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     FileCount,
     VerifyReport,
-    _jvm,
     inspect_file,
     kms_metrics,
     verify_table,
 )
+from pyspark_iceberg_crypto.jvm import _jvm
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from doubles.in_process import answering
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
-    _jvm,
     key_versions_in_use,
     rotate_kek,
 )
+from pyspark_iceberg_crypto.jvm import _jvm
 
 Command = Callable[..., tuple[Result, list[Any]]]
 

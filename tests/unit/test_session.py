@@ -12,11 +12,11 @@ from pyspark_iceberg_crypto import (
     NoSessionError,
     OrcKeys,
     ParquetKeys,
-    artifacts,
     configure_spark,
     session,
     settings,
 )
+from pyspark_iceberg_crypto.jvm import artifacts
 
 
 @pytest.fixture(autouse=True)

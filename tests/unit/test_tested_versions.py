@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_iceberg_crypto.artifacts import BUILDS
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = {

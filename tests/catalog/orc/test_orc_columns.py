@@ -26,7 +26,8 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
-from pyspark_iceberg_crypto.doctor import ORC, Step, diagnose
+from pyspark_iceberg_crypto.doctor import diagnose
+from pyspark_iceberg_crypto.doctor._session import ORC, Step
 
 MARKER = "sesame-4711"
 KEYS = OrcKeys(

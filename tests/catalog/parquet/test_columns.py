@@ -27,7 +27,8 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
-from pyspark_iceberg_crypto.doctor import PARQUET, diagnose
+from pyspark_iceberg_crypto.doctor import diagnose
+from pyspark_iceberg_crypto.doctor._session import PARQUET
 from pyspark_iceberg_crypto.reports import _words
 
 MARKER = "sesame-4711"

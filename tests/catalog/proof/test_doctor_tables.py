@@ -6,8 +6,7 @@ import pytest
 from harness.lake import COLUMNS, Lake
 
 from pyspark_iceberg_crypto import verify_table
-from pyspark_iceberg_crypto.doctor import diagnose
-from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor import TablesDiagnosis, diagnose, diagnose_tables
 
 UNDER_A_KEY = "TBLPROPERTIES ('encryption.key-id'='k1', 'format-version'='3')"
 

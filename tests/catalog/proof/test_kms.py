@@ -19,15 +19,8 @@ from pyspark_iceberg_crypto import (
     kms_metrics,
     typed_errors,
 )
-from pyspark_iceberg_crypto.doctor import (
-    CATALOG,
-    KEY,
-    LOGIN,
-    NETWORK,
-    PERMISSION,
-    Diagnosis,
-    diagnose,
-)
+from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose
+from pyspark_iceberg_crypto.doctor._session import CATALOG, KEY, LOGIN, NETWORK, PERMISSION
 
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
 

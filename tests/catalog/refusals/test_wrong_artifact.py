@@ -8,7 +8,7 @@ from harness.jars import BUILD, BUILT, build_jars, our_jar
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 
-from pyspark_iceberg_crypto.artifacts import BUILDS, VERSION, Build
+from pyspark_iceberg_crypto.jvm.artifacts import BUILDS, VERSION, Build
 
 pytestmark = pytest.mark.skipif(
     BUILT is BUILDS[0], reason="for `make test-older`, which builds jars for several Sparks"

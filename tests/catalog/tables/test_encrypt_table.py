@@ -16,7 +16,7 @@ from harness.world import World
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import repair_table, verify_table
-from pyspark_iceberg_crypto.doctor_tables import diagnose_tables
+from pyspark_iceberg_crypto.doctor import diagnose_tables
 
 
 def plain(lake: Lake, name: str = "t", **properties: str) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _connect, _jvm, _progress
 from pyspark_iceberg_crypto._names import table_name
-from pyspark_iceberg_crypto._typed import typed_errors
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
+from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.jvm._typed import typed_errors
 from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
+from pyspark_iceberg_crypto.verbs import _progress
 
 __all__ = [
     "FileCount",

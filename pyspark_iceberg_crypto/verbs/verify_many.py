@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _connect, _jvm, _progress
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
-from pyspark_iceberg_crypto.verify import VerifyReport, checked_options, local, remote
+from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.verbs import _progress
+from pyspark_iceberg_crypto.verbs.verify import VerifyReport, checked_options, local, remote
 
 __all__ = ["verify_catalog", "verify_folder"]
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from pyspark_iceberg_crypto import _connect, _jvm
-from pyspark_iceberg_crypto._typed import UNTYPED
+from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.jvm._typed import UNTYPED
 from pyspark_iceberg_crypto.reports._text import size
 
 _EVERY_SECONDS = 0.5

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import Changed
 from pyspark_iceberg_crypto._names import table_name
-from pyspark_iceberg_crypto._progress import showing
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.verbs._progress import showing
 
 __all__ = [
     "DecryptedTable",

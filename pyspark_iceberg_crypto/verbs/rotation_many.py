@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _progress
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
-from pyspark_iceberg_crypto.rotation import KekRotation, MasterKeyRotation
+from pyspark_iceberg_crypto.verbs import _progress
+from pyspark_iceberg_crypto.verbs.rotation import KekRotation, MasterKeyRotation
 
 __all__ = [
     "KeyVersionsReport",

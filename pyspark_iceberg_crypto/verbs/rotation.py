@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from rich.console import RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._changes import Changed, done_shown
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._changes import Changed, done_shown
 from pyspark_iceberg_crypto.reports._text import visible
 
 __all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]

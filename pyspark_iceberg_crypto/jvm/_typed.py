@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from pyspark_iceberg_crypto import artifacts, errors
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.jvm import artifacts
 
 try:
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError

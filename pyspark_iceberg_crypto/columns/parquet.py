@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # settings are made without Spark
-    from pyspark.sql import SparkSession
+from dataclasses import dataclass, field
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 
-__all__ = ["ParquetKeyRotation", "ParquetKeys", "rotate_parquet_keys"]
+__all__ = ["ParquetKeys"]
 
 FACTORY = "io.icebergcrypto.parquet.ParquetCryptoFactory"
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
@@ -148,48 +143,3 @@ def _choice(allowed: bool) -> str:
 def session_conf(keys: ParquetKeys, prefix: str) -> dict[str, str]:
     """Return what makes these keys the default of all Parquet files of a session."""
     return {prefix + name: value for name, value in keys.options().items()}
-
-
-@dataclass(frozen=True)
-class ParquetKeyRotation:
-    """What `rotate_parquet_keys` did.
-
-    Attributes:
-        folder: where.
-        folders: how many folders have files.
-        files: how many Parquet files have newly wrapped keys.
-        restored: how many of them an earlier run, which was killed, had left unreadable.
-    """
-
-    folder: str
-    folders: int
-    files: int
-    restored: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
-
-
-def rotate_parquet_keys(spark: SparkSession, folder: str) -> ParquetKeyRotation:
-    """Wrap the keys of the Parquet files below a folder anew, with the newest versions of their master keys.
-
-    The files have their wrapped keys beside them (``ParquetKeys(key_material_beside=True)``), and stay as they are.
-    Nobody may write to the folder meanwhile. A run that was killed is taken up by the next one.
-
-    Args:
-        spark: a session with the KMS, see ``configure_spark(parquet_columns=...)``.
-        folder: the folder of a table.
-
-    Raises:
-        ConfigurationError: there is no such folder, or no file in it.
-        NotSupportedError: a file has its wrapped keys in itself; nothing was changed.
-        KmsUnavailableError: the KMS cannot be reached.
-        AccessDeniedError: a master key may not be used.
-        KeyNotFoundError: a master key is not there.
-        NoSessionError: there is no session.
-        SparkConnectError: it is a Spark Connect session.
-    """
-    from pyspark_iceberg_crypto import _jvm
-
-    return ParquetKeyRotation(**json.loads(_jvm.call(spark, "rotateParquetKeys", folder)))

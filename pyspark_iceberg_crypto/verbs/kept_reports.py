@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _connect, _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
-from pyspark_iceberg_crypto.verify import VerifyReport
+from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
 MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems each has less
-
-
-def report_schema() -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of reports."""
-    text = (
-        files("pyspark_iceberg_crypto.schemas").joinpath("verify-report-1.json").read_text("utf-8")
-    )
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def check_report(

@@ -10,10 +10,9 @@ from uuid import uuid4
 
 from pyspark.errors import PySparkException
 
-from pyspark_iceberg_crypto._names import is_path, parts, quoted
-from pyspark_iceberg_crypto._typed import typed_errors
+from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG, is_path, parts, quoted
 from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
-from pyspark_iceberg_crypto.settings import PATH_CATALOG, SESSION_CATALOG
+from pyspark_iceberg_crypto.jvm._typed import typed_errors
 
 Row = dict[str, Any]
 # Where an error has no condition: Iceberg's, which parses and resolves CALL in Spark 3.5, and that Spark's without it.

@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import FileReport

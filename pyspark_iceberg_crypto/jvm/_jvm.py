@@ -15,8 +15,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_iceberg_crypto import _connect, artifacts, errors
-from pyspark_iceberg_crypto._typed import UNTYPED, typed_errors
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.jvm import _connect, artifacts
+from pyspark_iceberg_crypto.jvm._typed import UNTYPED, typed_errors
 
 with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these refuses its sessions
     from py4j.java_gateway import JavaPackage

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import _jvm
+from pyspark_iceberg_crypto.jvm import _jvm
 
 
 @dataclass(frozen=True)

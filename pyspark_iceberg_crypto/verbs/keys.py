@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import RenderableType
 
-from pyspark_iceberg_crypto import _jvm
 from pyspark_iceberg_crypto._names import table_name
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _keys, _terminal
 
 __all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]

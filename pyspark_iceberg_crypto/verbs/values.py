@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_iceberg_crypto import _connect
 from pyspark_iceberg_crypto._names import quoted
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm import _connect
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -13,10 +13,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pyspark_iceberg_crypto import _jvm, _progress
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
+from pyspark_iceberg_crypto.verbs import _progress
 
 SHOWN = 10
 UNCHECKED = "unchecked"

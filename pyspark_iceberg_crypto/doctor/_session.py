@@ -1,6 +1,6 @@
 """What stands between a Spark session and its master keys, step by step, up to a round trip with each key.
 
-On request it also looks at tables: see `doctor_tables`.
+On request it also looks at tables: see `_tables`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 
-from pyspark_iceberg_crypto import _jvm
-from pyspark_iceberg_crypto._typed import UNTYPED
-from pyspark_iceberg_crypto.doctor_tables import TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor._tables import TablesDiagnosis, diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -27,8 +25,9 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     first_line,
 )
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.jvm._typed import UNTYPED
 from pyspark_iceberg_crypto.kms import BY_TYPE
-from pyspark_iceberg_crypto.kms._metrics import KmsMetrics, kms_metrics
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
 from pyspark_iceberg_crypto.settings import (
@@ -37,6 +36,7 @@ from pyspark_iceberg_crypto.settings import (
     ORC_EXTENSION,
     PARQUET_EXTENSION,
 )
+from pyspark_iceberg_crypto.verbs.metrics import KmsMetrics, kms_metrics
 
 KMS_TYPE = "encryption.kms-type"
 CACHE_TTL = "encryption.kms.cache.ttl-ms"

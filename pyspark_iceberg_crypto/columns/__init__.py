@@ -1,0 +1,1 @@
+"""Keys for the columns of files that Spark itself writes, those that are not Iceberg's."""

@@ -1,0 +1,1 @@
+"""What can be done: each function is a call of an operation that Java declares."""

@@ -1,0 +1,56 @@
+"""Newly wrapped keys for Spark's own Parquet files that exist."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_iceberg_crypto.jvm import _jvm
+
+__all__ = ["ParquetKeyRotation", "rotate_parquet_keys"]
+
+
+@dataclass(frozen=True)
+class ParquetKeyRotation:
+    """What `rotate_parquet_keys` did.
+
+    Attributes:
+        folder: where.
+        folders: how many folders have files.
+        files: how many Parquet files have newly wrapped keys.
+        restored: how many of them an earlier run, which was killed, had left unreadable.
+    """
+
+    folder: str
+    folders: int
+    files: int
+    restored: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+
+def rotate_parquet_keys(spark: SparkSession, folder: str) -> ParquetKeyRotation:
+    """Wrap the keys of the Parquet files below a folder anew, with the newest versions of their master keys.
+
+    The files have their wrapped keys beside them (``ParquetKeys(key_material_beside=True)``), and stay as they are.
+    Nobody may write to the folder meanwhile. A run that was killed is taken up by the next one.
+
+    Args:
+        spark: a session with the KMS, see ``configure_spark(parquet_columns=...)``.
+        folder: the folder of a table.
+
+    Raises:
+        ConfigurationError: there is no such folder, or no file in it.
+        NotSupportedError: a file has its wrapped keys in itself; nothing was changed.
+        KmsUnavailableError: the KMS cannot be reached.
+        AccessDeniedError: a master key may not be used.
+        KeyNotFoundError: a master key is not there.
+        NoSessionError: there is no session.
+        SparkConnectError: it is a Spark Connect session.
+    """
+    return ParquetKeyRotation(**json.loads(_jvm.call(spark, "rotateParquetKeys", folder)))
