@@ -1,5 +1,7 @@
 package io.icebergcrypto.spark.inspect;
 
+import static java.util.Comparator.comparing;
+
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
@@ -187,6 +189,7 @@ public final class TablesExamined {
     values.put("encrypted", encrypted);
     values.put("others", others);
     values.put("counts", labelled);
+    kept.values().forEach(same -> same.sort(comparing(one -> (String) one.get("table"))));
     values.put("findings", kept.values().stream().flatMap(List::stream).toList());
     values.put("key_ids", List.copyOf(keyIds));
     return values;

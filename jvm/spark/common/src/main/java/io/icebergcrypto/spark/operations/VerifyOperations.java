@@ -53,7 +53,7 @@ final class VerifyOperations {
               "verify_catalog",
               "name STRING NOT NULL, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed"
                   + " BIGINT, strays BOOLEAN, resume STRING, except_tables ARRAY<STRING>",
-              call -> verifyEach(call, options(call, false), named(call), namespace(call))),
+              call -> verifyEach(call, options(call, false), named(call), namespace(call), false)),
           Operation.call(
               "verify_folder",
               "uri STRING NOT NULL, deep BOOLEAN",
@@ -135,19 +135,21 @@ final class VerifyOperations {
     VerifyOptions options = options(call);
     TableCatalog catalog = call.target().plugin();
     if (call.table() != null) {
-      return verified(call, SqlNames.full(catalog.name(), call.table()), options);
+      return verified(
+          call, SqlNames.full(catalog.name(), call.table()), options, call.flag("report"));
     }
 
     String[] parts =
         namespace == null
             ? new String[0]
             : TableNames.parts(call.spark(), namespace).toArray(String[]::new);
-    return verifyEach(call, options, CatalogTables.of(call.spark(), catalog), parts);
+    CatalogTables tables = CatalogTables.of(call.spark(), catalog);
+    return verifyEach(call, options, tables, parts, call.flag("report"));
   }
 
   /** A table that cannot be checked does not stop the rest. */
   private static Answer verifyEach(
-      Call call, VerifyOptions options, CatalogTables tables, String[] namespace) {
+      Call call, VerifyOptions options, CatalogTables tables, String[] namespace, boolean report) {
     CatalogTables.Selected selected =
         tables.without(tables.in(namespace), call.texts("except_tables"));
     EachTable<Answer> found =
@@ -156,7 +158,7 @@ final class VerifyOperations {
             selected.listed(),
             1,
             call.progress(),
-            table -> verified(call, table, options.forTable(table)));
+            table -> verified(call, table, options.forTable(table), report));
     List<EachTable.Left> unchecked =
         Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
     Map<String, Object> value = new LinkedHashMap<>();
@@ -176,7 +178,8 @@ final class VerifyOperations {
     return new Answer(value, rows);
   }
 
-  private static Answer verified(Call call, String table, VerifyOptions options) {
+  private static Answer verified(
+      Call call, String table, VerifyOptions options, boolean withReport) {
     try (VerifyResult result =
         TableVerifier.verify(call.spark(), table, options, call.progress())) {
       Finding left = result.plaintextLeft();
@@ -189,7 +192,7 @@ final class VerifyOperations {
               false,
               null);
       Map<String, Object> value = result.toMap();
-      String report = call.flag("report") ? Json.of(value) : null;
+      String report = withReport ? Json.of(value) : null;
       List<Map<String, Object>> rows = new ArrayList<>();
       rows.add(
           row(
