@@ -1,8 +1,8 @@
 """Puts the jars into the wheel: builds with Gradle those that are missing or older than their sources.
 
-Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``. What comes of it has the jar for
-the newest Spark; ICEBERG_CRYPTO_SPARK=3.5 in the environment takes that Spark's, and ICEBERG_CRYPTO_SPARK=all those of
-all Sparks, as `make dist` does.
+Hatchling runs this for ``pip install .``, ``pip install -e .`` and ``python -m build``. What comes of it has the jar
+for the newest Spark; ICEBERG_CRYPTO_SPARK=3.5 in the environment takes that Spark's, and ICEBERG_CRYPTO_SPARK=all
+those of all Sparks, as `make dist` does.
 """
 
 from __future__ import annotations

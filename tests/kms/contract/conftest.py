@@ -11,8 +11,10 @@ from harness.keystore import few_iterations
 from harness.subject import EVERY, Subject, make_subject
 
 BY_NIGHT = ("hadoop", "ranger", "keystore")
-"""Their servers are slow to start and to answer, and by day their jars may not be there; each change of a keystore starts a
-JVM, and by day kms/keystore and all tests on tables use one."""
+"""Their servers are slow to start and to answer, and by day their jars may not be there.
+
+A keystore's changes start JVMs, and by day kms/keystore and all tests on tables use one.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
