@@ -144,8 +144,8 @@ def jar_path(*, spark: str | None = None) -> Path:
     if not jars:
         raise JarMissingError(
             f"this installation of pyspark-iceberg-crypto has no jar for Spark {build.spark}",
-            "in a source tree run `make jar`, for an older Spark `make jars`; otherwise pip install --force-reinstall "
-            "pyspark-iceberg-crypto",
+            "in a source tree run `make jar`, for an older Spark `make jars`; otherwise pip install it again, with "
+            "ICEBERG_CRYPTO_SPARK=all in the environment where pip builds it",
         )
     return jars[-1]
 

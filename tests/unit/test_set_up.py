@@ -27,6 +27,7 @@ def bare(tmp_path: Path) -> Path:
         "bash",
         "cat",
         "cut",
+        "find",
         "flock",
         "grep",
         "id",
@@ -37,6 +38,8 @@ def bare(tmp_path: Path) -> Path:
         "rm",
         "sed",
         "sha256sum",
+        "sort",
+        "xargs",
     ]:
         program = shutil.which(name)
         assert program, name

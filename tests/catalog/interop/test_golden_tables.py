@@ -68,15 +68,7 @@ def unpack(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cal
     return unpacked
 
 
-def written() -> Iterator[Any]:
-    """Each build's tables; by day those of the oldest build, on one catalog."""
-    for build in BUILDS:
-        for kind in TABLES:
-            by_day = (build, kind) == ("c6b240d", "jdbc")
-            yield pytest.param((build, kind), marks=[] if by_day else pytest.mark.nightly)
-
-
-@pytest.fixture(params=written(), ids="-".join)
+@pytest.fixture(params=[(build, kind) for build in BUILDS for kind in TABLES], ids="-".join)
 def golden(
     request: pytest.FixtureRequest, spark: SparkSession, unpack: Callable[[str], Path]
 ) -> Golden:

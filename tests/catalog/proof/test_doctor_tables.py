@@ -120,3 +120,19 @@ def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> Non
 @pytest.fixture
 def rest(spark: object, world: object) -> Lake:
     return Lake(spark, world, "rest", "enc_rest")  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_looked_at_is_said(hadoop: Lake) -> None:
+    """Names of nothing, and a catalog that does not start, beside a table that is as it should be."""
+    table = hadoop.create()
+    none = f"{hadoop.catalog}.{hadoop.namespace}.none"
+    hadoop.spark.conf.set("spark.sql.catalog.broken", "no.such.Class")
+    try:
+        found = diagnose_tables(hadoop.spark, [table, none, "broken", "nosuch"])
+    finally:
+        hadoop.spark.conf.unset("spark.sql.catalog.broken")
+    assert (found.examined, found.complete, found.counts) == (1, False, {"unchecked": 3})
+    problems = {one.table: one.problem for one in found.findings}
+    assert problems[none] == f"Table {none}: there is no such Iceberg table"
+    assert "The tables of broken cannot be listed" in problems["broken"]
+    assert "There is no catalog 'nosuch'" in problems["nosuch"]

@@ -121,7 +121,7 @@ def test_the_session_catalog_has_the_procedure(hive: Lake) -> None:
     statement = f"CALL spark_catalog.system.purge_without_key('{hive.namespace}.t')"
     hive.refused(statement, f"{hive.namespace}.t", "its key can be had")
     other = f"CALL spark_catalog.system.purge_without_key('{hive.table()}')"
-    hive.refused(other, "is a table of catalog enc_hive")
+    hive.refused(other, "is of catalog enc_hive")
 
 
 def test_a_write_that_fails_leaves_no_file(lake: Lake, tmp_path: Path) -> None:

@@ -261,9 +261,10 @@ def test_operations_by_name(lake: Lake) -> None:
         "master",
         "kek",
     ]
-    assert answer("is_listed", name=table)
+    namespace = f"{lake.catalog}.{lake.namespace}"
+    assert table in [one["name"] for one in answer("list_tables", name=namespace)]
     lake.sql(f"DROP TABLE {table}")
-    assert answer("is_listed", name=table) is False
+    assert table not in [one["name"] for one in answer("list_tables", name=namespace)]
     for name, arguments, *words in (
         ("nosuch", "{}", "no operation 'nosuch'"),
         ("rotate_kek", "{", "arguments of rotate_kek is not a JSON object"),
@@ -275,6 +276,8 @@ def test_operations_by_name(lake: Lake) -> None:
         ("purge_plaintext", '{"folders": [{}]}', "folders of purge_plaintext is not ARRAY"),
         ("encrypt_table", '{"max_bytes": 1.5}', "max_bytes of encrypt_table is not BIGINT"),
         ("examine_tables", "{}", "SQL does not reach examine_tables"),
+        ("verify_catalog", '{"name": "stock_hadoop"}', "is of catalog stock_hadoop"),
+        ("key_versions_in_use", '{"name": "stock_hadoop"}', "is of catalog stock_hadoop"),
         ("rotate_kek", json.dumps({"table": table}), "does not exist"),
     ):
         lake.refused(operation.format(name, arguments), *words)

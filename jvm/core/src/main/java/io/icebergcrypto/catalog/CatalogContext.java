@@ -154,8 +154,10 @@ record CatalogContext(
    */
   MetadataAuthentication checkMetadata(
       BaseTable table, Supplier<? extends KeyManagementClient> client) {
-    return load(table.name(), table.operations(), client)
-        .checkGenuine(table.operations().current());
+    TableMetadata metadata = table.operations().current();
+    LoadSteps load = load(table.name(), table.operations(), client);
+    load.checkGenuine(metadata);
+    return load.authenticator().status(metadata);
   }
 
   private LoadSteps load(

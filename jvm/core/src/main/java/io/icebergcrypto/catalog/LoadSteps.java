@@ -4,7 +4,6 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.commit.CommitSteps;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.metadata.MetadataFile;
 import org.apache.iceberg.TableMetadata;
@@ -40,17 +39,16 @@ record LoadSteps(String table, CatalogSettings settings, MetadataAuthenticator a
   }
 
   /**
-   * Checks metadata for an audit.
+   * Checks that metadata is genuine, as far as the catalog authenticates it.
    *
-   * @return whether it is authenticated; null: there is no table
+   * @param metadata null: there is no table
    * @throws io.icebergcrypto.AccessDeniedException when it names a master key that is not allowed
    * @throws io.icebergcrypto.TamperedException when it is not what was committed
    * @throws io.icebergcrypto.InvalidConfigurationException when its master key cannot vouch for it
    */
-  MetadataAuthentication checkGenuine(TableMetadata metadata) {
+  void checkGenuine(TableMetadata metadata) {
     settings.allowedKeyIds().check(table, metadata);
     authenticator.check(metadata);
-    return metadata == null ? null : authenticator.status(metadata);
   }
 
   /** Checks metadata that was registered just now, as that of the file it was registered from. */

@@ -26,7 +26,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST", "HIVE"})
 class AllowedKeysOfTablesTest extends LakeFixture {
-
   private static final String ALLOWED = "encryption.allowed-key-ids";
 
   private EncryptedCatalog onlyK1() throws IOException {

@@ -21,7 +21,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = "JDBC")
 class GenericDeletesTest extends LakeFixture {
-
   @Test
   void genericsCannotReadDeleteFiles() throws IOException {
     Table table = TestLake.createTable(catalog, "t", Map.of());

@@ -40,7 +40,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class CommittedKeysTest extends LakeFixture {
-
   private static final int COMMITS = 60;
 
   private Table create(int commits) {

@@ -59,7 +59,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
 class StatisticsTest extends LakeFixture {
-
   private static final String SKETCH = "MARKER-sketch";
 
   @Override

@@ -20,7 +20,6 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -45,7 +44,7 @@ public final class TablesExamined {
   private final Set<String> named = new HashSet<>();
   private final Map<Harm, Integer> counts = new EnumMap<>(Harm.class);
   private final Map<Harm, List<Map<String, Object>>> kept = new EnumMap<>(Harm.class);
-  private final Set<String> keyIds = new LinkedHashSet<>();
+  private final Set<String> keyIds = new TreeSet<>();
   private int examined;
   private int encrypted;
   private int others;
@@ -84,22 +83,16 @@ public final class TablesExamined {
   private void list(String name) {
     List<Listed> listed;
     try {
-      List<String> parts = TableNames.parts(spark, name);
-      String[] namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-      try {
-        listed = CatalogTables.of(spark, parts.get(0)).in(namespace);
-      } catch (InvalidConfigurationException e) {
-        if (parts.size() == 1) {
-          throw e;
-        }
-
+      listed = CatalogTables.named(spark, name).listed();
+    } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
+      CancelledException.rethrow(e);
+      if (e instanceof InvalidConfigurationException && isOfParts(name)) {
         named.add(name);
         tables.add(name);
-        return;
+      } else {
+        unlisted(Left.of(name, e));
       }
-    } catch (RuntimeException e) {
-      CancelledException.rethrow(e);
-      unlisted(Left.of(name, e));
+
       return;
     }
 
@@ -111,6 +104,14 @@ public final class TablesExamined {
       } else {
         tables.add(one.name());
       }
+    }
+  }
+
+  private boolean isOfParts(String name) {
+    try {
+      return TableNames.parts(spark, name).size() > 1;
+    } catch (InvalidConfigurationException e) {
+      return false;
     }
   }
 
@@ -131,7 +132,8 @@ public final class TablesExamined {
           ? null
           : new TableDoctor(catalog)
               .examine(Spark3Util.identifierToTableIdentifier(found.identifier()));
-    } catch (RuntimeException e) {
+    } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
+      CancelledException.rethrow(e);
       String problem = e instanceof IcebergCryptoException known ? known.problem() : e.toString();
       Finding finding =
           new Finding(

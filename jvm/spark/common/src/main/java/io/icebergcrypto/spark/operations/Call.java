@@ -4,6 +4,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.Progress;
 import java.util.HashMap;
 import java.util.List;
@@ -63,6 +64,23 @@ public final class Call {
       throw new InvalidConfigurationException(
           String.format("nothing was done: %s of %s is NULL", name, operation.name()), withValue());
     }
+  }
+
+  /**
+   * The tables of the catalog or the namespace that {@code name} names.
+   *
+   * @throws InvalidConfigurationException when there is none, or it is of another catalog than the
+   *     procedure
+   */
+  CatalogTables tables() {
+    CatalogTables tables = CatalogTables.named(spark, word("name"));
+    target.checkIsOf(tables.catalogName(), text("name"), operation);
+    return tables;
+  }
+
+  /** A table of the same catalog. */
+  Target table(String name) {
+    return target.table(spark, name, operation);
   }
 
   /** Does another operation, in the same catalog. */

@@ -30,21 +30,22 @@ final class CatalogRotation {
     boolean isKek = call.flag("kek");
     String newKeyId = call.text("new_key_id");
     String from = call.text("from_catalog");
-    double days = call.share("older_than_days", 0);
+    double days = call.share("older_than_days", Double.NaN); // which no caller can give
     if (isKek && (newKeyId != null || from != null) || call.flag("rewrap") && !isKek) {
       throw new InvalidConfigurationException(
           "nothing was done: kek, or new_key_id without rewrap: these are two rotations",
           "Call rotate_catalog for one of them.");
     }
 
-    if (days < 0 || days > 0 && !isKek) {
+    boolean anyAge = Double.isNaN(days);
+    if (!anyAge && (days <= 0 || !isKek)) {
       throw new InvalidConfigurationException(
           String.format("nothing was done: older_than_days is %s", days),
           "It is a number of days, such as 30, and for the rotation of KEKs.");
     }
 
     ManyTables tables = ManyTables.of(call);
-    boolean all = call.flag("again") || from != null || isKek && days == 0;
+    boolean all = call.flag("again") || from != null || isKek && anyAge;
     Predicate<MasterKeyUse> isCurrent =
         all
             ? use -> false
@@ -67,7 +68,7 @@ final class CatalogRotation {
 
   private static Map<String, Object> toMap(EachTable<Object> found) {
     List<Object> done = new ArrayList<>();
-    List<Left> left = new ArrayList<>(found.left());
+    List<Left> left = new ArrayList<>(ManyTables.left(found));
     List<String> current = new ArrayList<>();
     found
         .done()

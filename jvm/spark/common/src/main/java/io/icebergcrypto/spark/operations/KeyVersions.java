@@ -37,7 +37,7 @@ final class KeyVersions {
     values.put(
         "keys",
         keys.entrySet().stream().map(key -> key.getValue().toMap(key.getKey(), tables)).toList());
-    values.put("left", found.left());
+    values.put("left", ManyTables.left(found));
     values.put("skipped", ManyTables.skipped(found));
     return values;
   }

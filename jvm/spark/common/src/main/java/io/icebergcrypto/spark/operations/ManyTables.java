@@ -5,7 +5,7 @@ import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.EachTable;
-import io.icebergcrypto.spark.table.TableNames;
+import io.icebergcrypto.spark.table.EachTable.Left;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,26 +17,26 @@ import java.util.stream.Stream;
 /** A call that is for all tables of a catalog of this project, or of one of its namespaces. */
 final class ManyTables {
   private static final int THREADS = 8;
+  private static final int MOST_THREADS = 64;
 
   private final Call call;
   private final EncryptedCatalog catalog;
   private final CatalogTables tables;
-  private final String[] namespace;
   private final int threads;
   private final Map<String, OptionalInt> versions = new ConcurrentHashMap<>();
 
   private ManyTables(Call call) {
-    String name = call.word("name");
-    List<String> parts = TableNames.parts(call.spark(), name);
     this.call = call;
-    this.catalog = Target.catalog(call.spark(), parts.get(0));
-    this.tables = CatalogTables.of(call.spark(), parts.get(0));
-    this.namespace = parts.subList(1, parts.size()).toArray(String[]::new);
-    this.threads = (int) Math.min(call.number("threads", THREADS), Integer.MAX_VALUE);
-    if (threads < 1) {
+    this.tables = call.tables();
+    this.catalog = Target.catalog(call.spark(), tables.catalogName());
+    long wanted = call.number("threads", THREADS);
+    if (wanted < 1 || wanted > MOST_THREADS) {
       throw new InvalidConfigurationException(
-          String.format("nothing was done: threads is %d", threads), "Give a number such as 8.");
+          String.format("nothing was done: threads is %d", wanted),
+          String.format("Give a number from 1 to %d.", MOST_THREADS));
     }
+
+    this.threads = (int) wanted;
   }
 
   /**
@@ -51,7 +51,7 @@ final class ManyTables {
 
   /** Does something to each. */
   <T> EachTable<T> each(Function<String, T> work) {
-    return EachTable.of(tables, tables.in(namespace), threads, call.progress(), work);
+    return EachTable.of(tables, tables.listed(), threads, call.progress(), work);
   }
 
   /** Does an operation to a table. */
@@ -63,12 +63,12 @@ final class ManyTables {
 
   /** The master keys that a table needs. */
   MasterKeyUse use(String table) {
-    Target found = call.target().table(call.spark(), table, null);
+    Target found = call.table(table);
     return MasterKeyUse.of(found.catalog(), found.table());
   }
 
   /**
-   * The version of a master key that wraps now; the KMS is asked once for each key. Empty: wrapped
+   * The version of a master key that wraps now; what the KMS has answered is kept. Empty: wrapped
    * keys do not tell.
    */
   OptionalInt wrappingVersion(String keyId) {
@@ -84,10 +84,23 @@ final class ManyTables {
         });
   }
 
+  /** Those to which it was not done; one that is gone may be there under another name. */
+  static List<Left> left(EachTable<?> found) {
+    return Stream.concat(
+            found.left().stream(),
+            found.gone().stream()
+                .map(
+                    table ->
+                        new Left(
+                            table,
+                            "it was dropped or renamed since it was listed",
+                            "Call it again: it lists what there is now.")))
+        .toList();
+  }
+
   /** What it was not for. */
   static List<String> skipped(EachTable<?> found) {
-    return Stream.concat(
-            found.views().stream(), found.notEncrypted().stream().map(EachTable.Left::table))
+    return Stream.concat(found.views().stream(), found.notEncrypted().stream().map(Left::table))
         .toList();
   }
 }

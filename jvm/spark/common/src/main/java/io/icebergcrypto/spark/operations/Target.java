@@ -84,21 +84,24 @@ public record Target(
 
     CatalogAndIdentifier found =
         plugin == null ? TableNames.find(spark, name) : TableNames.find(spark, name, plugin);
-    if (plugin != null && !found.catalog().name().equals(plugin.name())) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "nothing was done: '%s' is a table of catalog %s, and this is the procedure of %s",
-              name, found.catalog().name(), plugin.name()),
-          String.format(
-              "CALL %s.system.%s(...) instead.",
-              SqlNames.quoted(found.catalog().name()), operation.name()));
-    }
-
+    checkIsOf(found.catalog().name(), name, operation);
     EncryptedCatalog home = plugin == null ? encrypted(found.catalog()) : catalog;
     TableIdentifier table = Spark3Util.identifierToTableIdentifier(found.identifier());
     return !table.hasNamespace() && TableNames.isPath(table.name())
         ? byPath(operation, home, table)
         : new Target((TableCatalog) found.catalog(), home, found.identifier(), table);
+  }
+
+  /** Refuses what is of another catalog than the procedure. */
+  void checkIsOf(String otherCatalog, String name, Operation operation) {
+    if (plugin != null && !otherCatalog.equals(plugin.name())) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "nothing was done: '%s' is of catalog %s, and this is the procedure of %s",
+              name, otherCatalog, plugin.name()),
+          String.format(
+              "CALL %s.system.%s(...) instead.", SqlNames.quoted(otherCatalog), operation.name()));
+    }
   }
 
   private static Target byPath(Operation operation, EncryptedCatalog home, TableIdentifier table) {

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 
@@ -53,7 +54,7 @@ final class VerifyOperations {
               "verify_catalog",
               "name STRING NOT NULL, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed"
                   + " BIGINT, strays BOOLEAN, resume STRING, except_tables ARRAY<STRING>",
-              call -> verifyEach(call, options(call, false), named(call), namespace(call), false)),
+              VerifyOperations::verifyCatalog),
           Operation.call(
               "verify_folder",
               "uri STRING NOT NULL, deep BOOLEAN",
@@ -65,17 +66,11 @@ final class VerifyOperations {
                 }
               }),
           Operation.call(
-              "list_tables",
-              "name STRING NOT NULL",
-              call -> Answer.value(named(call).in(namespace(call)))),
+              "list_tables", "name STRING NOT NULL", call -> Answer.value(call.tables().listed())),
           Operation.call(
               "select_tables",
               "name STRING NOT NULL, except_tables ARRAY<STRING>",
-              call -> {
-                CatalogTables tables = named(call);
-                return Answer.value(
-                    tables.without(tables.in(namespace(call)), call.texts("except_tables")));
-              }),
+              call -> Answer.value(selected(call, call.tables()))),
           Operation.call(
                   "examine_tables",
                   "names ARRAY<STRING> NOT NULL",
@@ -86,15 +81,8 @@ final class VerifyOperations {
 
   private VerifyOperations() {}
 
-  private static CatalogTables named(Call call) {
-    String catalog = TableNames.parts(call.spark(), call.word("name")).get(0);
-    return CatalogTables.of(call.spark(), catalog);
-  }
-
-  /** Of the name of a catalog or a namespace, with or without {@code .*} after it. */
-  private static String[] namespace(Call call) {
-    List<String> parts = TableNames.parts(call.spark(), call.text("name"));
-    return parts.subList(1, parts.size()).toArray(String[]::new);
+  private static CatalogTables.Selected selected(Call call, CatalogTables tables) {
+    return tables.without(tables.listed(), call.texts("except_tables"));
   }
 
   /** The options of a verification, by the names of its parameters. */
@@ -139,33 +127,16 @@ final class VerifyOperations {
           call, SqlNames.full(catalog.name(), call.table()), options, call.flag("report"));
     }
 
-    String[] parts =
-        namespace == null
-            ? new String[0]
-            : TableNames.parts(call.spark(), namespace).toArray(String[]::new);
-    CatalogTables tables = CatalogTables.of(call.spark(), catalog);
-    return verifyEach(call, options, tables, parts, call.flag("report"));
-  }
-
-  /** A table that cannot be checked does not stop the rest. */
-  private static Answer verifyEach(
-      Call call, VerifyOptions options, CatalogTables tables, String[] namespace, boolean report) {
-    CatalogTables.Selected selected =
-        tables.without(tables.in(namespace), call.texts("except_tables"));
-    EachTable<Answer> found =
-        EachTable.of(
+    List<String> parts = namespace == null ? List.of() : TableNames.parts(call.spark(), namespace);
+    CatalogTables tables = CatalogTables.of(call.spark(), catalog, parts);
+    CatalogTables.Selected selected = selected(call, tables);
+    boolean report = call.flag("report");
+    EachTable<List<Map<String, Object>>> found =
+        each(
+            call,
             tables,
-            selected.listed(),
-            1,
-            call.progress(),
-            table -> verified(call, table, options.forTable(table), report));
-    List<EachTable.Left> unchecked =
-        Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
-    Map<String, Object> value = new LinkedHashMap<>();
-    value.put("reports", found.done().values().stream().map(one -> one.value()).toList());
-    value.put("not_checked", unchecked);
-    value.put("views", found.views());
-    value.put("left_out", selected.leftOut());
+            selected,
+            table -> verified(call, table, options.forTable(table), report).rows());
     List<Map<String, Object>> rows = new ArrayList<>();
     selected
         .leftOut()
@@ -173,9 +144,41 @@ final class VerifyOperations {
             left ->
                 rows.add(row(left.table(), "left out", null, left.encrypted(), 0, 0, NONE, null)));
     found.views().forEach(view -> rows.add(row(view, "view", null, null, 0, 0, NONE, null)));
-    found.done().values().forEach(table -> rows.addAll(table.rows()));
-    unchecked.forEach(left -> rows.add(unchecked(left)));
-    return new Answer(value, rows);
+    found.done().values().forEach(rows::addAll);
+    unchecked(found).forEach(left -> rows.add(unchecked(left)));
+    return new Answer(rows, rows);
+  }
+
+  private static Answer verifyCatalog(Call call) {
+    VerifyOptions options = options(call, false);
+    CatalogTables tables = call.tables();
+    CatalogTables.Selected selected = selected(call, tables);
+    EachTable<Object> found =
+        each(
+            call,
+            tables,
+            selected,
+            table -> verified(call, table, options.forTable(table), false).value());
+    Map<String, Object> value = new LinkedHashMap<>();
+    value.put("reports", List.copyOf(found.done().values()));
+    value.put("not_checked", unchecked(found));
+    value.put("views", found.views());
+    value.put("left_out", selected.leftOut());
+    return Answer.value(value);
+  }
+
+  /** On this thread, where a statement's Spark jobs are to begin. */
+  private static <T> EachTable<T> each(
+      Call call,
+      CatalogTables tables,
+      CatalogTables.Selected selected,
+      Function<String, T> verified) {
+    return EachTable.of(tables, selected.listed(), 1, call.progress(), verified);
+  }
+
+  /** A table that cannot be checked does not stop the rest; one that has gone has no files. */
+  private static List<EachTable.Left> unchecked(EachTable<?> found) {
+    return Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
   }
 
   private static Answer verified(

@@ -61,33 +61,51 @@ public final class CatalogTables {
 
   private final SparkSession spark;
   private final TableCatalog catalog;
+  private final String[] namespace;
   private final EncryptedCatalog iceberg;
 
-  private CatalogTables(SparkSession spark, TableCatalog catalog) {
+  private CatalogTables(SparkSession spark, TableCatalog catalog, List<String> namespace) {
     this.spark = spark;
     this.catalog = catalog;
+    this.namespace = namespace.toArray(String[]::new);
     this.iceberg = OurCatalog.encryptedOrNull(catalog);
   }
 
-  /** Those of a catalog. */
-  public static CatalogTables of(SparkSession spark, TableCatalog catalog) {
-    return new CatalogTables(spark, catalog);
+  /**
+   * Those of a catalog's namespace, and those within it.
+   *
+   * @param namespace its parts; empty: the whole catalog
+   */
+  public static CatalogTables of(SparkSession spark, TableCatalog catalog, List<String> namespace) {
+    return new CatalogTables(spark, catalog, namespace);
   }
 
   /**
-   * Those of a catalog of a session.
+   * Those that a name means.
    *
-   * @throws InvalidConfigurationException when there is none of that name
-   * @throws NotSupportedException when it has no tables
+   * @param name of a catalog or a namespace of the session, with or without {@code .*} after it
+   * @throws InvalidConfigurationException when it is no such name, or there is no such catalog
+   * @throws NotSupportedException when the catalog has no tables
    */
-  public static CatalogTables of(SparkSession spark, String name) {
-    CatalogPlugin plugin = TableNames.catalog(spark, name);
+  public static CatalogTables named(SparkSession spark, String name) {
+    List<String> parts = TableNames.parts(spark, name);
+    CatalogPlugin plugin = TableNames.catalog(spark, parts.get(0));
     if (plugin instanceof TableCatalog catalog) {
-      return of(spark, catalog);
+      return of(spark, catalog, parts.subList(1, parts.size()));
     }
 
     throw new NotSupportedException(
-        String.format("Catalog %s has no tables", name), "Give a catalog of tables.");
+        String.format("Catalog %s has no tables", plugin.name()), "Give a catalog of tables.");
+  }
+
+  /** The name of the catalog. */
+  public String catalogName() {
+    return catalog.name();
+  }
+
+  /** Whether a table that is listed need not be Iceberg's. */
+  boolean hasOtherFormats() {
+    return catalog.name().equals(SESSION_CATALOG);
   }
 
   /** The session. */
@@ -98,10 +116,9 @@ public final class CatalogTables {
   /**
    * Lists tables and views.
    *
-   * @param namespace empty: of the whole catalog
    * @throws InvalidConfigurationException when there is no such namespace
    */
-  public List<Listed> in(String... namespace) {
+  public List<Listed> listed() {
     if (namespace.length > 0 && !exists(namespace)) {
       throw new InvalidConfigurationException(
           String.format(
@@ -137,7 +154,7 @@ public final class CatalogTables {
   /**
    * Leaves out tables.
    *
-   * @param listed what {@link #in} found
+   * @param listed what {@link #listed} found
    * @param names tables as in SQL; those without a catalog are of this one
    * @throws InvalidConfigurationException when one of them is no table that was listed: a name that
    *     is misspelt is not to pass for one that is left out
@@ -184,7 +201,7 @@ public final class CatalogTables {
   private Boolean isEncrypted(String table) {
     try {
       return TableLoader.load(spark, table).properties().containsKey(EncryptionProperties.KEY_ID);
-    } catch (RuntimeException e) {
+    } catch (Exception e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
       return null;
     }
@@ -213,7 +230,8 @@ public final class CatalogTables {
       within(namespace).forEach(one -> add(one, found));
     } catch (NoSuchNamespaceException e) {
       // dropped meanwhile
-    } catch (RuntimeException e) {
+    } catch (Exception e) { // Spark's of Scala are checked, and not declared
+      CancelledException.rethrow(e);
       String name = SqlNames.full(catalog.name(), namespace);
       IcebergCryptoException ours = e instanceof IcebergCryptoException known ? known : null;
       found.add(

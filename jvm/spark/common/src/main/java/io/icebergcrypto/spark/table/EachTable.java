@@ -22,12 +22,17 @@ import org.apache.spark.sql.SparkSession;
  *
  * @param done what came of it, by the table's full name
  * @param left tables to which it was not done, and namespaces that cannot be listed
+ * @param gone tables that are not listed any more: dropped or renamed since
  * @param views the views
  * @param notEncrypted tables to which it was not done because they are not encrypted, or not of
  *     Iceberg
  */
 public record EachTable<T>(
-    Map<String, T> done, List<Left> left, List<String> views, List<Left> notEncrypted) {
+    Map<String, T> done,
+    List<Left> left,
+    List<String> gone,
+    List<String> views,
+    List<Left> notEncrypted) {
   /**
    * A table to which it was not done, or a namespace that cannot be listed.
    *
@@ -42,18 +47,18 @@ public record EachTable<T>(
     }
 
     /** Takes what an error says. */
-    public static Left of(String table, RuntimeException e) {
+    public static Left of(String table, Throwable e) {
       return e instanceof IcebergCryptoException known
           ? new Left(table, known.problem(), known.hint())
           : new Left(table, e.toString(), null);
     }
   }
 
-  /** What came of one table: one of them, or nothing of a table that was dropped since. */
+  /** What came of one table: one of them, or nothing of a table that has gone. */
   private record Outcome<T>(T done, Left left, Left notEncrypted) {}
 
   /**
-   * Does it. A table that was dropped since it was listed is left out.
+   * Does it.
    *
    * @param listed tables of the catalog
    * @param threads how many tables at once; 1: on this thread, where a statement's Spark jobs are
@@ -73,6 +78,7 @@ public record EachTable<T>(
         map(catalog.spark(), names, threads, progress, name -> outcome(catalog, name, work));
     Map<String, T> done = new LinkedHashMap<>();
     List<Left> left = new ArrayList<>();
+    List<String> gone = new ArrayList<>();
     List<Left> notEncrypted = new ArrayList<>();
     listed.stream()
         .filter(one -> one.failure() != null)
@@ -85,28 +91,32 @@ public record EachTable<T>(
         left.add(outcome.left());
       } else if (outcome.notEncrypted() != null) {
         notEncrypted.add(outcome.notEncrypted());
+      } else {
+        gone.add(names.get(i));
       }
     }
 
     List<String> views = listed.stream().filter(Listed::view).map(Listed::name).toList();
-    return new EachTable<>(done, left, views, notEncrypted);
+    return new EachTable<>(done, left, gone, views, notEncrypted);
   }
 
   private static <T> Outcome<T> outcome(
       CatalogTables catalog, String name, Function<String, T> work) {
     try {
       return new Outcome<>(work.apply(name), null, null);
-    } catch (RuntimeException e) {
+    } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
-      if (e instanceof NotEncryptedException || isCausedBy(NoSuchIcebergTableException.class, e)) {
+      boolean isOfOtherFormat =
+          catalog.hasOtherFormats() && isCausedBy(NoSuchIcebergTableException.class, e);
+      if (e instanceof NotEncryptedException || isOfOtherFormat) {
         return new Outcome<>(null, null, Left.of(name, e));
       }
 
       boolean isAbsent =
           isCausedBy(NoSuchTableException.class, e)
               || e instanceof IcebergCryptoException known && TableLoader.isAbsent(known);
-      boolean isDropped = isAbsent && !catalog.lists(name);
-      return new Outcome<>(null, isDropped ? null : Left.of(name, e), null);
+      boolean isGone = isAbsent && !catalog.lists(name);
+      return new Outcome<>(null, isGone ? null : Left.of(name, e), null);
     }
   }
 
@@ -128,22 +138,22 @@ public record EachTable<T>(
       Progress progress,
       Function<String, T> work) {
     Object[] results = new Object[tables.size()];
+    progress.beginTables(results.length);
     if (threads == 1) {
       for (int i = 0; i < results.length; i++) {
         CancelledException.check();
-        progress.beginTable(tables.get(i), i + 1, results.length);
+        progress.beginTable(tables.get(i));
         results[i] = work.apply(tables.get(i));
+        progress.endTable();
       }
     } else if (results.length > 0) {
-      progress.beginTables(results.length);
-      Progress.Counter counter = progress.counter();
       Workers.run(
           results.length,
           threads,
           i -> {
             SparkSession.setActiveSession(spark);
             results[i] = work.apply(tables.get(i));
-            counter.add(0);
+            progress.endTable();
           });
     }
 

@@ -4,6 +4,7 @@ import io.icebergcrypto.format.Json;
 import java.io.Serializable;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.util.LongAccumulator;
 
@@ -12,10 +13,14 @@ import org.apache.spark.util.LongAccumulator;
  * ends, so another thread may ask at any time. A task that is repeated counts twice.
  */
 public final class Progress {
+  private static final String TABLES = "tables";
+
   private record Step(String name, String unit, long count, long bytes, long startNanos) {}
 
   private final LongAccumulator files;
   private final LongAccumulator bytes;
+  private final AtomicLong doneTables = new AtomicLong(); // by several threads of the driver
+  private volatile int ofTables;
   private volatile String within = "";
   private volatile Step step = new Step("starting", "files", 0, 0, System.nanoTime());
 
@@ -42,14 +47,26 @@ public final class Progress {
     this.step = next;
   }
 
-  /** Begins what is done to several tables at once; each that is done counts. */
+  /** Begins what is done to many tables. */
   void beginTables(int count) {
-    begin(new Step("each table", "tables", count, 0, System.nanoTime()));
+    doneTables.set(0);
+    this.ofTables = count;
+    beginTable(null);
   }
 
-  /** Begins what is done to one of several tables: the next steps are its own. */
-  void beginTable(String table, int number, int count) {
-    this.within = String.format("%s (%d of %d), ", table, number, count);
+  /** Begins one of them, which may have steps of its own; null: several are done at once. */
+  void beginTable(String table) {
+    this.within =
+        table == null
+            ? ""
+            : String.format("%s (%d of %d), ", table, doneTables.get() + 1, ofTables);
+    String name = table == null ? "each table" : table;
+    begin(new Step(name, TABLES, ofTables, 0, System.nanoTime()));
+  }
+
+  /** One of them is done. */
+  void endTable() {
+    doneTables.incrementAndGet();
   }
 
   /** What a task counts with. */
@@ -64,7 +81,8 @@ public final class Progress {
   public String json() {
     Step now = step;
     double seconds = (System.nanoTime() - now.startNanos()) / 1e9;
-    long done = Math.min(files.sum(), now.count());
+    long sum = now.unit().equals(TABLES) ? doneTables.get() : files.sum();
+    long done = Math.min(sum, now.count());
     long doneBytes = Math.min(bytes.sum(), now.bytes());
     double share = share(done, now.count());
     if (now.bytes() > 0) {

@@ -14,6 +14,7 @@ import java.util.function.IntConsumer;
 final class Workers {
   private final Set<Thread> atWork = new HashSet<>();
   private Throwable failure;
+  private int done;
 
   private Workers() {}
 
@@ -34,9 +35,13 @@ final class Workers {
     ExecutorService pool =
         Executors.newFixedThreadPool(
             Math.min(count, threads), new DaemonThreads("iceberg-crypto-tables"));
-    for (int i = 0; i < count; i++) {
-      int index = i;
-      pool.execute(AsCaller.bound(() -> work(index, work)));
+    try {
+      for (int i = 0; i < count; i++) {
+        int index = i;
+        pool.execute(AsCaller.bound(() -> work(index, work)));
+      }
+    } catch (RuntimeException | Error e) { // there can be no more threads
+      stop(e);
     }
 
     pool.shutdown();
@@ -44,8 +49,10 @@ final class Workers {
     CancelledException.check();
     if (failure instanceof Error error) {
       throw error;
-    } else if (failure != null) {
-      throw (RuntimeException) failure;
+    } else if (failure instanceof RuntimeException error) {
+      throw error;
+    } else if (failure != null || done < count) {
+      throw new IllegalStateException("A thread has ended before its work", failure);
     }
   }
 
@@ -56,10 +63,10 @@ final class Workers {
 
     try {
       work.accept(index);
-    } catch (RuntimeException | Error e) {
+      end(1);
+    } catch (Throwable e) { // a checked one of Scala's, too
       stop(e);
-    } finally {
-      end();
+      end(0);
     }
   }
 
@@ -67,7 +74,8 @@ final class Workers {
     return failure == null && atWork.add(Thread.currentThread());
   }
 
-  private synchronized void end() {
+  private synchronized void end(int parts) {
+    done += parts;
     atWork.remove(Thread.currentThread());
     CancelledException.ended(); // the thread does other parts
   }
