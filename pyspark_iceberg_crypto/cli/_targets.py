@@ -14,6 +14,7 @@ from rich.text import Text
 from pyspark_iceberg_crypto._names import SESSION_CATALOG, is_path, is_whole, parts
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import NotEncryptedError
+from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:  # commands that manage keys run without Spark
@@ -165,7 +166,7 @@ def _each(
         codes.append(code(result) if is_done else _shared.UNCHECKED if problem else _shared.OK)
         told.append({"table": target.name, **problem} if problem else result.to_dict())
         if output == "text":
-            _shared.show(_left(target.name, problem) if problem else result)
+            _shared.show(_terminal.left(target.name, **problem) if problem else result)
             if is_done and (said := more(result)):
                 _shared.show(said)
     if output == "json":
@@ -173,8 +174,3 @@ def _each(
     elif not is_one:
         _shared.show(Text(f"{plural(len(told), 'target')}, {left} left", "bold"))
     return max(codes, key=_WORST_LAST.index)
-
-
-def _left(table: str, problem: dict[str, str]) -> Text:
-    hint = f"\n  {visible(problem['hint'])}" if problem["hint"] else ""
-    return Text(f"✗ {visible(table)}: {visible(problem['problem'])}{hint}", "red")

@@ -117,8 +117,7 @@ def diagnose_tables(
     asked = [names] if isinstance(names, str) else list(names)
     if not asked or not all(isinstance(name, str) and name.strip() for name in asked):
         raise ConfigurationError(f"{names!r} are not names of tables", "for example 'lake.db'")
-    with _progress.showing(spark, ", ".join(asked), progress) as told:
-        found = _jvm.run(spark, "examine_tables", progress=told, names=asked)
+    found = _progress.run(spark, ", ".join(asked), progress, "examine_tables", names=asked)
     findings = [TableFinding(**one) for one in found.pop("findings")]
     return TablesDiagnosis(findings=findings, **found)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -66,12 +65,6 @@ def run(spark: Any, operation: str, given: dict[str, Any]) -> Any:
     asked = {"name": operation, "arguments": arguments}
     (row,) = rows(spark, _catalog_for(spark, given), "operation", asked)
     return json.loads(row["answer"])
-
-
-def cancel(spark: Any) -> None:
-    """Interrupt all that this session has the server do."""
-    with suppress(Exception):  # whatever it is, the call has ended for Python
-        spark.interruptAll()
 
 
 def _literal(value: Any) -> str:

@@ -60,17 +60,6 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
         return getattr(target, method)(spark._jsparkSession, *args)
 
 
-def cancel(spark: SparkSession) -> None:
-    """Cancel all calls and jobs that are under way in the JVM, which would go on, and perhaps commit."""
-    if _connect.is_connect(spark):
-        _connect.cancel(spark)
-        return
-    canceller = _Canceller(spark, api(spark))
-    canceller.begin()
-    canceller.wait()
-    canceller.end()
-
-
 @contextmanager
 def _interruptible(spark: SparkSession, target: Any) -> Iterator[None]:
     """Have Ctrl-C cancel the call in the JVM, and raise KeyboardInterrupt when that has ended; a second one, at once.

@@ -55,6 +55,12 @@ def text(renderable: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
+def left(table: str, problem: str, hint: str) -> Text:
+    """Lay out a table, or a namespace, to which something was not done."""
+    more = f"\n  {visible(hint)}" if hint else ""
+    return Text(f"✗ {visible(table)}: {visible(problem)}{more}", "red")
+
+
 @layout.register
 def report(found: TableReport) -> RenderableType:
     """Lay out a report: counts, the verdict, the problems with their hints, what could not be checked."""

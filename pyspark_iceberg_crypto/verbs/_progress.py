@@ -67,6 +67,22 @@ def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[
         yield told
 
 
+def run(
+    spark: SparkSession, title: str, progress: bool | None, operation: str, **given: Any
+) -> Any:
+    """Do an operation as `_jvm.run` does, and show meanwhile how far it is.
+
+    Args:
+        spark: the session.
+        title: what it is done to.
+        progress: whether to show it; None: when a person looks on.
+        operation: its name.
+        given: its arguments.
+    """
+    with showing(spark, title, progress) as told:
+        return _jvm.run(spark, operation, progress=told, **given)
+
+
 def _told(ask: Callable[[], str]) -> dict[str, Any] | None:
     try:
         return dict(json.loads(ask()))

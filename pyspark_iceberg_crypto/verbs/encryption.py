@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports._changes import Changed
-from pyspark_iceberg_crypto.verbs._progress import showing
+from pyspark_iceberg_crypto.verbs import _progress
 
 __all__ = [
     "DecryptedTable",
@@ -143,8 +142,7 @@ def encrypt_table(
     most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
     name = table_name(table)
     given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
-    with showing(spark, name, progress) as told:
-        return EncryptedTable(**_jvm.run(spark, "encrypt_table", progress=told, **given))
+    return EncryptedTable(**_progress.run(spark, name, progress, "encrypt_table", **given))
 
 
 def purge_plaintext(
@@ -193,8 +191,7 @@ def purge_plaintext(
         "keep": list(keep),
         "accept_missing": bool(accept_missing),
     }
-    with showing(spark, name, progress) as told:
-        found = _jvm.run(spark, "purge_plaintext", progress=told, table=name, **options)
+    found = _progress.run(spark, name, progress, "purge_plaintext", table=name, **options)
     return PurgedPlaintext(**found)
 
 
@@ -225,12 +222,8 @@ def decrypt_table(
         IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
     """
     name = table_name(table)
-    with showing(spark, name, progress) as told:
-        found = _jvm.run(
-            spark,
-            "decrypt_table",
-            progress=told,
-            table=name,
-            allow_plaintext=bool(allow_plaintext),
-        )
+    allowed = bool(allow_plaintext)
+    found = _progress.run(
+        spark, name, progress, "decrypt_table", table=name, allow_plaintext=allowed
+    )
     return DecryptedTable(**found)

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import plural, visible
 from pyspark_iceberg_crypto.verbs import _progress
@@ -56,7 +55,7 @@ class RotationsReport(_terminal.Shown):
 @_terminal.layout.register
 def _(found: RotationsReport) -> RenderableType:
     parts: list[RenderableType] = [_terminal.layout(one) for one in found.done]
-    parts += map(_left_shown, found.left)
+    parts += [_terminal.left(**one) for one in found.left]
     counts = [plural(len(found.done), "table"), f"{len(found.left):,} left"]
     if found.current:
         counts.append(f"{len(found.current):,} current before")
@@ -68,11 +67,6 @@ def _(found: RotationsReport) -> RenderableType:
             Text("Nothing was rotated: all of them have the newest key already.", "yellow")
         )
     return Group(*parts)
-
-
-def _left_shown(one: dict[str, str]) -> RenderableType:
-    hint = f"\n  {visible(one['hint'])}" if one["hint"] else ""
-    return Text(f"✗ {visible(one['table'])}: {visible(one['problem'])}{hint}", "red")
 
 
 def rotate_catalog(
@@ -112,21 +106,21 @@ def rotate_catalog(
         ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
     """
     kind = KekRotation if kek else MasterKeyRotation
-    with _progress.showing(spark, str(name), progress) as told:
-        found = _jvm.run(
-            spark,
-            "rotate_catalog",
-            progress=told,
-            name=str(name),
-            new_key_id=new_key_id,
-            kek=kek,
-            rewrap=rewrap,
-            from_catalog=from_catalog,
-            older_than_days=older_than_days,
-            again=again,
-            dry_run=dry_run,
-            threads=threads,
-        )
+    found = _progress.run(
+        spark,
+        str(name),
+        progress,
+        "rotate_catalog",
+        name=str(name),
+        new_key_id=new_key_id,
+        kek=kek,
+        rewrap=rewrap,
+        from_catalog=from_catalog,
+        older_than_days=older_than_days,
+        again=again,
+        dry_run=dry_run,
+        threads=threads,
+    )
     done = [kind(**one) for one in found.pop("done")]
     return RotationsReport(str(name), done, **found)
 
@@ -210,7 +204,7 @@ def _(found: KeyVersionsReport) -> RenderableType:
         if key.problem is not None:
             told.append(f"the KMS did not answer: {visible(key.problem)}")
         parts.append(Text(f"{visible(key.key_id)}: {'; '.join(told)}"))
-    parts += map(_left_shown, found.left)
+    parts += [_terminal.left(**one) for one in found.left]
     counts = f"{plural(found.tables, 'table')}, {len(found.left):,} not looked at, {len(found.skipped):,} skipped"
     parts.append(Text(f"{visible(found.target)}: {counts}", "bold" if found.ok else "bold red"))
     return Group(*parts)
@@ -245,10 +239,9 @@ def key_versions_in_use(
     Raises:
         ConfigurationError: there is no such catalog or namespace.
     """
-    with _progress.showing(spark, str(name), progress) as told:
-        found = _jvm.run(
-            spark, "key_versions_in_use", progress=told, name=str(name), threads=threads
-        )
+    found = _progress.run(
+        spark, str(name), progress, "key_versions_in_use", name=str(name), threads=threads
+    )
     keys = [_of_key(**one) for one in found.pop("keys")]
     return KeyVersionsReport(str(name), keys=keys, **found)
 

@@ -58,15 +58,10 @@ def verify_catalog(
             f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
         )
     options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
-    with _progress.showing(spark, name, progress) as told:
-        found = _jvm.run(
-            spark,
-            "verify_catalog",
-            progress=told,
-            name=name,
-            except_tables=list(except_tables),
-            **options,
-        )
+    except_tables = list(except_tables)
+    found = _progress.run(
+        spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options
+    )
     return TablesReport.of({"target": name, **found}, VerifyReport)
 
 

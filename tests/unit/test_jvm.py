@@ -137,14 +137,6 @@ def test_a_call_that_ends_in_spite_of_ctrl_c_is_interrupted_all_the_same(
     assert signal.getsignal(signal.SIGINT) is pysparks_handler
 
 
-def test_what_other_threads_have_called_is_cancelled() -> None:
-    threads = threading.active_count()
-    call = Call(CUT, 0, 1)
-    _jvm.cancel(Session(jvm_with(call)))
-    assert call.cancelled.is_set()
-    assert threading.active_count() == threads
-
-
 def test_a_session_is_not_taken_for_stopped_when_py4j_cuts_a_connection() -> None:
     api = SimpleNamespace(inspectFile=lambda *_: "told")
     spark = Session(jvm_with(api))

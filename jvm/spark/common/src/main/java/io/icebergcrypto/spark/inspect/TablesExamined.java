@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.inspect;
 import static java.util.Comparator.comparing;
 
 import io.icebergcrypto.CancelledException;
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.Finding.Harm;
@@ -100,7 +99,7 @@ public final class TablesExamined {
       if (one.view()) {
         others++;
       } else if (one.failure() != null) {
-        unlisted(new Left(one.name(), one.failure(), one.hint()));
+        unlisted(Left.of(one));
       } else {
         tables.add(one.name());
       }
@@ -134,11 +133,11 @@ public final class TablesExamined {
               .examine(Spark3Util.identifierToTableIdentifier(found.identifier()));
     } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
-      String problem = e instanceof IcebergCryptoException known ? known.problem() : e.toString();
       Finding finding =
           new Finding(
               Harm.UNCHECKED,
-              String.format("Table %s: it cannot be examined: %s", name, problem),
+              String.format(
+                  "Table %s: it cannot be examined: %s", name, Left.of(name, e).problem()),
               "Check the table's name, and that its catalog can be loaded.");
       return new Examined(null, List.of(finding));
     }

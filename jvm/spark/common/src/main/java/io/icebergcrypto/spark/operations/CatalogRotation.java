@@ -47,11 +47,9 @@ final class CatalogRotation {
     ManyTables tables = ManyTables.of(call);
     boolean all = call.flag("again") || from != null || isKek && anyAge;
     Predicate<MasterKeyUse> isCurrent =
-        all
-            ? use -> false
-            : isKek
-                ? use -> use.hasKekSince(since(days), call.flag("rewrap"))
-                : use -> use.isCurrent(newKeyId, tables::wrappingVersion);
+        isKek
+            ? use -> use.hasKekSince(since(days), call.flag("rewrap"))
+            : use -> use.isCurrent(newKeyId, tables::wrappingVersion);
     Operation rotate = isKek ? rotateKek : rotateMasterKey;
     Map<String, Object> given = call.given(rotate);
     return toMap(

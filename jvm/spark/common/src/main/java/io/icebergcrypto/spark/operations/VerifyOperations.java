@@ -28,6 +28,11 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 final class VerifyOperations {
   private static final Problem NONE = new Problem(null, null, null, null, false, null);
 
+  /** The parameters that {@link #options} reads. */
+  private static final String OPTIONS =
+      "deep BOOLEAN, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed BIGINT, strays"
+          + " BOOLEAN, resume STRING";
+
   /**
    * What verify_table of Python does, for a table, a namespace or the whole catalog. Rows, for each
    * table: one of kind {@code table} that says whether it is all right, one for each kind and
@@ -39,9 +44,9 @@ final class VerifyOperations {
       Operation.procedure(
           "verify_encryption",
           "Checks that the files of tables are encrypted",
-          "table STRING, namespace STRING, deep BOOLEAN, all_snapshots BOOLEAN, depth STRING,"
-              + " sample DOUBLE, seed BIGINT, strays BOOLEAN, resume STRING, report BOOLEAN,"
-              + " except_tables ARRAY<STRING>",
+          "table STRING, namespace STRING, "
+              + OPTIONS
+              + ", report BOOLEAN, except_tables ARRAY<STRING>",
           "table STRING NOT NULL, kind STRING NOT NULL, magic STRING, encrypted BOOLEAN, files"
               + " BIGINT NOT NULL, bytes BIGINT NOT NULL, problem STRING, code STRING, unchecked"
               + " BOOLEAN NOT NULL, path STRING, hint STRING, report STRING",
@@ -52,8 +57,7 @@ final class VerifyOperations {
           VERIFY,
           Operation.call(
               "verify_catalog",
-              "name STRING NOT NULL, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed"
-                  + " BIGINT, strays BOOLEAN, resume STRING, except_tables ARRAY<STRING>",
+              "name STRING NOT NULL, " + OPTIONS + ", except_tables ARRAY<STRING>",
               VerifyOperations::verifyCatalog),
           Operation.call(
               "verify_folder",
@@ -87,11 +91,8 @@ final class VerifyOperations {
 
   /** The options of a verification, by the names of its parameters. */
   static VerifyOptions options(Call call) {
-    return options(call, call.flag("deep"));
-  }
-
-  private static VerifyOptions options(Call call, boolean deep) {
     String depth = call.text("depth");
+    boolean deep = call.flag("deep");
     if (deep && depth != null && Depth.of(depth) != Depth.DEEP) {
       throw new InvalidConfigurationException(
           String.format("deep => true, and depth => '%s'", depth), "Leave one of them out.");
@@ -150,7 +151,7 @@ final class VerifyOperations {
   }
 
   private static Answer verifyCatalog(Call call) {
-    VerifyOptions options = options(call, false);
+    VerifyOptions options = options(call);
     CatalogTables tables = call.tables();
     CatalogTables.Selected selected = selected(call, tables);
     EachTable<Object> found =

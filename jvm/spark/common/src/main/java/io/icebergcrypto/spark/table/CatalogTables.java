@@ -145,7 +145,7 @@ public final class CatalogTables {
       return tables(identifier.namespace()).contains(identifier);
     } catch (NoSuchNamespaceException | org.apache.iceberg.exceptions.NoSuchNamespaceException e) {
       return false;
-    } catch (RuntimeException e) {
+    } catch (Exception e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
       return true;
     }

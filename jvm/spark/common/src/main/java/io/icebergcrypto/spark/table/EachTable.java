@@ -46,6 +46,11 @@ public record EachTable<T>(
       hint = hint == null ? "" : hint;
     }
 
+    /** Takes why a namespace cannot be listed. */
+    public static Left of(Listed failed) {
+      return new Left(failed.name(), failed.failure(), failed.hint());
+    }
+
     /** Takes what an error says. */
     public static Left of(String table, Throwable e) {
       return e instanceof IcebergCryptoException known
@@ -80,9 +85,7 @@ public record EachTable<T>(
     List<Left> left = new ArrayList<>();
     List<String> gone = new ArrayList<>();
     List<Left> notEncrypted = new ArrayList<>();
-    listed.stream()
-        .filter(one -> one.failure() != null)
-        .forEach(one -> left.add(new Left(one.name(), one.failure(), one.hint())));
+    listed.stream().filter(one -> one.failure() != null).forEach(one -> left.add(Left.of(one)));
     for (int i = 0; i < names.size(); i++) {
       Outcome<T> outcome = outcomes.get(i);
       if (outcome.done() != null) {

@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -93,11 +94,10 @@ class WorkersTest {
 
   private void untilCancelled(int part) {
     try {
-      never.await();
+      assertThat(never.await(20, TimeUnit.SECONDS)).as("cancelled").isTrue();
     } catch (InterruptedException e) {
-      CancelledException.rethrow(e);
-    } finally {
       ended.add(part);
+      CancelledException.rethrow(e);
     }
   }
 
