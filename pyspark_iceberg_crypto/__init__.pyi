@@ -33,6 +33,7 @@ from .kms import (
     Pkcs11,
     Vault,
 )
+from .reports._finding import TableFinding
 from .schemas import report_schema
 from .session import configure_spark
 from .settings import jar_path, spark_conf
@@ -50,7 +51,7 @@ from .verbs.keys import EncryptionKey, KeysReport, encryption_keys
 from .verbs.metrics import KmsMetrics, kms_metrics
 from .verbs.pruning import KeyPruning, prune_encryption_keys
 from .verbs.reencryption import TableReencryption, reencrypt_table
-from .verbs.repair import RepairFinding, RepairReport, repair_table
+from .verbs.repair import RepairReport, repair_table
 from .verbs.rotation import (
     KekRotation,
     MasterKeyRotation,
@@ -129,10 +130,10 @@ __all__ = [
     "Problem",
     "ProtectedColumn",
     "PurgedPlaintext",
-    "RepairFinding",
     "RepairReport",
     "RotationsReport",
     "SparkConnectError",
+    "TableFinding",
     "TableReencryption",
     "TablesReport",
     "TamperedError",

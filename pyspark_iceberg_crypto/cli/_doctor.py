@@ -25,7 +25,7 @@ from pyspark_iceberg_crypto.errors import JarMissingError
     is_flag=False,
     flag_value="*",
     metavar="[NAME]",
-    help="Also look at tables, for what needs mending: all of the catalog, or those of a namespace "
+    help="Also look at tables, for what is wrong with them: all of the catalog, or those of a namespace "
     "(lake.db), or one (lake.db.t).",
 )
 def doctor(
@@ -34,13 +34,13 @@ def doctor(
     tables: str | None,
     output: str,
 ) -> None:
-    """Check each step from Spark to its master keys, and say how to mend what fails.
+    """Check each step from Spark to its master keys, and say what to do about one that fails.
 
     Starts Spark with the catalog as a job would, and has each key wrap and unwrap a random trial key: Java
     and jars, settings, network, login, permission, key, round trip. Writes nothing and needs no table.
 
     With --tables, it also says which tables are plaintext although they have a key id, lost it, or have no KEK;
-    whose metadata is refused or not authenticated; which cannot be loaded: the most harmful first. Without
+    whose metadata is refused or not authenticated; which cannot be loaded: the worst first. Without
     --key-id it then tries the master keys of these tables, ten at most.
 
     \b
@@ -50,7 +50,7 @@ def doctor(
           --kms keystore --path keys.p12 --password-env KEYSTORE_PASSWORD
       iceberg-crypto doctor --tables lake.db
 
-    Exit code: 0 all is well, 1 a step failed or a table needs mending, 2 not everything could be checked, 64 the
+    Exit code: 0 all is well, 1 a step failed or a table needs repair, 2 not everything could be checked, 64 the
     command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():

@@ -1,4 +1,4 @@
-"""``repair``: what is wrong with tables, and mending it."""
+"""``repair``: what is wrong with tables, and its repair."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from pyspark_iceberg_crypto.verbs.repair import RepairReport, repair_table
 
 @_session.command()
 @_targets.targets
-@click.option("--yes", is_flag=True, help="Mend what can be mended. Without it nothing is changed.")
+@click.option(
+    "--yes", is_flag=True, help="Repair what can be repaired. Without it nothing is changed."
+)
 def repair(targets: tuple[str, ...], yes: bool, output: str) -> None:
     """Say what is wrong with tables, which other clients or a crash have left unusable.
 
-    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a remedy. With
-    --yes, what can be mended is mended in one commit of metadata; nothing is rolled back or deleted.
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a hint. With
+    --yes, what can be repaired is repaired in one commit of metadata; nothing is rolled back or deleted.
 
     \b
     Examples:
       iceberg-crypto repair lake.db.t
       iceberg-crypto repair lake.db.t lake.db.u --yes
 
-    Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at, 64 the command
+    Exit code: 0 nothing is wrong, or all was repaired, 1 findings are left, 2 it could not be looked at, 64 the command
     is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     _targets.act(

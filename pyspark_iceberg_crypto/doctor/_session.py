@@ -84,7 +84,7 @@ class Diagnosis(_terminal.Shown, KeyReport):
 
     @property
     def failed(self) -> bool:
-        """Whether a step failed, or a table needs mending."""
+        """Whether a step failed, or a table needs repair."""
         return super().failed or (self.tables is not None and self.tables.failed)
 
     @property

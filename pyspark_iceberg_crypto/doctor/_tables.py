@@ -1,4 +1,4 @@
-"""What tables need mending: above all, those that a client without encryption wrote in plaintext under a key id."""
+"""What tables need repair: above all, those that a client without encryption wrote in plaintext under a key id."""
 
 from __future__ import annotations
 
@@ -16,43 +16,13 @@ from rich.text import Text
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._text import plural, visible
+from pyspark_iceberg_crypto.reports._finding import TableFinding
+from pyspark_iceberg_crypto.reports._text import plural
 from pyspark_iceberg_crypto.verbs import _progress
 
 SHOWN = 10
 UNCHECKED = "unchecked"
-# Harms, the worst first, as the JVM orders them, and how each is said of so many tables.
-HARMS = {
-    "plaintext": "{} with plaintext under a key id",
-    "plaintext left": "{} whose plaintext from before encrypt_table is still there",
-    "key id removed": "{} without the key id they had",
-    "tampered": "{} with metadata that is not what was committed",
-    "no kek": "{} without the first KEK",
-    "not encrypted": "{} without a key id, where the catalog demands one",
-    "unreadable": "{} with files that are gone",
-    "no length": "{} with files whose length is not recorded",
-    "key unusable": "{} whose master key cannot be used",
-    "unauthenticated": "{} with metadata that is not authenticated",
-    UNCHECKED: "{} not examined",
-}
 NO_FAILURE = ("unauthenticated", UNCHECKED)
-
-
-@dataclass(frozen=True)
-class TableFinding:
-    """Something to mend on one table.
-
-    Attributes:
-        table: the table's full name; a namespace's where that could not be listed.
-        harm: what it means, one of the keys of `HARMS`.
-        problem: what is wrong.
-        hint: how to mend it.
-    """
-
-    table: str
-    harm: str
-    problem: str
-    hint: str
 
 
 @dataclass(frozen=True)
@@ -63,8 +33,8 @@ class TablesDiagnosis(_terminal.Shown):
         examined: how many Iceberg tables were looked at.
         encrypted: how many of them have a key id.
         others: how many were not looked at: views, and tables that are not Iceberg's.
-        counts: how many findings there are of each harm, the worst first.
-        findings: the findings in that order, the first thousand of each harm.
+        counts: how many findings there are of each kind, the worst first.
+        findings: the findings in that order, the first thousand of each kind.
         key_ids: master keys that the tables name, the first thousand.
     """
 
@@ -77,8 +47,8 @@ class TablesDiagnosis(_terminal.Shown):
 
     @property
     def failed(self) -> bool:
-        """Whether something is to be mended."""
-        return any(count for harm, count in self.counts.items() if harm not in NO_FAILURE)
+        """Whether something is to be repaired."""
+        return any(count for kind, count in self.counts.items() if kind not in NO_FAILURE)
 
     @property
     def complete(self) -> bool:
@@ -87,7 +57,7 @@ class TablesDiagnosis(_terminal.Shown):
 
     @property
     def ok(self) -> bool:
-        """Whether everything was examined, and nothing is to be mended. Metadata may be unauthenticated."""
+        """Whether everything was examined, and nothing is to be repaired. Metadata may be unauthenticated."""
         return self.complete and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +68,7 @@ class TablesDiagnosis(_terminal.Shown):
 def diagnose_tables(
     spark: SparkSession, names: str | Iterable[str], progress: bool | None = None
 ) -> TablesDiagnosis:
-    """Look at tables for what needs mending. What is wrong is in the result, not raised.
+    """Look at tables for what needs repair. What is wrong is in the result, not raised.
 
     The catalog is one of this project, or stock Iceberg's, in which less can be checked. A table costs a load
     of its metadata and the first bytes of one manifest list, and the KMS no more than a load does. Files of
@@ -127,20 +97,21 @@ def _(found: TablesDiagnosis) -> RenderableType:
     parts: list[RenderableType] = []
     if found.counts:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
-        for harm, count in found.counts.items():
-            mark, style = _mark(harm)
-            table.add_row(Text(mark, style), Text(HARMS[harm].format(plural(count, "table"))))
+        for kind, count in found.counts.items():
+            mark, style = _mark(kind)
+            means = next(one.consequence for one in found.findings if one.kind == kind)
+            table.add_row(Text(mark, style), plural(count, "table"), Text(kind, style), means)
         parts.append(table)
     parts.append(_verdict(found))
-    for harm, count in found.counts.items():
-        parts += _of_one_harm(found, harm, count)
+    for kind, count in found.counts.items():
+        parts += _of_one_kind(found, kind, count)
     return Group(*parts)
 
 
-def _mark(harm: str) -> tuple[str, str]:
-    if harm == UNCHECKED:
+def _mark(kind: str) -> tuple[str, str]:
+    if kind == UNCHECKED:
         return "-", "yellow"
-    return ("!", "yellow") if harm in NO_FAILURE else ("✗", "red")
+    return ("!", "yellow") if kind in NO_FAILURE else ("✗", "red")
 
 
 def _verdict(found: TablesDiagnosis) -> Text:
@@ -148,23 +119,20 @@ def _verdict(found: TablesDiagnosis) -> Text:
     if found.others:
         said += f"; {plural(found.others, 'view')} and tables of other formats were left out"
     if found.failed:
-        return Text(f"✗ tables need mending ({said})", "bold red")
+        return Text(f"✗ tables need repair ({said})", "bold red")
     if not found.complete:
         return Text(f"- not everything could be examined ({said})", "bold yellow")
-    return Text(f"✓ no table needs mending ({said})", "bold green")
+    return Text(f"✓ no table needs repair ({said})", "bold green")
 
 
-def _of_one_harm(found: TablesDiagnosis, harm: str, count: int) -> Iterator[RenderableType]:
-    """The first findings of a harm. A hint that differs in the table's name only is told once."""
-    mark, style = _mark(harm)
-    shown = [finding for finding in found.findings if finding.harm == harm][:SHOWN]
+def _of_one_kind(found: TablesDiagnosis, kind: str, count: int) -> Iterator[RenderableType]:
+    """The first findings of a kind. A hint that differs in the table's name only is told once."""
+    mark, style = _mark(kind)
+    shown = [finding for finding in found.findings if finding.kind == kind][:SHOWN]
     last = ""
     for finding in shown:
-        lines = Text.assemble((f"{mark} ", style), visible(finding.problem))
         general = finding.hint.replace(finding.table, "")
-        if finding.hint and general != last:
-            lines.append("\nhint: ", "yellow").append(visible(finding.hint))
+        yield Padding(finding.lines(mark, style, hint=general != last), (1, 0, 0, 2))
         last = general
-        yield Padding(lines, (1, 0, 0, 2))
     if left := count - len(shown):
         yield Text(f"\n  and {left:,} more such; report.findings has them")

@@ -12,54 +12,34 @@ from rich.text import Text
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._finding import TableFinding
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
-__all__ = ["RepairFinding", "RepairReport", "repair_table"]
-
-
-@dataclass(frozen=True)
-class RepairFinding:
-    """Something that is wrong with a table.
-
-    Attributes:
-        finding: what, such as "key id removed"; the page on repair has them all.
-        detail: which key, file or property.
-        consequence: what it means for those who use the table.
-        remedy: what to do; where it is mendable, what is done.
-        mendable: whether repair_table can mend it.
-        mended: whether it did.
-    """
-
-    finding: str
-    detail: str
-    consequence: str
-    remedy: str
-    mendable: bool
-    mended: bool
+__all__ = ["RepairReport", "repair_table"]
 
 
 @dataclass(frozen=True)
 class RepairReport(_terminal.Shown):
-    """What is wrong with a table, and what was mended. It prints as text.
+    """What is wrong with a table, and what was repaired. It prints as text.
 
     Attributes:
         table: the table's full name.
         complete: whether all could be looked at.
-        findings: what was found, what stands in the way of the rest first.
+        findings: what was found, the worst first.
     """
 
     table: str
     complete: bool
-    findings: list[RepairFinding]
+    findings: list[TableFinding]
 
     @property
-    def left(self) -> list[RepairFinding]:
-        """What is not mended."""
-        return [one for one in self.findings if not one.mended]
+    def left(self) -> list[TableFinding]:
+        """What is not repaired."""
+        return [one for one in self.findings if not one.repaired]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, or all was mended."""
+        """Whether nothing is wrong, or all was repaired."""
         return not self.left
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,14 +51,9 @@ class RepairReport(_terminal.Shown):
 def _(found: RepairReport) -> RenderableType:
     parts: list[RenderableType] = []
     for one in found.findings:
-        mark, style = ("✓", "green") if one.mended else ("✗", "red")
-        lines = Text.assemble((f"{mark} {visible(one.finding)}: ", style), visible(one.detail))
-        lines.append(f"\nmeans: {visible(one.consequence)}")
-        lines.append("\nmended: " if one.mended else "\nremedy: ", "yellow")
-        lines.append(visible(one.remedy))
-        parts.append(lines.append("\n"))
-    parts.append(_verdict(found))
-    return Group(*parts)
+        lines = one.lines(*(("✓", "green") if one.repaired else ("✗", "red")))
+        parts.append(lines.append(f"\nmeans: {one.consequence}\n"))
+    return Group(*parts, _verdict(found))
 
 
 def _verdict(found: RepairReport) -> Text:
@@ -90,27 +65,27 @@ def _verdict(found: RepairReport) -> Text:
         )
     if found.ok:
         return Text(
-            f"✓ {table}: {plural(len(found.findings), 'finding')} mended; verify it now",
+            f"✓ {table}: {plural(len(found.findings), 'finding')} repaired; verify it now",
             "bold green",
         )
-    mendable = sum(one.mendable for one in found.left)
+    repairable = sum(one.repairable for one in found.left)
     said = f"✗ {table}: {plural(len(found.left), 'finding')} left"
     return Text(
-        said + (f", {mendable} of which can be mended (yes)" if mendable else ""), "bold red"
+        said + (f", {repairable} of which can be repaired (yes)" if repairable else ""), "bold red"
     )
 
 
 def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> RepairReport:
-    """Say what is wrong with a table that other clients, or a crash, have left unusable; and mend it on request.
+    """Say what is wrong with a table that other clients, or a crash, have left unusable; and repair it on request.
 
-    It reads metadata and, of plaintext snapshots, the manifests; the KMS is asked for each KEK. What can be mended
-    is mended in one commit of metadata. No file is deleted, nothing is rolled back, and nothing is mended of which
+    It reads metadata and, of plaintext snapshots, the manifests; the KMS is asked for each KEK. What can be repaired
+    is repaired in one commit of metadata. No file is deleted, nothing is rolled back, and nothing is repaired of which
     the table's own keys, or the MAC of its metadata, do not show that it is right.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        yes: mend what can be mended. Without it nothing is changed.
+        yes: repair what can be repaired. Without it nothing is changed.
 
     Raises:
         ConfigurationError: there is no such table.
@@ -119,5 +94,5 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
     found = _jvm.run(spark, "repair_table", table=table_name(table), yes=bool(yes))
-    findings = [RepairFinding(**one) for one in found.pop("findings")]
-    return RepairReport(**{"table": table, **found}, findings=findings)
+    findings = [TableFinding(table=found["table"], **one) for one in found.pop("findings")]
+    return RepairReport(**found, findings=findings)

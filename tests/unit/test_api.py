@@ -21,8 +21,8 @@ import pyspark_iceberg_crypto as ours
 from pyspark_iceberg_crypto import (
     EncryptionKey,
     KeysReport,
-    RepairFinding,
     RepairReport,
+    TableFinding,
     TablesReport,
     VerifyReport,
     settings,
@@ -97,7 +97,7 @@ class NoPickle:
 def reports() -> list[Any]:
     report = VerifyReport.of(evidence_json(), _spark=NoPickle(), _result=NoPickle())
     key = EncryptionKey(*["k", "kek", None, None, 1, 2, False, True, None, None, None, None])
-    finding = RepairFinding("f", "d", "c", "r", True, False)
+    finding = TableFinding("t", "k", "p", "c", "h", True, False)
     return [
         report,
         TablesReport("lake", [report], [{"table": "t", "problem": "p", "hint": ""}], ["v"]),

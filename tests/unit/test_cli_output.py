@@ -51,7 +51,7 @@ ROTATED = {
     **{"old_key_id": "k", "new_key_id": "k", "keks": 1, "old_versions": None},
     **{"new_versions": "2", "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
 }
-FINDING = {"finding": "key id removed", "detail": "d", "consequence": "c", "remedy": "r"}
+FINDING = {"kind": "key id removed", "problem": "p", "consequence": "c", "hint": "h"}
 KEY = {
     **{"key_id": "k1", "kind": "master", "encrypted_by": None, "created_at": None},
     **{"age_days": None, "snapshots": 1, "overdue": False, "kms_answers": True},
@@ -91,7 +91,7 @@ ANSWERS: dict[str, Any] = {
     "reencrypt_table": REENCRYPTED,
     "repair_table": {
         "complete": True,
-        "findings": [{**FINDING, "mendable": True, "mended": False}],
+        "findings": [{**FINDING, "repairable": True, "repaired": False}],
     },
     "rotate_master_key": ROTATED,
     "rotate_catalog": {

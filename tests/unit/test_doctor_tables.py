@@ -10,26 +10,30 @@ import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import answering
 
-from pyspark_iceberg_crypto import ConfigurationError, cli
+from pyspark_iceberg_crypto import ConfigurationError, TableFinding, cli
 from pyspark_iceberg_crypto.cli import _session
 from pyspark_iceberg_crypto.doctor import Diagnosis, TablesDiagnosis, diagnose_tables
 from pyspark_iceberg_crypto.doctor import _session as doctor
-from pyspark_iceberg_crypto.doctor._tables import HARMS
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports._data import Status, Step
 
+KINDS = ("plaintext", "key id removed", "no kek", "unauthenticated", "unchecked")  # the worst first
 
-def finding(harm: str, table: str = "lake.db.t") -> dict[str, str]:
+
+def finding(kind: str, table: str = "lake.db.t") -> dict[str, Any]:
     return {
         "table": table,
-        "harm": harm,
-        "problem": f"Table {table}: {harm} it is",
-        "hint": f"mend {table}",
+        "kind": kind,
+        "problem": f"{kind} it is",
+        "consequence": f"{kind} is bad",
+        "hint": f"repair {table}",
+        "repairable": False,
+        "repaired": False,
     }
 
 
 class Tables:
-    """What the JVM tells of a catalog whose tables a test sets: names to harms."""
+    """What the JVM tells of a catalog whose tables a test sets: names to kinds."""
 
     def __init__(self) -> None:
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -37,14 +41,14 @@ class Tables:
 
     def answer(self, method: str, _: Any) -> Any:
         assert method == "examine_tables"
-        found = [finding(one, name) for name, harms in self.tables.items() for one in harms]
-        found.sort(key=lambda one: list(HARMS).index(one["harm"]))
+        found = [finding(one, name) for name, kinds in self.tables.items() for one in kinds]
+        found.sort(key=lambda one: KINDS.index(one["kind"]))
         many = len(self.tables)
         return {
             "examined": many,
             "encrypted": many,
             "others": self.others,
-            "counts": dict(Counter(one["harm"] for one in found)),
+            "counts": dict(Counter(one["kind"] for one in found)),
             "findings": found[:1000],
             "key_ids": ["k1"] if many else [],
         }
@@ -58,42 +62,42 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Tables:
     return made
 
 
-def test_no_table_needs_mending(tables: Tables) -> None:
+def test_no_table_needs_repair(tables: Tables) -> None:
     tables.tables = {"lake.db.a": (), "lake.db.b": ()}
     tables.others = 2
     found = diagnose_tables(None, "lake.db")  # type: ignore[arg-type]
     assert found.ok
     assert (found.examined, found.encrypted, found.others) == (2, 2, 2)
-    assert "✓ no table needs mending (2 tables examined, 2 with a key id; 2 views" in str(found)
+    assert "✓ no table needs repair (2 tables examined, 2 with a key id; 2 views" in str(found)
 
 
 def test_the_worst_comes_first(tables: Tables) -> None:
-    harms = list(HARMS)
-    tables.tables = {f"lake.db.{i}": (harm,) for i, harm in enumerate(reversed(harms))}
+    kinds = list(KINDS)
+    tables.tables = {f"lake.db.{i}": (kind,) for i, kind in enumerate(reversed(kinds))}
     found = diagnose_tables(None, ["lake", "lake.db"])  # type: ignore[arg-type]
-    assert [one.harm for one in found.findings] == list(found.counts) == harms
+    assert [one.kind for one in found.findings] == list(found.counts) == kinds
     assert found.failed and not found.complete
     shown = str(found)
-    assert "✗ tables need mending" in shown
-    assert shown.index("1 table with plaintext under a key id") < shown.index("not authenticated")
+    assert "✗ tables need repair" in shown
+    assert shown.index("plaintext is bad") < shown.index("unauthenticated is bad")
     assert json.loads(json.dumps(found.to_dict()))["counts"]["plaintext"] == 1
 
 
 @pytest.mark.parametrize(
-    ("harm", "state"),
+    ("kind", "state"),
     [("no kek", (True, True)), ("unauthenticated", (False, True)), ("unchecked", (False, False))],
 )
-def test_what_fails_and_what_is_open(tables: Tables, harm: str, state: tuple[bool, bool]) -> None:
-    tables.tables = {"lake.db.t": (harm,)}
+def test_what_fails_and_what_is_open(tables: Tables, kind: str, state: tuple[bool, bool]) -> None:
+    tables.tables = {"lake.db.t": (kind,)}
     found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
     assert (found.failed, found.complete) == state
-    assert found.ok == (harm == "unauthenticated")
+    assert found.ok == (kind == "unauthenticated")
 
 
 def test_many_tables_take_little_room(tables: Tables) -> None:
     tables.tables = {f"lake.db.t{i}": ("plaintext",) for i in range(5000)}
     shown = str(diagnose_tables(None, "lake"))  # type: ignore[arg-type]
-    assert "5,000 tables with plaintext under a key id" in shown
+    assert "5,000 tables" in shown and "plaintext is bad" in shown
     assert "and 4,990 more such" in shown
     assert shown.count("hint:") == 1, "the same one but for the name"
 
@@ -153,8 +157,8 @@ def test_the_tables_keys_are_tried(run: Callable[..., Result], tables: Tables) -
 
 def test_steps_and_tables_make_the_verdict() -> None:
     well = [Step("round trip", Status.OK, key_id="k1")]
-    mend = TablesDiagnosis(1, 1, 0, {"no kek": 1}, [], [])
+    bad = TablesDiagnosis(1, 1, 0, {"no kek": 1}, [TableFinding(**finding("no kek"))], [])
     assert Diagnosis("lake", well).ok
-    assert not Diagnosis("lake", well, mend).ok
-    assert Diagnosis("lake", well, mend).failed
-    assert "tables need mending" in str(Diagnosis("lake", well, mend))
+    assert not Diagnosis("lake", well, bad).ok
+    assert Diagnosis("lake", well, bad).failed
+    assert "tables need repair" in str(Diagnosis("lake", well, bad))

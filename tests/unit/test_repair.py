@@ -14,15 +14,15 @@ from pyspark_iceberg_crypto import (
 )
 
 REMOVED = {
-    "finding": "key id removed",
-    "detail": "encryption.key-id is gone\x1b[31m",
+    "kind": "key id removed",
+    "problem": "encryption.key-id is gone\x1b[31m",
     "consequence": "nobody reads it",
-    "remedy": "'k1' is put back.",
-    "mendable": True,
-    "mended": False,
+    "hint": "'k1' is put back.",
+    "repairable": True,
+    "repaired": False,
 }
-PLAINTEXT = {**REMOVED, "finding": "plaintext", "mendable": False}
-UNCHECKED = {**PLAINTEXT, "finding": "unchecked"}
+PLAINTEXT = {**REMOVED, "kind": "plaintext", "repairable": False}
+UNCHECKED = {**PLAINTEXT, "kind": "unchecked"}
 
 
 @pytest.fixture
@@ -52,30 +52,32 @@ def test_what_is_left_is_1(run: Callable[..., tuple[Result, list[Any]]]) -> None
     result, _ = run([REMOVED, PLAINTEXT])
     assert result.exit_code == 1
     assert result.stdout.startswith(
-        r"""✗ key id removed: encryption.key-id is gone\x1b[31m
+        r"""✗ lake.db.t: key id removed: encryption.key-id is gone\x1b[31m
+hint: 'k1' is put back.
 means: nobody reads it
-remedy: 'k1' is put back.
 """
     )
-    assert result.stdout.endswith("✗ lake.db.t: 2 findings left, 1 of which can be mended (yes)\n")
-    result, _ = run([{**REMOVED, "mended": True}, PLAINTEXT], "--yes")
+    assert result.stdout.endswith(
+        "✗ lake.db.t: 2 findings left, 1 of which can be repaired (yes)\n"
+    )
+    result, _ = run([{**REMOVED, "repaired": True}, PLAINTEXT], "--yes")
     assert result.exit_code == 1
     assert result.stdout.endswith("✗ lake.db.t: 1 finding left\n")
 
 
-def test_all_is_mended(run: Callable[..., tuple[Result, list[Any]]]) -> None:
-    mended = {**REMOVED, "mended": True}
-    result, asked = run([mended], "--yes")
+def test_all_is_repaired(run: Callable[..., tuple[Result, list[Any]]]) -> None:
+    repaired = {**REMOVED, "repaired": True}
+    result, asked = run([repaired], "--yes")
     assert asked == ["repair_table", "lake.db.t", True]
     assert result.exit_code == 0
-    assert "mended: 'k1' is put back." in result.stdout
-    assert result.stdout.endswith("✓ lake.db.t: 1 finding mended; verify it now\n")
-    result, _ = run([mended], "--yes", "--output", "json")
+    assert "repaired: 'k1' is put back." in result.stdout
+    assert result.stdout.endswith("✓ lake.db.t: 1 finding repaired; verify it now\n")
+    result, _ = run([repaired], "--yes", "--output", "json")
     assert json.loads(result.stdout) == {
         "ok": True,
         "table": "lake.db.t",
         "complete": True,
-        "findings": [mended],
+        "findings": [{"table": "lake.db.t", **repaired}],
     }
 
 

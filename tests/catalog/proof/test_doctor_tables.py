@@ -20,8 +20,8 @@ def stock(lake: Lake, name: str, rows: bool = True) -> str:
     return table
 
 
-def harms(found: TablesDiagnosis) -> list[tuple[str, str]]:
-    return [(one.table.rpartition(".")[2], one.harm) for one in found.findings]
+def kinds(found: TablesDiagnosis) -> list[tuple[str, str]]:
+    return [(one.table.rpartition(".")[2], one.kind) for one in found.findings]
 
 
 def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
@@ -43,20 +43,20 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
         "no kek": 1,
         "unauthenticated": 5,
     }
-    assert harms(found)[:5] == [
+    assert kinds(found)[:5] == [
         *[(name, "plaintext") for name in ("a", "b", "c")],
         ("lost", "key id removed"),
         ("empty", "no kek"),
     ]
     shown = " ".join(str(found).split())
-    assert "3 tables with plaintext under a key id" in shown
+    assert "3 tables plaintext whoever reads the storage" in shown
     assert "TBLPROPERTIES ('encryption.key-id'='k1') AS SELECT * FROM" in shown
 
     seen_by_stock = diagnose_tables(lake.spark, f"stock_rest.{lake.namespace}")
     assert seen_by_stock.counts == {"plaintext": 3, "key id removed": 1, "no kek": 1}
 
-    # the mends
-    lake.sql(f"ALTER TABLE {lake.table('empty')} SET TBLPROPERTIES ('comment'='mended')")
+    # what the hints say
+    lake.sql(f"ALTER TABLE {lake.table('empty')} SET TBLPROPERTIES ('comment'='repaired')")
     lake.sql(f"ALTER TABLE {lake.table('lost')} SET TBLPROPERTIES ('encryption.key-id'='k1')")
     reading = lake.with_options({"encryption.plaintext-files": "allow"})
     lake.sql(
@@ -65,11 +65,11 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
     )
     for name in ("a", "b", "c"):
         lake.sql(f"DROP TABLE {lake.table(name)}")
-    mended = diagnose(lake.spark, lake.catalog, tables=namespace)
-    assert mended.tables is not None
-    assert mended.tables.counts == {"unauthenticated": 4}
-    assert mended.ok, mended
-    assert [step.key_id for step in mended.steps if step.key_id] == ["k1"] * 6, "the tables' key"
+    repaired = diagnose(lake.spark, lake.catalog, tables=namespace)
+    assert repaired.tables is not None
+    assert repaired.tables.counts == {"unauthenticated": 4}
+    assert repaired.ok, repaired
+    assert [step.key_id for step in repaired.steps if step.key_id] == ["k1"] * 6, "the tables' key"
     assert verify_table(lake.spark, lake.table("a2")).ok
 
 
@@ -86,10 +86,10 @@ def test_what_stock_clients_wrote_where_metadata_is_signed(hadoop: Lake) -> None
         if name == "list_replaced":
             path.write_bytes(plaintext_list.read_bytes())
     found = diagnose_tables(hadoop.spark, f"{hadoop.catalog}.{hadoop.namespace}")
-    assert harms(found) == [
-        ("plain", "plaintext"),
+    assert kinds(found) == [
         ("list_replaced", "tampered"),
         ("plain", "tampered"),
+        ("plain", "plaintext"),
         ("list_gone", "unreadable"),
     ]
     assert all(one.hint for one in found.findings)
@@ -103,9 +103,9 @@ def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> Non
         {"encryption.allowed-key-ids": "k2", "encryption.required": "true"}
     )
     examined = diagnose_tables(strict.spark, f"{strict.catalog}.{hadoop.namespace}")
-    assert harms(examined) == [("plain", "not encrypted"), ("t", "key unusable")]
+    assert kinds(examined) == [("plain", "not encrypted"), ("t", "key unusable")]
     off = hadoop.with_options({"encryption.metadata-authentication": "off"})
-    assert harms(diagnose_tables(off.spark, f"{off.catalog}.{name}")) == [("t", "unauthenticated")]
+    assert kinds(diagnose_tables(off.spark, f"{off.catalog}.{name}")) == [("t", "unauthenticated")]
     wrong = tmp_path / "password"
     wrong.touch(mode=0o600)
     wrong.write_text("not it")
@@ -133,6 +133,6 @@ def test_what_cannot_be_looked_at_is_said(hadoop: Lake) -> None:
         hadoop.spark.conf.unset("spark.sql.catalog.broken")
     assert (found.examined, found.complete, found.counts) == (1, False, {"unchecked": 3})
     problems = {one.table: one.problem for one in found.findings}
-    assert problems[none] == f"Table {none}: there is no such Iceberg table"
-    assert "The tables of broken cannot be listed" in problems["broken"]
+    assert problems[none] == "there is no such Iceberg table"
+    assert "its tables cannot be listed" in problems["broken"]
     assert "There is no catalog 'nosuch'" in problems["nosuch"]

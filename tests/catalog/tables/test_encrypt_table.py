@@ -262,9 +262,9 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
         assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
         assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
     [left] = repair_table(hadoop.spark, table, yes=True).left
-    assert left.finding == "plaintext left" and kept in left.detail and purge in left.remedy
+    assert left.kind == "plaintext left" and kept in left.problem and purge in left.hint
     [found] = diagnose_tables(hadoop.spark, table).findings
-    assert found.harm == "plaintext left" and kept in found.problem and purge in found.hint
+    assert found.kind == "plaintext left" and kept in found.problem and purge in found.hint
     hadoop.sql(purge.replace(", dry_run => true", ""))
     assert plaintext_files(hadoop) == []
     assert "PLAINTEXT" not in str(verify_table(hadoop.spark, table, strays=True))

@@ -26,18 +26,18 @@ def test_a_key_id_and_a_data_key_length_are_put_right(lake: Lake) -> None:
         lake.sql(f"REFRESH TABLE {table}")
         lake.sql(f"SELECT * FROM {table}")
     rows = lake.call("repair_table")
-    found = {row.finding: row.mendable for row in rows}
+    found = {row.kind: row.repairable for row in rows}
     if lake.kind in ("jdbc", "hadoop"):  # nobody knows what else was changed
-        assert found == {"metadata refused": False, "data key length": False}
-        assert [row.finding for row in lake.call("repair_table", arguments="yes => true")] == [
-            row.finding for row in rows
+        assert found == {"tampered": False, "data key length": False}
+        assert [row.kind for row in lake.call("repair_table", arguments="yes => true")] == [
+            row.kind for row in rows
         ]
         return
     wrong = ["data key length"] if lake.kind == "hive" else ["key id removed", "data key length"]
     assert found == dict.fromkeys(wrong, True)
-    assert not any(row.mended for row in rows)
+    assert not any(row.repaired for row in rows)
     rows = lake.call("repair_table", arguments="yes => true")
-    assert [(row.finding, row.mended) for row in rows] == [(one, True) for one in wrong]
+    assert [(row.kind, row.repaired) for row in rows] == [(one, True) for one in wrong]
     lake.insert(table, [2])
     assert lake.ids(table) == [1, 2]
     assert lake.call("repair_table") == []
@@ -46,7 +46,7 @@ def test_a_key_id_and_a_data_key_length_are_put_right(lake: Lake) -> None:
 
 
 @pytest.mark.catalogs("rest")
-def test_plaintext_is_left_and_the_remedy_works(lake: Lake) -> None:
+def test_plaintext_is_left_and_the_hint_works(lake: Lake) -> None:
     if lake.kind == "hive":
         pytest.skip("stock Iceberg encrypts there")
     table, stock = lake.create(), lake.table("t", f"stock_{lake.kind}")
@@ -54,17 +54,17 @@ def test_plaintext_is_left_and_the_remedy_works(lake: Lake) -> None:
     with lake.seen_by(f"stock_{lake.kind}"):
         lake.sql(f"CREATE OR REPLACE TABLE {stock} USING iceberg AS SELECT 2L AS id, 'x' AS note")
     if lake.kind != "rest":
-        findings = {one.finding for one in repair_table(lake.spark, table).findings}
-        assert {"metadata refused", "plaintext"} <= findings
+        findings = {one.kind for one in repair_table(lake.spark, table).findings}
+        assert {"tampered", "plaintext"} <= findings
         return
     report = repair_table(lake.spark, table, yes=True)
-    assert [(one.finding, one.mended) for one in report.findings] == [("plaintext", False)]
-    remedy = report.findings[0].remedy
-    back = remedy.index("CALL")
-    lake.sql(remedy[back : remedy.index(")", back) + 1])
+    assert [(one.kind, one.repaired) for one in report.findings] == [("plaintext", False)]
+    hint = report.findings[0].hint
+    back = hint.index("CALL")
+    lake.sql(hint[back : hint.index(")", back) + 1])
     allowing = lake.with_options({"encryption.plaintext-files": "allow"})
-    expire = remedy.index("CALL", back + 1)
-    lake.sql(remedy[expire : remedy.index("))", expire) + 2].replace("<catalog>", allowing.catalog))
+    expire = hint.index("CALL", back + 1)
+    lake.sql(hint[expire : hint.index("))", expire) + 2].replace("<catalog>", allowing.catalog))
     assert repair_table(lake.spark, table).ok
     assert lake.ids(table) == [1]
     lake.assert_encrypted()
@@ -86,5 +86,5 @@ def test_what_is_no_encrypted_table(hadoop: Lake) -> None:
     with pytest.raises(TamperedError), typed_errors():
         hadoop.sql(f"REFRESH TABLE {table}")
     report = repair_table(hadoop.spark, table, yes=True)
-    assert [one.finding for one in report.left] == ["metadata refused"]
-    assert "authenticate_metadata" in report.left[0].remedy
+    assert [one.kind for one in report.left] == ["tampered"]
+    assert "authenticate_metadata" in report.left[0].hint

@@ -7,7 +7,7 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.FileMagic;

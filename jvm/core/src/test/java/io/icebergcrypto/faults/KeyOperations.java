@@ -3,7 +3,7 @@ package io.icebergcrypto.faults;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.audit.EncryptionKeys;
+import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;

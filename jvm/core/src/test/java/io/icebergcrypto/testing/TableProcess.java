@@ -1,7 +1,7 @@
 package io.icebergcrypto.testing;
 
-import io.icebergcrypto.audit.EncryptionKeys;
-import io.icebergcrypto.audit.KeyEntry;
+import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
+import io.icebergcrypto.audit.diagnosis.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.lifecycle.KekRotation;

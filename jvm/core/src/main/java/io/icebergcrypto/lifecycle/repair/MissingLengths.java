@@ -1,13 +1,14 @@
 package io.icebergcrypto.lifecycle.repair;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyOfList;
 import java.io.IOException;
@@ -53,7 +54,7 @@ final class MissingLengths {
   }
 
   /** Adds what is found, if the table can be loaded; if not, other findings say why. */
-  static void addTo(List<Defect> found, EncryptedCatalog catalog, TableIdentifier identifier) {
+  static void addTo(List<Finding> found, EncryptedCatalog catalog, TableIdentifier identifier) {
     MissingLengths search;
     try {
       BaseTable table = (BaseTable) catalog.loadTable(identifier);
@@ -69,7 +70,7 @@ final class MissingLengths {
     search.addTo(found);
   }
 
-  private void addTo(List<Defect> found) {
+  private void addTo(List<Finding> found) {
     Map<Snapshot, NativeEncryptionKeyMetadata> lists = new LinkedHashMap<>();
     for (Snapshot snapshot : metadata.snapshots()) {
       NativeEncryptionKeyMetadata key = key(snapshot);
@@ -82,11 +83,11 @@ final class MissingLengths {
       List<ManifestFile> manifests =
           ManifestsWithLengths.lacking(table, metadata.currentSnapshot(), !lists.isEmpty());
       if (!lists.isEmpty() || !manifests.isEmpty()) {
-        found.add(defect(lists, manifests));
+        found.add(finding(lists, manifests));
       }
     } catch (RuntimeException e) {
       found.add(
-          Defect.of(
+          Finding.of(
               Kind.UNCHECKED,
               "whether its files have lengths cannot be told: "
                   + (e instanceof IcebergCryptoException known ? known.problem() : e),
@@ -103,7 +104,7 @@ final class MissingLengths {
     }
   }
 
-  private Defect defect(
+  private Finding finding(
       Map<Snapshot, NativeEncryptionKeyMetadata> lists, List<ManifestFile> manifests) {
     List<String> what = new ArrayList<>();
     if (!lists.isEmpty()) {
@@ -122,7 +123,7 @@ final class MissingLengths {
               "%d of the manifests of the current snapshot, or files in them", manifests.size()));
     }
 
-    return new Defect(
+    return Finding.repairable(
         Kind.NO_LENGTH,
         String.format(
             "the key metadata of %s gives no length: iceberg-rust wrote that, or another client"
@@ -133,8 +134,7 @@ final class MissingLengths {
             + " would. Until that client records lengths, each of its commits does it again: repair"
             + " the table after it, or set the catalog property"
             + " encryption.files-without-length=accept.",
-        builder -> lists.forEach((snapshot, key) -> addLength(builder, snapshot, key)),
-        false);
+        builder -> lists.forEach((snapshot, key) -> addLength(builder, snapshot, key)));
   }
 
   /** Replaces the entry of a list by one with the length that the list has. */

@@ -2,9 +2,15 @@ package io.icebergcrypto.lifecycle.repair;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -22,16 +28,16 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
  * cannot be used, and what was done about it. Metadata is read, and the plaintext manifests of
  * plaintext snapshots; the KMS is asked for each KEK.
  *
- * <p>Mended is only what the table's own keys bear out: where metadata is authenticated, its MAC
+ * <p>Repaired is only what the table's own keys bear out: where metadata is authenticated, its MAC
  * must match; a key id is put back that wrapped the KEKs which decrypt the table's snapshots, and
  * that the catalog allows.
  *
  * @param table the table's full name
- * @param defects what was found, and with yes is left or mended
+ * @param findings what was found, the worst first, and what was repaired of it
  */
-public record TableRepair(String table, List<Defect> defects) {
+public record TableRepair(String table, List<Finding> findings) {
   /**
-   * Looks at a table and, if that is wanted, mends what can be mended in one commit.
+   * Looks at a table and, if that is wanted, repairs what can be repaired in one commit.
    *
    * @param yes false: nothing is changed
    * @throws NoSuchTableException when there is none
@@ -39,66 +45,104 @@ public record TableRepair(String table, List<Defect> defects) {
    * @throws IcebergCryptoException the refusal of the commit; nothing was changed
    */
   public static TableRepair run(EncryptedCatalog catalog, TableIdentifier identifier, boolean yes) {
-    DefectSearch search = new DefectSearch(catalog, identifier);
-    List<Defect> found = search.run();
-    if (yes && found.stream().anyMatch(Defect::mendable)) {
-      List<Defect> before = found;
+    TableDiagnosis looked = TableDiagnosis.close(catalog, identifier);
+    List<Finding> found = findings(catalog, identifier, looked);
+    if (yes && found.stream().anyMatch(Finding::repairable)) {
+      List<Finding> before = found;
       try {
-        catalog.mend(identifier, metadata -> mended(metadata, search, before));
+        catalog.mend(identifier, metadata -> repaired(metadata, looked, before));
       } catch (CommitFailedException e) {
-        throw overtaken(search, e);
+        throw overtaken(looked, e);
       }
 
-      if (before.stream().anyMatch(defect -> defect.kind() == Kind.NO_LENGTH)) {
+      if (before.stream().anyMatch(one -> one.kind() == Kind.NO_LENGTH)) {
         ManifestsWithLengths.rewrite((BaseTable) catalog.loadTable(identifier));
       }
 
-      found = after(found, new DefectSearch(catalog, identifier).run());
+      found =
+          after(before, findings(catalog, identifier, TableDiagnosis.close(catalog, identifier)));
     }
 
-    found.sort(Comparator.comparing(Defect::kind));
-    return new TableRepair(search.name(), List.copyOf(found));
+    found.sort(Comparator.comparing(Finding::kind));
+    return new TableRepair(looked.name(), List.copyOf(found));
   }
 
-  /** The metadata in force with all that can be mended. */
-  private static TableMetadata mended(
-      TableMetadata metadata, DefectSearch search, List<Defect> found) {
-    if (!Objects.equals(metadata.metadataFileLocation(), search.metadataFile())) {
-      throw overtaken(search, null);
+  /** What is wrong, with what only files tell. */
+  private static List<Finding> findings(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableDiagnosis looked) {
+    List<Finding> found = new ArrayList<>(looked.findings());
+    TableMetadata metadata = looked.metadata();
+    if (metadata != null && !EncryptionProperties.wasEncrypted(metadata)) {
+      return new ArrayList<>(List.of(encryptionBegun(catalog.unchecked(identifier))));
+    }
+
+    if (metadata != null && found.stream().noneMatch(one -> one.kind() == Kind.UNCHECKED)) {
+      MissingLengths.addTo(found, catalog, identifier);
+    }
+
+    return found;
+  }
+
+  /** A table of which nothing can be wrong but that its encryption has not come to its end. */
+  private static Finding encryptionBegun(BaseTable table) {
+    String log = CopyLog.begun(table);
+    if (log == null) {
+      throw new NotEncryptedException(
+              "Verify it to see its files; encrypt_table encrypts it in place.")
+          .inTable(table.name());
+    }
+
+    return Finding.of(
+        Kind.ENCRYPTION_BEGUN,
+        String.format(
+            "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
+        String.format(
+            "If it does not run any more, call it again, with the same key: it goes on. %s. To give"
+                + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
+                + " other tables share the table's location, it deletes their files, too.",
+            SqlNames.call("encrypt_table", table.name(), "key_id => '<master key id>'")));
+  }
+
+  /** The metadata in force with all that can be repaired. */
+  private static TableMetadata repaired(
+      TableMetadata metadata, TableDiagnosis looked, List<Finding> found) {
+    if (!Objects.equals(
+        metadata.metadataFileLocation(), looked.metadata().metadataFileLocation())) {
+      throw overtaken(looked, null);
     }
 
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-    found.stream().filter(Defect::mendable).forEach(defect -> defect.mend().accept(builder));
+    found.stream().filter(Finding::repairable).forEach(one -> one.repair().accept(builder));
     CancelledException.check();
     return builder.build();
   }
 
-  private static IcebergCryptoException overtaken(DefectSearch search, RuntimeException cause) {
+  private static IcebergCryptoException overtaken(TableDiagnosis looked, RuntimeException cause) {
     return new IcebergCryptoException(
-            "nothing was mended: another commit has come since it was looked at",
+            "nothing was repaired: another commit has come since it was looked at",
             "Call repair_table again.",
             cause)
-        .inTable(search.name());
+        .inTable(looked.name());
   }
 
-  private static List<Defect> after(List<Defect> before, List<Defect> now) {
-    List<Defect> all = new ArrayList<>(now);
+  private static List<Finding> after(List<Finding> before, List<Finding> now) {
+    List<Finding> all = new ArrayList<>(now);
     before.stream()
-        .filter(Defect::mendable)
-        .filter(defect -> now.stream().noneMatch(defect::isSame))
-        .map(Defect::asMended)
+        .filter(Finding::repairable)
+        .filter(one -> now.stream().noneMatch(one::isSame))
+        .map(Finding::asRepaired)
         .forEach(all::add);
     return all;
   }
 
   /** Whether nothing is wrong (any more). */
   public boolean ok() {
-    return defects.stream().allMatch(Defect::mended);
+    return findings.stream().allMatch(Finding::repaired);
   }
 
   /** Whether all could be looked at. */
   public boolean complete() {
-    return defects.stream().noneMatch(defect -> defect.kind() == Kind.UNCHECKED);
+    return findings.stream().noneMatch(one -> one.kind() == Kind.UNCHECKED);
   }
 
   /** The names and values for JSON. */
@@ -106,7 +150,7 @@ public record TableRepair(String table, List<Defect> defects) {
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("table", table);
     values.put("complete", complete());
-    values.put("findings", defects.stream().map(Defect::toMap).toList());
+    values.put("findings", findings.stream().map(Finding::toMap).toList());
     return values;
   }
 }

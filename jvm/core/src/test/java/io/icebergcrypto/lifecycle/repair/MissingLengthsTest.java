@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.audit.Finding;
-import io.icebergcrypto.audit.Finding.Harm;
-import io.icebergcrypto.audit.TableDoctor;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.KeyOfList;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.LengthlessClient;
@@ -93,7 +92,7 @@ class MissingLengthsTest extends LakeFixture {
     }
 
     TableRepair found = TableRepair.run(catalog, T, false);
-    assertThat(found.defects()).singleElement().satisfies(this::isNoLength);
+    assertThat(found.findings()).singleElement().satisfies(this::isNoLength);
     Thread here = Thread.currentThread();
     AtomicInteger plans = new AtomicInteger();
     Listeners.register(
@@ -106,8 +105,8 @@ class MissingLengthsTest extends LakeFixture {
         ScanEvent.class);
     TableRepair done = TableRepair.run(catalog, T, true);
     assertThat(plans).as("for all manifests").hasValue(1);
-    assertThat(done.defects()).singleElement().matches(Defect::mended);
-    assertThat(TableRepair.run(catalog, T, false).defects()).isEmpty();
+    assertThat(done.findings()).singleElement().matches(Finding::repaired);
+    assertThat(TableRepair.run(catalog, T, false).findings()).isEmpty();
 
     Table table = catalog.loadTable(T);
     assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L);
@@ -125,28 +124,27 @@ class MissingLengthsTest extends LakeFixture {
   @Test
   void theDoctorTells() throws IOException {
     create("parquet");
-    assertThat(findings()).singleElement().satisfies(MissingLengthsTest::isNoLength);
+    assertThat(findings()).singleElement().satisfies(MissingLengthsTest::isNoLengthOfList);
     TableRepair.run(catalog, T, true);
     assertThat(findings()).isEmpty();
   }
 
   private List<Finding> findings() {
-    return new TableDoctor(catalog)
-        .examine(T).findings().stream()
-            .filter(finding -> finding.harm() != Harm.UNAUTHENTICATED)
-            .toList();
+    return TableDiagnosis.atAGlance(catalog, T).findings().stream()
+        .filter(finding -> finding.kind() != Kind.UNAUTHENTICATED)
+        .toList();
   }
 
-  private static void isNoLength(Finding finding) {
-    assertThat(finding.harm()).isEqualTo(Harm.NO_LENGTH);
-    assertThat(finding.problem()).contains("lake.db.t", "iceberg-rust");
+  private static void isNoLengthOfList(Finding finding) {
+    assertThat(finding.kind()).isEqualTo(Kind.NO_LENGTH);
+    assertThat(finding.problem()).contains("manifest list", "iceberg-rust");
     assertThat(finding.hint()).contains("repair_table", "encryption.files-without-length");
   }
 
-  private void isNoLength(Defect defect) {
-    assertThat(defect.kind()).isEqualTo(Kind.NO_LENGTH);
-    assertThat(defect.mendable()).isTrue();
-    assertThat(defect.detail()).contains("2 of the manifests", "iceberg-rust");
+  private void isNoLength(Finding finding) {
+    assertThat(finding.kind()).isEqualTo(Kind.NO_LENGTH);
+    assertThat(finding.repairable()).isTrue();
+    assertThat(finding.problem()).contains("2 of the manifests", "iceberg-rust");
   }
 
   /** What an entry says beside keys and lengths. */

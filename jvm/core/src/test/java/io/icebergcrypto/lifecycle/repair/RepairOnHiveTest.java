@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -43,11 +44,11 @@ class RepairOnHiveTest extends LakeFixture {
     assertThatThrownBy(() -> set(stock, "encryption.data-key-length", "16"))
         .as("control: a stock client cannot take it back");
     TableRepair found = TableRepair.run(catalog, T, false);
-    assertThat(found.defects()).singleElement().matches(Defect::mendable);
+    assertThat(found.findings()).singleElement().matches(Finding::repairable);
     TableRepair done = TableRepair.run(catalog, T, true);
-    assertThat(done.defects()).extracting(Defect::kind).containsExactly(Kind.DATA_KEY_LENGTH);
+    assertThat(done.findings()).extracting(Finding::kind).containsExactly(Kind.DATA_KEY_LENGTH);
     assertThat(done.ok()).isTrue();
-    assertThat(TableRepair.run(catalog, T, true).defects()).isEmpty();
+    assertThat(TableRepair.run(catalog, T, true).findings()).isEmpty();
     TestLake.append(catalog.loadTable(T), 2);
     TestLake.append(openStock().loadTable(T), 3);
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L, 2L, 3L);
@@ -61,10 +62,10 @@ class RepairOnHiveTest extends LakeFixture {
         .hasMessageContaining("CALL lake.system.repair_table(table => 'lake.db.t', yes => true)");
     assertThat(TableRepair.run(catalog, T, true).ok()).isTrue();
     set(openStock().loadTable(T), "encryption.data-key-length", "many");
-    List<Defect> left = TableRepair.run(catalog, T, true).defects(); // nobody can load it
-    assertThat(left).singleElement().matches(defect -> defect.kind() == Kind.DATA_KEY_LENGTH);
-    assertThat(left.get(0).mendable()).isFalse();
-    assertThat(left.get(0).remedy()).contains("In the Hive metastore");
+    List<Finding> left = TableRepair.run(catalog, T, true).findings(); // nobody can load it
+    assertThat(left).singleElement().matches(finding -> finding.kind() == Kind.DATA_KEY_LENGTH);
+    assertThat(left.get(0).repairable()).isFalse();
+    assertThat(left.get(0).hint()).contains("In the Hive metastore");
   }
 
   @Test
@@ -77,6 +78,6 @@ class RepairOnHiveTest extends LakeFixture {
         .hasMessageContaining("Cannot modify key ID");
     set(stock, "write.format.default", "orc");
     assertThat(TableRepair.run(catalog, T, true).ok()).isTrue();
-    assertThat(TableRepair.run(catalog, T, false).defects()).isEmpty();
+    assertThat(TableRepair.run(catalog, T, false).findings()).isEmpty();
   }
 }

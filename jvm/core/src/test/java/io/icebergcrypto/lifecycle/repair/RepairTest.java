@@ -10,15 +10,14 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
-import io.icebergcrypto.audit.Finding;
-import io.icebergcrypto.audit.Finding.Harm;
-import io.icebergcrypto.audit.TableDoctor;
+import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.testing.Backend;
@@ -30,7 +29,6 @@ import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
@@ -128,27 +126,27 @@ class RepairTest extends LakeFixture {
   }
 
   /** What is found changes nothing, until somebody says yes. */
-  private Defect found(EncryptedCatalog catalog, Kind kind) throws IOException {
+  private Finding found(EncryptedCatalog catalog, Kind kind) throws IOException {
     String before = metadata().metadataFileLocation();
     TableRepair found = repair(catalog, false);
     assertThat(found.table()).isEqualTo("lake.db.t");
     assertThat(found.ok()).isFalse();
     assertThat(metadata().metadataFileLocation()).isEqualTo(before);
-    return found.defects().stream()
-        .filter(defect -> defect.kind() == kind)
+    return found.findings().stream()
+        .filter(finding -> finding.kind() == kind)
         .findFirst()
         .orElseThrow(() -> new AssertionError(found));
   }
 
-  private Defect found(Kind kind) throws IOException {
+  private Finding found(Kind kind) throws IOException {
     return found(open(), kind);
   }
 
   private void assertMended(EncryptedCatalog catalog, Kind... kinds) throws IOException {
     TableRepair done = repair(catalog, true);
-    assertThat(done.defects()).extracting(Defect::kind).containsExactly(kinds);
-    assertThat(done.defects()).allMatch(Defect::mended);
-    assertThat(repair(false).defects()).isEmpty();
+    assertThat(done.findings()).extracting(Finding::kind).containsExactly(kinds);
+    assertThat(done.findings()).allMatch(Finding::repaired);
+    assertThat(repair(false).findings()).isEmpty();
   }
 
   private void assertMended(Kind... kinds) throws IOException {
@@ -158,8 +156,8 @@ class RepairTest extends LakeFixture {
   private void assertNotMended(EncryptedCatalog catalog, Kind kind) throws IOException {
     String before = metadata().metadataFileLocation();
     TableRepair done = repair(catalog, true);
-    assertThat(done.defects()).extracting(Defect::kind).contains(kind);
-    assertThat(done.defects()).noneMatch(Defect::mended).noneMatch(Defect::mendable);
+    assertThat(done.findings()).extracting(Finding::kind).contains(kind);
+    assertThat(done.findings()).noneMatch(Finding::repaired).noneMatch(Finding::repairable);
     assertThat(metadata().metadataFileLocation()).isEqualTo(before);
   }
 
@@ -181,11 +179,11 @@ class RepairTest extends LakeFixture {
   @Test
   void nothingIsWrong() throws IOException {
     Table table = create(Map.of());
-    assertThat(repair(true).defects()).isEmpty();
+    assertThat(repair(true).findings()).isEmpty();
     TestLake.append(table, 1);
     String before = metadata().metadataFileLocation();
     TableRepair done = repair(true);
-    assertThat(done.defects()).isEmpty();
+    assertThat(done.findings()).isEmpty();
     assertThat(done.toMap()).containsEntry("table", "lake.db.t").containsEntry("complete", true);
     assertThat(metadata().metadataFileLocation()).isEqualTo(before);
   }
@@ -198,9 +196,9 @@ class RepairTest extends LakeFixture {
         .as("control")
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
-    Defect defect = found(Kind.DATA_KEY_LENGTH);
-    assertThat(defect.detail()).contains("'17'");
-    assertThat(defect.remedy()).contains("32");
+    Finding finding = found(Kind.DATA_KEY_LENGTH);
+    assertThat(finding.problem()).contains("'17'");
+    assertThat(finding.hint()).contains("32");
     assertMended(Kind.DATA_KEY_LENGTH);
     assertThat(metadata().properties()).containsEntry("encryption.data-key-length", "32");
     assertWhole(1);
@@ -222,9 +220,9 @@ class RepairTest extends LakeFixture {
     assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
-    Defect defect = found(strict, Kind.KEY_ID_REMOVED);
-    assertThat(defect.mendable()).isTrue();
-    assertThat(defect.remedy()).contains("'k1'", "Find out who", "verify");
+    Finding finding = found(strict, Kind.KEY_ID_REMOVED);
+    assertThat(finding.repairable()).isTrue();
+    assertThat(finding.hint()).contains("'k1'", "Find out who", "verify");
     assertMended(strict, Kind.KEY_ID_REMOVED);
     assertWhole(1);
   }
@@ -237,10 +235,10 @@ class RepairTest extends LakeFixture {
       Kind kind = keyId.isEmpty() ? Kind.KEY_ID_EMPTY : Kind.KEY_ID_CHANGED;
       assertNotMended(open(Map.of("encryption.allowed-key-ids", "k2")), kind);
       EncryptedCatalog strict = open(Map.of("encryption.allowed-key-ids", "k1"));
-      assertThat(found(strict, kind).detail()).contains("'" + keyId + "'", "'k1'");
+      assertThat(found(strict, kind).problem()).contains("'" + keyId + "'", "'k1'");
       TableRepair done = repair(strict, true);
       assertThat(done.ok()).as("%s", done).isTrue();
-      assertThat(done.defects()).extracting(Defect::kind).containsExactly(kind);
+      assertThat(done.findings()).extracting(Finding::kind).containsExactly(kind);
     }
 
     assertThat(metadata().properties()).containsEntry("encryption.key-id", "k1");
@@ -263,8 +261,8 @@ class RepairTest extends LakeFixture {
                 new BaseEncryptedKey(
                     kek.keyId(), forged.encryptedKeyMetadata(), "k2", kek.properties()))
             .build());
-    assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("do not prove");
-    assertThat(found(Kind.KEY_LOST).detail()).contains("snapshot", "does not decrypt");
+    assertThat(found(Kind.KEY_ID_REMOVED).hint()).contains("do not prove");
+    assertThat(found(Kind.KEY_LOST).problem()).contains("snapshot", "does not decrypt");
     assertNotMended(open(), Kind.KEY_ID_REMOVED);
   }
 
@@ -278,10 +276,10 @@ class RepairTest extends LakeFixture {
     stock(update -> set(update, "encryption.key-id", ""));
     assertNotMended(open(), Kind.KEY_ID_EMPTY);
     stock(update -> set(update, "encryption.key-id", "stranger"));
-    assertThat(found(Kind.NO_KEK).mendable()).isFalse();
-    assertThat(found(Kind.KEY_UNUSABLE).detail()).contains("stranger");
+    assertThat(found(Kind.NO_KEK).repairable()).isFalse();
+    assertThat(found(Kind.KEY_UNUSABLE).problem()).contains("stranger");
     MasterKeyRotation.run(open(), T, "k2", false); // as the remedies say
-    assertThat(repair(false).defects()).isEmpty();
+    assertThat(repair(false).findings()).isEmpty();
     stock(update -> set(update, "encryption.key-id", ""));
     assertMended(Kind.KEY_ID_EMPTY);
     assertThat(open().dropTable(T)).isTrue();
@@ -301,10 +299,10 @@ class RepairTest extends LakeFixture {
     replaced.newAppend().appendFile(TestLake.write(replaced.table(), 2)).commit();
     replaced.commitTransaction();
     Snapshot plaintext = metadata().currentSnapshot();
-    Defect defect = found(Kind.PLAINTEXT);
-    assertThat(defect.detail())
+    Finding finding = found(Kind.PLAINTEXT);
+    assertThat(finding.problem())
         .contains("1 of 2 snapshots", plaintext.manifestListLocation(), "data/", ".parquet");
-    assertThat(defect.remedy())
+    assertThat(finding.hint())
         .contains(
             "set_current_snapshot(table => 'lake.db.t', snapshot_id => " + encrypted,
             "snapshot_ids => array(" + plaintext.snapshotId());
@@ -317,7 +315,7 @@ class RepairTest extends LakeFixture {
         .expireSnapshotId(plaintext.snapshotId())
         .commit();
     assertThat(TestLake.path(plaintext.manifestListLocation())).doesNotExist();
-    assertThat(repair(false).defects()).isEmpty();
+    assertThat(repair(false).findings()).isEmpty();
     assertWhole(1);
   }
 
@@ -333,7 +331,7 @@ class RepairTest extends LakeFixture {
     Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
     replaced.newAppend().appendFile(TestLake.write(replaced.table(), 3)).commit();
     replaced.commitTransaction();
-    assertThat(found(Kind.PLAINTEXT).remedy())
+    assertThat(found(Kind.PLAINTEXT).hint())
         .contains("Save the rows that are to stay", "compared")
         .doesNotContain(String.valueOf(ofAudit));
   }
@@ -347,18 +345,18 @@ class RepairTest extends LakeFixture {
     ops.current().encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
     ops.commit(ops.current(), builder.build());
     String restore = FileProblem.hint(ProblemCode.NO_KEY, FileKind.MANIFEST_LIST);
-    List<Finding> findings = new TableDoctor(open()).examine(T).findings();
-    assertThat(findings).extracting(Finding::harm).contains(Harm.TAMPERED);
-    assertThat(findings).extracting(Finding::harm).doesNotContain(Harm.NO_KEK);
+    List<Finding> findings = TableDiagnosis.atAGlance(open(), T).findings();
+    assertThat(findings).extracting(Finding::kind).contains(Kind.KEY_LOST);
+    assertThat(findings).extracting(Finding::kind).doesNotContain(Kind.NO_KEK);
     assertThat(findings).extracting(Finding::hint).contains(restore);
-    assertThat(found(Kind.KEY_LOST).remedy()).isEqualTo(restore);
+    assertThat(found(Kind.KEY_LOST).hint()).isEqualTo(restore);
   }
 
   @Test
   void aTableWithNothingButPlaintext() throws IOException {
     create(Map.of());
     TestLake.append(openStock().loadTable(T), 1);
-    assertThat(found(Kind.PLAINTEXT).remedy()).contains("CREATE TABLE <new>", "'k1'");
+    assertThat(found(Kind.PLAINTEXT).hint()).contains("CREATE TABLE <new>", "'k1'");
     assertNotMended(open(), Kind.PLAINTEXT);
   }
 
@@ -376,7 +374,7 @@ class RepairTest extends LakeFixture {
                 "write.delete.format.default",
                 "parquet"));
     assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2)).as("control");
-    assertThat(found(Kind.FILE_FORMAT).mendable()).isTrue();
+    assertThat(found(Kind.FILE_FORMAT).repairable()).isTrue();
     assertMended(Kind.FILE_FORMAT, Kind.PAGE_VERSION);
     assertThat(metadata().properties())
         .containsEntry("write.delete.format.default", "parquet")
@@ -392,16 +390,16 @@ class RepairTest extends LakeFixture {
     TestLake.append(before, 1);
     stock(update -> set(update, "encryption.key-id", "k2"));
     TestLake.append(open().loadTable(T), 2); // under a new KEK
-    Defect defect = found(Kind.OTHER_MASTER_KEY);
-    assertThat(defect.mendable()).isFalse();
-    assertThat(defect.remedy())
+    Finding finding = found(Kind.OTHER_MASTER_KEY);
+    assertThat(finding.repairable()).isFalse();
+    assertThat(finding.hint())
         .contains("rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
     stock(update -> update.remove("encryption.key-id"));
-    assertThat(found(Kind.KEY_ID_REMOVED).remedy()).contains("which of these keys");
+    assertThat(found(Kind.KEY_ID_REMOVED).hint()).contains("which of these keys");
     assertNotMended(open(), Kind.KEY_ID_REMOVED);
     open().loadTable(T).updateProperties().set("encryption.key-id", "k2").commit();
     MasterKeyRotation.run(open(), T, "k1", false);
-    assertThat(repair(false).defects()).isEmpty();
+    assertThat(repair(false).findings()).isEmpty();
     assertWhole(1, 2);
   }
 
@@ -410,7 +408,7 @@ class RepairTest extends LakeFixture {
     TestLake.append(create(Map.of()), 1);
     TestKeystore.existing(folder).delete("k1");
     EncryptedCatalog fresh = open(Map.of());
-    assertThat(found(fresh, Kind.KEY_UNUSABLE).detail()).contains("k1");
+    assertThat(found(fresh, Kind.KEY_UNUSABLE).problem()).contains("k1");
     assertNotMended(fresh, Kind.KEY_UNUSABLE);
     Map<String, String> silent =
         Map.of(
@@ -435,9 +433,9 @@ class RepairTest extends LakeFixture {
     Path first = TestLake.path(log + "/group-000001.json");
     Files.createDirectories(first.getParent());
     Files.writeString(first, "{}");
-    Defect defect = found(Kind.ENCRYPTION_BEGUN);
-    assertThat(defect.detail()).contains(log);
-    assertThat(defect.remedy()).contains("lake.system.encrypt_table(table => 'lake.db.t'");
+    Finding finding = found(Kind.ENCRYPTION_BEGUN);
+    assertThat(finding.problem()).contains(log);
+    assertThat(finding.hint()).contains("lake.system.encrypt_table(table => 'lake.db.t'");
     assertNotMended(open(), Kind.ENCRYPTION_BEGUN);
     Files.delete(first);
     assertThatThrownBy(() -> repair(true)).isInstanceOf(NotEncryptedException.class);
@@ -460,7 +458,7 @@ class RepairTest extends LakeFixture {
     }
 
     threads.shutdown();
-    assertThat(repair(false).defects()).isEmpty();
+    assertThat(repair(false).findings()).isEmpty();
     assertWhole(1);
   }
 
@@ -469,32 +467,17 @@ class RepairTest extends LakeFixture {
     Table table = create(Map.of());
     TestLake.append(table, 1);
     Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
-    Defect gone = found(Kind.UNREADABLE);
-    assertThat(gone.detail()).contains("manifest list");
+    Finding gone = found(Kind.UNREADABLE);
+    assertThat(gone.problem()).contains("manifest list");
     String restore = FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST);
-    assertThat(gone.remedy()).isEqualTo(restore);
-    assertThat(new TableDoctor(open()).examine(T).findings())
+    assertThat(gone.hint()).isEqualTo(restore);
+    assertThat(TableDiagnosis.atAGlance(open(), T).findings())
         .extracting(Finding::hint)
         .contains(restore);
     assertNotMended(open(), Kind.UNREADABLE);
     TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
     assertThatThrownBy(() -> TableRepair.run(open(), none, true))
         .isInstanceOf(NoSuchTableException.class);
-  }
-
-  /** A commit and maintenance, after the metadata was loaded and before its list is looked at. */
-  @Test
-  void aListThatExpiresMeanwhileIsNotLost() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
-    BaseTable then = (BaseTable) openStock().loadTable(T);
-    Snapshot first = then.currentSnapshot();
-    TestLake.append(table, 2);
-    table.expireSnapshots().expireSnapshotId(first.snapshotId()).commit();
-    assertThat(TestLake.path(first.manifestListLocation())).doesNotExist();
-    List<Defect> defects = new ArrayList<>();
-    new PlaintextSnapshots(then, then.io()).addTo(defects);
-    assertThat(defects).isEmpty();
   }
 
   @Test
@@ -505,21 +488,22 @@ class RepairTest extends LakeFixture {
     stock(
         update ->
             update.set("encryption.data-key-length", "17").set("write.format.default", "orc"));
-    Defect defect = found(catalog, Kind.METADATA_REFUSED);
-    assertThat(defect.remedy()).contains("authenticate_metadata");
-    assertThat(found(catalog, Kind.DATA_KEY_LENGTH).mendable()).isFalse();
-    assertThat(found(catalog, Kind.FILE_FORMAT).remedy()).startsWith("First see to what is above");
-    assertNotMended(catalog, Kind.METADATA_REFUSED);
+    Finding finding = found(catalog, Kind.TAMPERED);
+    assertThat(finding.hint()).contains("authenticate_metadata");
+    assertThat(found(catalog, Kind.DATA_KEY_LENGTH).repairable()).isFalse();
+    assertThat(found(catalog, Kind.FILE_FORMAT).hint())
+        .startsWith("First see to it that its metadata can be trusted");
+    assertNotMended(catalog, Kind.TAMPERED);
     authenticate();
     TableRepair done = repair(catalog, true);
     assertThat(done.ok()).as("%s", done).isTrue();
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L);
 
     stock(update -> update.remove("encryption.key-id"));
-    assertThat(found(catalog, Kind.KEY_ID_REMOVED).mendable()).isFalse();
-    assertNotMended(catalog, Kind.METADATA_REFUSED);
+    assertThat(found(catalog, Kind.KEY_ID_REMOVED).repairable()).isFalse();
+    assertNotMended(catalog, Kind.TAMPERED);
     authenticate();
-    assertThat(repair(catalog, false).defects()).isEmpty();
+    assertThat(repair(catalog, false).findings()).isEmpty();
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L);
   }
 

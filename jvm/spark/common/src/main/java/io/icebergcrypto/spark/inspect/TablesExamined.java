@@ -4,10 +4,9 @@ import static java.util.Comparator.comparing;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.audit.Finding;
-import io.icebergcrypto.audit.Finding.Harm;
-import io.icebergcrypto.audit.TableDoctor;
-import io.icebergcrypto.audit.TableDoctor.Examined;
+import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
@@ -24,15 +23,17 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.iceberg.spark.source.HasIcebergCatalog;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 
-/** Examines tables of Spark's catalogs with {@link TableDoctor}: ours, and stock Iceberg's. */
+/** Examines tables of Spark's catalogs with {@link TableDiagnosis}: ours, and stock Iceberg's. */
 public final class TablesExamined {
-  /** Findings of each harm, and key ids: a lake may have a hundred thousand tables. */
+  /** Findings of each kind, and key ids: a lake may have a hundred thousand tables. */
   private static final int KEPT = 1000;
 
   /** Most of the time goes by waiting for servers. */
@@ -41,8 +42,8 @@ public final class TablesExamined {
   private final SparkSession spark;
   private final Set<String> tables = new TreeSet<>();
   private final Set<String> named = new HashSet<>();
-  private final Map<Harm, Integer> counts = new EnumMap<>(Harm.class);
-  private final Map<Harm, List<Map<String, Object>>> kept = new EnumMap<>(Harm.class);
+  private final Map<Kind, Integer> counts = new EnumMap<>(Kind.class);
+  private final Map<Kind, List<Map<String, Object>>> kept = new EnumMap<>(Kind.class);
   private final Set<String> keyIds = new TreeSet<>();
   private int examined;
   private int encrypted;
@@ -59,7 +60,7 @@ public final class TablesExamined {
    * @param progress who is told how far it is
    * @return {@code examined} and {@code encrypted}, how many Iceberg tables, and those with a key
    *     id; {@code others}, how many views and tables of other formats; {@code counts} of findings
-   *     by harm, the worst first; {@code findings} in that order and {@code key_ids}, a thousand of
+   *     by kind, the worst first; {@code findings} in that order and {@code key_ids}, a thousand of
    *     each
    */
   public static Map<String, Object> of(SparkSession spark, List<String> names, Progress progress) {
@@ -71,9 +72,8 @@ public final class TablesExamined {
         THREADS,
         progress,
         name -> {
-          Examined one = all.examine(name);
-          all.add(name, one);
-          return one;
+          all.examine(name);
+          return name;
         });
     return all.toMap();
   }
@@ -115,31 +115,26 @@ public final class TablesExamined {
   }
 
   private void unlisted(Left left) {
-    String problem =
-        String.format("The tables of %s cannot be listed: %s", left.table(), left.problem());
+    String problem = "its tables cannot be listed: " + left.problem();
     String hint =
         left.hint().isEmpty() ? "Check that the catalog can be loaded, and lists." : left.hint();
-    add(left.table(), new Finding(Harm.UNCHECKED, problem, hint));
+    add(left.table(), Finding.of(Kind.UNCHECKED, problem, hint));
   }
 
-  /** Null: there is no such Iceberg table. */
-  private Examined examine(String name) {
+  private void examine(String name) {
     try {
       CatalogAndIdentifier found = TableNames.find(spark, name);
       Catalog catalog = catalog(found.catalog());
-      return catalog == null
-          ? null
-          : new TableDoctor(catalog)
-              .examine(Spark3Util.identifierToTableIdentifier(found.identifier()));
+      TableIdentifier identifier = Spark3Util.identifierToTableIdentifier(found.identifier());
+      add(name, catalog == null ? null : TableDiagnosis.atAGlance(catalog, identifier));
+    } catch (NoSuchTableException e) {
+      add(name, (TableDiagnosis) null);
     } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
-      Finding finding =
-          new Finding(
-              Harm.UNCHECKED,
-              String.format(
-                  "Table %s: it cannot be examined: %s", name, Left.of(name, e).problem()),
-              "Check the table's name, and that its catalog can be loaded.");
-      return new Examined(null, List.of(finding));
+      count(null);
+      String problem = "it cannot be examined: " + Left.of(name, e).problem();
+      String hint = "Check the table's name, and that its catalog can be loaded.";
+      add(name, Finding.of(Kind.UNCHECKED, problem, hint));
     }
   }
 
@@ -151,29 +146,36 @@ public final class TablesExamined {
         : ours;
   }
 
-  private synchronized void add(String name, Examined one) {
+  /** Null: it is no table of Iceberg. */
+  private void add(String name, TableDiagnosis one) {
     if (one != null) {
-      examined++;
-      if (one.keyId() != null) {
-        encrypted++;
-        if (keyIds.size() < KEPT) {
-          keyIds.add(one.keyId());
-        }
-      }
-
+      count(one.keyId());
       one.findings().forEach(finding -> add(name, finding));
     } else if (named.contains(name)) {
-      String problem = String.format("Table %s: there is no such Iceberg table", name);
-      add(name, new Finding(Harm.UNCHECKED, problem, "Check its name."));
+      add(name, Finding.of(Kind.UNCHECKED, "there is no such Iceberg table", "Check its name."));
     } else {
-      others++; // of another format, or it has gone meanwhile
+      countOther(); // of another format, or it has gone meanwhile
     }
   }
 
-  private void add(String table, Finding finding) {
-    counts.merge(finding.harm(), 1, Integer::sum);
+  private synchronized void count(String keyId) {
+    examined++;
+    if (keyId != null) {
+      encrypted++;
+      if (keyIds.size() < KEPT) {
+        keyIds.add(keyId);
+      }
+    }
+  }
+
+  private synchronized void countOther() {
+    others++;
+  }
+
+  private synchronized void add(String table, Finding finding) {
+    counts.merge(finding.kind(), 1, Integer::sum);
     List<Map<String, Object>> same =
-        kept.computeIfAbsent(finding.harm(), harm -> new ArrayList<>());
+        kept.computeIfAbsent(finding.kind(), kind -> new ArrayList<>());
     if (same.size() < KEPT) {
       Map<String, Object> values = new LinkedHashMap<>();
       values.put("table", table);
@@ -184,7 +186,7 @@ public final class TablesExamined {
 
   private Map<String, Object> toMap() {
     Map<String, Integer> labelled = new LinkedHashMap<>();
-    counts.forEach((harm, count) -> labelled.put(harm.label(), count));
+    counts.forEach((kind, count) -> labelled.put(kind.label(), count));
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("examined", examined);
     values.put("encrypted", encrypted);

@@ -2,9 +2,9 @@ package io.icebergcrypto.spark.operations;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
-import io.icebergcrypto.audit.EncryptionKeys;
-import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.audit.MasterKeyUse;
+import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
+import io.icebergcrypto.audit.diagnosis.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.cleanup.PurgedFiles;
-import io.icebergcrypto.lifecycle.repair.Defect;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.migrate.TableEncryption;
@@ -84,16 +84,16 @@ final class TableOperations {
                           .toMap())),
           Operation.procedure(
                   "repair_table",
-                  "Says what is wrong with a table that cannot be used and, on request, mends it",
+                  "Says what is wrong with a table that cannot be used and, on request, repairs it",
                   "table STRING NOT NULL, yes BOOLEAN",
-                  "finding STRING NOT NULL, detail STRING NOT NULL, consequence STRING NOT NULL,"
-                      + " remedy STRING NOT NULL, mendable BOOLEAN NOT NULL, mended BOOLEAN NOT"
-                      + " NULL",
+                  "kind STRING NOT NULL, problem STRING NOT NULL, consequence STRING NOT NULL,"
+                      + " hint STRING NOT NULL, repairable BOOLEAN NOT NULL, repaired BOOLEAN"
+                      + " NOT NULL",
                   call -> {
                     TableRepair done =
                         TableRepair.run(call.catalog(), call.table(), call.flag("yes"));
                     return new Answer(
-                        done.toMap(), done.defects().stream().map(Defect::toMap).toList());
+                        done.toMap(), done.findings().stream().map(Finding::toMap).toList());
                   })
               .withPaths(),
           Operation.procedure(

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark.operations;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
-import io.icebergcrypto.audit.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.inspect.TablesExamined;

@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.audit.Finding;
+import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Tally;

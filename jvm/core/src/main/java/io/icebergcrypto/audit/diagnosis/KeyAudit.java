@@ -1,8 +1,7 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.audit.KeyEntry.Kind;
+import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -41,7 +40,15 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * value keys.
  */
 final class KeyAudit {
+  private static final Set<Finding.Kind> OF_TABLE =
+      Set.of(
+          Finding.Kind.KEY_ID_REMOVED,
+          Finding.Kind.KEY_ID_CHANGED,
+          Finding.Kind.NO_KEK,
+          Finding.Kind.DATA_KEY_LENGTH);
+
   private final BaseTable table;
+  private final boolean hive;
   private final TableMetadata metadata;
   private final AuditedKms kms;
   private final int maxAgeDays;
@@ -54,16 +61,17 @@ final class KeyAudit {
   private final List<WrappedValueKey> valueKeys;
   private final List<String> unreadable; // properties that should be value keys
   private final AllowedKeyIds allowed;
-  private int snapshotsWithoutKey;
 
   /**
    * Looks at the metadata.
    *
+   * @param hive whether it is a table of Hive
    * @param allowed the master keys that the catalog allows; for value keys of others the KMS is not
    *     asked
    */
-  KeyAudit(BaseTable table, AuditedKms kms, int maxAgeDays, AllowedKeyIds allowed) {
+  KeyAudit(BaseTable table, AuditedKms kms, int maxAgeDays, boolean hive, AllowedKeyIds allowed) {
     this.table = table;
+    this.hive = hive;
     this.metadata = table.operations().current();
     this.kms = kms;
     this.maxAgeDays = maxAgeDays;
@@ -90,7 +98,6 @@ final class KeyAudit {
   private void use(Snapshot snapshot) {
     String id = snapshot.keyId();
     if (id == null) {
-      this.snapshotsWithoutKey++;
       return;
     }
 
@@ -192,40 +199,20 @@ final class KeyAudit {
         false,
         answers,
         authenticated(id),
-        joined(refusal, metadataProblem, first ? tableProblem(id) : null),
+        joined(refusal, metadataProblem, first ? tableProblem() : null),
         null);
   }
 
-  /** What is wrong with the table as a whole. */
-  private String tableProblem(String masterKeyId) {
-    String keyId = EncryptionProperties.keyId(metadata.properties());
-    String gone =
-        keyId != null
-            ? null
-            : String.format(
-                "the table's %s is gone, and its KEKs were wrapped by '%s': the next write would"
-                    + " be plaintext",
-                EncryptionProperties.KEY_ID, masterKeyId);
-    String empty =
-        entries.isEmpty()
-            ? "the table has no KEK: a client without encryption made it, and writes plaintext"
-            : null;
-    String plain =
-        snapshotsWithoutKey == 0
-            ? null
-            : String.format(
-                "%d of %d snapshots have no key: their manifest lists are plaintext",
-                snapshotsWithoutKey, metadata.snapshots().size());
-    return joined(gone, empty, plain, lengthProblem());
-  }
-
-  private String lengthProblem() {
-    try {
-      EncryptionProperties.dataKeyLength(table.name(), metadata.properties());
-      return null;
-    } catch (InvalidConfigurationException e) {
-      return e.problem();
-    }
+  /** What is wrong with the table as a whole, and so with the use of all its keys. */
+  private String tableProblem() {
+    KeyIdFindings keyId = new KeyIdFindings(table.name(), metadata, null, null, "");
+    Stream<String> told =
+        MetadataFindings.of(table.name(), metadata, hive, keyId, null).stream()
+            .filter(one -> OF_TABLE.contains(one.kind()))
+            .map(Finding::problem);
+    return joined(
+        Stream.concat(told, Stream.ofNullable(PlaintextFindings.count(metadata)))
+            .toArray(String[]::new));
   }
 
   private KeyEntry kek(EncryptedKey key) {

@@ -1,8 +1,8 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.icebergcrypto.audit.KeyEntry.Kind;
+import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
@@ -75,7 +75,7 @@ class KeyAuditFuzzTest {
                 new BaseTable(new StaticTableOperations(metadata, new InMemoryFileIO()), "lake.t");
             AuditedKms kms = new AuditedKms(() -> client, "lake.t", metadata.uuid());
             List<KeyEntry> keys =
-                new KeyAudit(table, kms, 730, AllowedKeyIds.parse(null)).keys(null);
+                new KeyAudit(table, kms, 730, false, AllowedKeyIds.parse(null)).keys(null);
             assertThat(
                     keys.stream()
                         .filter(key -> key.kind() != Kind.MASTER)

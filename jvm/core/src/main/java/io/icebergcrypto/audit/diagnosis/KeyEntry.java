@@ -1,4 +1,4 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import java.time.Duration;
 import java.time.Instant;
@@ -58,6 +58,11 @@ public record KeyEntry(
     public String label() {
       return name().toLowerCase(Locale.ROOT).replace('_', ' ');
     }
+  }
+
+  /** Whether the KMS was asked for it, and did not give it. */
+  public boolean isRefused() {
+    return Boolean.FALSE.equals(kmsAnswers);
   }
 
   /** The age in whole days; null when it is not known. */

@@ -1,4 +1,4 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotEncryptedException;
@@ -56,7 +56,13 @@ public record EncryptionKeys(
 
     AuditedKms kms = new AuditedKms(catalog::kms, table.name(), metadata.uuid());
     try {
-      KeyAudit audit = new KeyAudit(table, kms, catalog.kekMaxAgeDays(), catalog.allowedKeyIds());
+      KeyAudit audit =
+          new KeyAudit(
+              table,
+              kms,
+              catalog.kekMaxAgeDays(),
+              catalog.behind().isHive(),
+              catalog.allowedKeyIds());
       List<KeyEntry> keys = audit.keys(metadataProblem(catalog, table, kms));
       return new EncryptionKeys(
           table.name(),

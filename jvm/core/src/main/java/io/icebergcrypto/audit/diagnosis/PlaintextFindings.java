@@ -1,14 +1,13 @@
-package io.icebergcrypto.lifecycle.repair;
+package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
-import io.icebergcrypto.audit.TableDoctor;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Instant;
@@ -26,30 +25,38 @@ import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.SnapshotUtil;
 
 /** Snapshots of an encrypted table that a client without encryption has committed. */
-final class PlaintextSnapshots {
+final class PlaintextFindings {
   private static final int NAMED = 10; // files and snapshots; verification names them all
 
   private final BaseTable table;
   private final FileIO io;
+  private final boolean close;
   private final TableMetadata metadata;
 
-  PlaintextSnapshots(BaseTable table, FileIO io) {
+  /**
+   * Looks at nothing yet.
+   *
+   * @param close whether the manifests of plaintext snapshots are read, for the names of files
+   */
+  PlaintextFindings(BaseTable table, FileIO io, boolean close) {
     this.table = table;
     this.io = io;
+    this.close = close;
     this.metadata = table.operations().current();
   }
 
-  void addTo(List<Defect> found) {
+  void addTo(List<Finding> found) {
     List<Snapshot> plaintext =
         metadata.snapshots().stream().filter(one -> one.keyId() == null).toList();
     Snapshot current = metadata.currentSnapshot();
     if (!plaintext.isEmpty()) {
-      found.add(Defect.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, current)));
+      found.add(Finding.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, current)));
     }
 
     if (current != null && current.keyId() != null) {
@@ -57,19 +64,27 @@ final class PlaintextSnapshots {
     }
   }
 
+  /** How many snapshots are plaintext, in words; null: none. */
+  static String count(TableMetadata metadata) {
+    long plaintext = metadata.snapshots().stream().filter(one -> one.keyId() == null).count();
+    return plaintext == 0
+        ? null
+        : String.format(
+            "%d of %d snapshots are plaintext: they have no key",
+            plaintext, metadata.snapshots().size());
+  }
+
   private String detail(List<Snapshot> plaintext) {
     StringBuilder text = new StringBuilder();
-    text.append(
-        String.format(
-            "%d of %d snapshots are plaintext", plaintext.size(), metadata.snapshots().size()));
+    text.append(count(metadata));
     for (Snapshot snapshot : plaintext.stream().limit(NAMED).toList()) {
       text.append(
           String.format(
-              "; snapshot %d of %tFT%<tTZ, manifest list %s, %s",
+              "; snapshot %d of %tFT%<tTZ, manifest list %s%s",
               snapshot.snapshotId(),
               Instant.ofEpochMilli(snapshot.timestampMillis()).atZone(ZoneOffset.UTC),
               snapshot.manifestListLocation(),
-              files(snapshot)));
+              close ? ", " + files(snapshot) : ""));
     }
 
     return text.append(plaintext.size() > NAMED ? "; and more" : "").toString();
@@ -118,7 +133,7 @@ final class PlaintextSnapshots {
 
   private String remedy(List<Snapshot> plaintext, Snapshot current) {
     if (plaintext.size() == metadata.snapshots().size()) {
-      return TableDoctor.copy(table.name(), EncryptionProperties.keyId(metadata.properties()));
+      return copy();
     }
 
     return String.format(
@@ -131,6 +146,19 @@ final class PlaintextSnapshots {
         current != null && current.keyId() == null ? back() : "",
         SqlNames.literal(SqlNames.withoutCatalog(table.name())),
         plaintext.get(0).snapshotId());
+  }
+
+  /** How to get an encrypted table out of one that is not. */
+  private String copy() {
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    return String.format(
+        "Its rows can be read by whoever reads the storage. Find the client that wrote them, and"
+            + " give it this project's catalog class. Copy them: CREATE TABLE <new> USING iceberg"
+            + " TBLPROPERTIES ('%s'='%s') AS SELECT * FROM %s (where that is refused, in a catalog"
+            + " with encryption.plaintext-files=allow), and compare the copy. It has the rows that"
+            + " main shows now; branches, tags and older snapshots are in this table alone, which"
+            + " is to be dropped only when nobody needs them.",
+        EncryptionProperties.KEY_ID, keyId == null ? "<master key id>" : keyId, table.name());
   }
 
   /** How main comes back to what it showed before: not to what another branch shows. */
@@ -180,31 +208,46 @@ final class PlaintextSnapshots {
   }
 
   /** The current manifest list, of which the metadata says that it is encrypted. */
-  private void checkList(String list, List<Defect> found) {
+  private void checkList(String list, List<Finding> found) {
     try {
       FileMagic magic = FileInspector.magic(io.newInputFile(list));
       if (!magic.encrypted()) {
         found.add(
-            Defect.of(
-                Kind.PLAINTEXT,
+            Finding.of(
+                Kind.TAMPERED,
                 String.format("manifest list %s was written encrypted, and is %s", list, magic),
                 FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
-                    + " Somebody put another file in its place: find out who."));
+                    + " Somebody put another file in its place: find out who. No row was returned:"
+                    + " queries refuse it."));
       }
     } catch (NotFoundException e) {
-      if (TableDoctor.isCurrent(table, list)) {
+      if (isCurrent(list)) {
         found.add(
-            Defect.of(
+            Finding.of(
                 Kind.UNREADABLE,
                 String.format("the current manifest list %s does not exist", list),
                 FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
       }
     } catch (RuntimeException e) {
       found.add(
-          Defect.of(
+          Finding.of(
               Kind.UNCHECKED,
               String.format("%s cannot be read: %s", list, e),
               "Check that the storage is up, and let this user read it."));
+    }
+  }
+
+  /**
+   * Whether a manifest list is the current one, as the table is now: a commit and maintenance in
+   * between may have deleted the one that was.
+   */
+  private boolean isCurrent(String list) {
+    try {
+      TableMetadata now = table.operations().refresh();
+      Snapshot current = now == null ? null : now.currentSnapshot();
+      return current != null && list.equals(current.manifestListLocation());
+    } catch (NoSuchTableException e) {
+      return false;
     }
   }
 }

@@ -1,4 +1,4 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;

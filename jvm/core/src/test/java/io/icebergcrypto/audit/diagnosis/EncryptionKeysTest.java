@@ -1,4 +1,4 @@
-package io.icebergcrypto.audit;
+package io.icebergcrypto.audit.diagnosis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.audit.KeyEntry.Kind;
+import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.testing.Backend;
@@ -326,8 +326,7 @@ class EncryptionKeysTest extends LakeFixture {
     assertThat(keys.keys()).hasSize(1);
     assertThat(keys.keys().get(0).kmsAnswers()).as("a trial, as it has no KEK").isTrue();
     assertThat(keys.keys().get(0).problem())
-        .contains("has no KEK")
-        .contains("1 of 1 snapshots have no key");
+        .contains("1 of 1 snapshots are plaintext");
   }
 
   @Test

@@ -1,12 +1,10 @@
-package io.icebergcrypto.lifecycle.repair;
+package io.icebergcrypto.audit.diagnosis;
 
-import io.icebergcrypto.audit.EncryptionKeys;
-import io.icebergcrypto.audit.KeyEntry;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
 import java.util.List;
 import java.util.Map;
@@ -14,29 +12,38 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
-import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /** A table's key id against the master keys that wrapped its KEKs. */
-final class KeyIdDefects {
-  private final EncryptedCatalog catalog;
+final class KeyIdFindings {
   private final String name;
   private final TableMetadata metadata;
+  private final AllowedKeyIds allowed;
   private final EncryptionKeys keys;
+  private final String unknown;
   private final String keyId;
   private final Set<String> masters; // of the KEKs that something needs
 
   /**
    * Looks at nothing yet.
    *
-   * @param keys what the KMS says of the keys; null: nothing, and so nothing can be mended
+   * @param name the table's full name
+   * @param allowed the master keys that the catalog allows; null: nobody says
+   * @param keys what the KMS says of the keys; null: nothing, and so nothing can be repaired
+   * @param unknown why it says nothing
    */
-  KeyIdDefects(EncryptedCatalog catalog, BaseTable table, EncryptionKeys keys) {
-    this.catalog = catalog;
-    this.name = table.name();
-    this.metadata = table.operations().current();
+  KeyIdFindings(
+      String name,
+      TableMetadata metadata,
+      AllowedKeyIds allowed,
+      EncryptionKeys keys,
+      String unknown) {
+    this.name = name;
+    this.metadata = metadata;
+    this.allowed = allowed;
     this.keys = keys;
+    this.unknown = unknown;
     this.keyId = EncryptionProperties.keyId(metadata.properties());
     Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
     this.masters =
@@ -47,9 +54,15 @@ final class KeyIdDefects {
             .collect(Collectors.toCollection(TreeSet::new));
   }
 
-  void addTo(List<Defect> found) {
+  /**
+   * Adds what is wrong.
+   *
+   * @param hive whether it is a table of Hive, whose stock catalog makes a KEK with the first
+   *     snapshot
+   */
+  void addTo(List<Finding> found, boolean hive) {
     if (masters.isEmpty()) {
-      withoutKek(found);
+      withoutKek(found, hive);
     } else if (keyId == null) {
       found.add(
           another(
@@ -76,7 +89,7 @@ final class KeyIdDefects {
                   EncryptionProperties.KEY_ID, keyId, quoted())));
     } else if (masters.size() > 1) {
       found.add(
-          Defect.of(
+          Finding.of(
               Kind.OTHER_MASTER_KEY,
               String.format(
                   "%s is '%s', and the table's KEKs are wrapped by %s: a client that had loaded"
@@ -89,15 +102,24 @@ final class KeyIdDefects {
   }
 
   /** A table that a client without encryption made, or whose keys are gone. */
-  private void withoutKek(List<Defect> found) {
-    boolean hadKeys = metadata.snapshots().stream().anyMatch(one -> one.keyId() != null);
-    if (hadKeys) {
-      return; // each of these keys is missed by itself
+  private void withoutKek(List<Finding> found, boolean hive) {
+    if (metadata.snapshots().stream().anyMatch(one -> one.keyId() != null)) {
+      if (keyId == null) { // each of its keys is missed by itself
+        found.add(
+            Finding.of(
+                Kind.KEY_ID_REMOVED,
+                EncryptionProperties.KEY_ID + " is gone, and so are the table's keys",
+                "A client without encryption, or somebody with access to the metadata, removed"
+                    + " them: find out who. Restore the metadata from a backup or an object"
+                    + " version."));
+      }
+
+      return;
     }
 
     if (keyId != null && keyId.isBlank()) {
       found.add(
-          Defect.of(
+          Finding.of(
               Kind.KEY_ID_EMPTY,
               String.format(
                   "%s is '%s', and the table has no KEK: a client without encryption made it",
@@ -107,24 +129,22 @@ final class KeyIdDefects {
                       + rotation("<master key id>")
                       + "."
                   : "No key tells which one is meant. See what is said of its plaintext."));
-    } else if (keyId != null
-        && metadata.snapshots().isEmpty()
-        && !catalog.behind().isHive()) { // whose stock catalog makes a KEK with the first snapshot
+    } else if (keyId != null && metadata.snapshots().isEmpty() && !hive) {
       found.add(noKek());
     }
   }
 
-  private Defect noKek() {
+  private Finding noKek() {
     String detail =
         String.format(
             "it has %s '%s', no KEK and no snapshot: a client without encryption made it, or gave"
                 + " the key id to an empty table",
             EncryptionProperties.KEY_ID, keyId);
     String remedy = "It gets its first KEK. Give the client that made it this catalog class.";
-    boolean usable = keys != null && keys.keys().stream().noneMatch(KeyIdDefects::isRefused);
+    boolean usable = keys != null && keys.keys().stream().noneMatch(KeyEntry::isRefused);
     return usable
-        ? new Defect(Kind.NO_KEK, detail, remedy, builder -> {}, false) // a step of each commit
-        : Defect.of(
+        ? Finding.repairable(Kind.NO_KEK, detail, remedy, builder -> {}) // a step of each commit
+        : Finding.of(
             Kind.NO_KEK,
             detail,
             String.format(
@@ -132,12 +152,8 @@ final class KeyIdDefects {
                 remedy, rotation("<master key id>")));
   }
 
-  private static boolean isRefused(KeyEntry key) {
-    return Boolean.FALSE.equals(key.kmsAnswers());
-  }
-
   /** The key id is to be another one: the master key of the KEKs. */
-  private Defect another(Kind kind, String detail) {
+  private Finding another(Kind kind, String detail) {
     String found = masters.iterator().next();
     String refusal = refusal(found);
     String alter =
@@ -149,18 +165,17 @@ final class KeyIdDefects {
     String afterwards =
         " Find out who changed it, and since when; then verify the table, with all snapshots.";
     if (refusal != null) {
-      return Defect.of(kind, detail, refusal + " Then: " + alter + "." + afterwards);
+      return Finding.of(kind, detail, refusal + " Then: " + alter + "." + afterwards);
     }
 
     String or = kind == Kind.KEY_ID_CHANGED ? " If '" + keyId + "' is wanted: " : "";
-    return new Defect(
+    return Finding.repairable(
         kind,
         detail,
         String.format(
             "'%s' is put back, as by %s.%s%s%s",
             found, alter, afterwards, or, or.isEmpty() ? "" : rotation(keyId) + "."),
-        builder -> builder.setProperties(Map.of(EncryptionProperties.KEY_ID, found)),
-        false);
+        builder -> builder.setProperties(Map.of(EncryptionProperties.KEY_ID, found)));
   }
 
   /** Why the master key of the KEKs is not simply put back, or null. */
@@ -169,7 +184,7 @@ final class KeyIdDefects {
       return "Make sure which of these keys is the right one.";
     }
 
-    if (!catalog.allowedKeyIds().allows(master)) {
+    if (allowed != null && !allowed.allows(master)) {
       return String.format(
           "The catalog does not allow '%s' (%s): make sure that it is the right one, and have it"
               + " added.",
@@ -177,13 +192,13 @@ final class KeyIdDefects {
     }
 
     if (keys == null) {
-      return "It cannot be told whether these KEKs are genuine as long as the KMS does not answer.";
+      return unknown;
     }
 
     boolean proven =
         keys.keys().stream()
             .filter(key -> key.kind() != KeyEntry.Kind.MASTER && key.kind() != KeyEntry.Kind.DEAD)
-            .noneMatch(key -> isRefused(key) || isBroken(key));
+            .noneMatch(key -> key.isRefused() || isBroken(key));
     return proven
         ? null
         : "The KEKs do not prove that it is the right one: a key is missing, cannot be had, or"

@@ -1,0 +1,5 @@
+/**
+ * What is wrong with a table and with its keys, found by one search: doctor shows it, repair mends
+ * of it.
+ */
+package io.icebergcrypto.audit.diagnosis;
