@@ -90,6 +90,7 @@ ANSWERS: dict[str, Any] = {
     "prune_encryption_keys": PRUNED,
     "reencrypt_table": REENCRYPTED,
     "repair_table": {
+        "table": "lake.db.t",
         "complete": True,
         "findings": [{**FINDING, "repairable": True, "repaired": False}],
     },

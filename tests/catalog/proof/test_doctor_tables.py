@@ -41,7 +41,7 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
         "plaintext": 3,
         "key id removed": 1,
         "no kek": 1,
-        "unauthenticated": 5,
+        "unauthenticated": 6,
     }
     assert kinds(found)[:5] == [
         *[(name, "plaintext") for name in ("a", "b", "c")],
