@@ -80,13 +80,13 @@ public record MasterKeyUse(
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {
-    BaseTable table = catalog.unchecked(identifier);
+    BaseTable table = catalog.context().unchecked(identifier);
     TableMetadata metadata = table.operations().current();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
       throw new NotEncryptedException("No master key is needed for it.").inTable(table.name());
     }
 
-    catalog.checkMetadata(table);
+    catalog.context().checkMetadata(table);
     Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
     Set<String> used =
         metadata.encryptionKeys().stream()

@@ -69,7 +69,9 @@ public final class TableDoctor {
     BaseTable table;
     try {
       Table loaded =
-          encrypted != null ? encrypted.unchecked(identifier) : catalog.loadTable(identifier);
+          encrypted != null
+              ? encrypted.context().unchecked(identifier)
+              : catalog.loadTable(identifier);
       if (!(loaded instanceof BaseTable base)) {
         return null;
       }
@@ -85,7 +87,7 @@ public final class TableDoctor {
     String keyId = EncryptionProperties.keyId(metadata.properties());
     if (EncryptionProperties.wasEncrypted(metadata)) {
       examineEncrypted(table, metadata, keyId, findings);
-    } else if (encrypted != null && encrypted.requiresEncryption()) {
+    } else if (encrypted != null && encrypted.context().settings().encryptionRequired()) {
       findings.add(
           new Finding(
               Harm.NOT_ENCRYPTED,
@@ -187,7 +189,7 @@ public final class TableDoctor {
               metadata.encryptionKeys(),
               keyId,
               TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of keys that it will not make
-              new BoundKmsClient(metadata.uuid(), encrypted.kms()));
+              new BoundKmsClient(metadata.uuid(), encrypted.context().kms()));
       if (KeyOfList.decrypted(listKeyId, manager).fileLength() == null) {
         findings.add(noLength(table.name()));
       }
@@ -316,7 +318,7 @@ public final class TableDoctor {
 
   private void checkMetadata(BaseTable table, List<Finding> findings) {
     try {
-      MetadataAuthentication status = encrypted.checkMetadata(table);
+      MetadataAuthentication status = encrypted.context().checkMetadata(table);
       if (!status.authenticated()) {
         findings.add(
             new Finding(

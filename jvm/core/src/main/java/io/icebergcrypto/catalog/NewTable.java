@@ -94,7 +94,6 @@ final class NewTable {
     }
 
     EncryptionProperties.check(tableName, Map.of(), all);
-    catalog.allowedKeyIds().checkNew(tableName, keyId);
     if (EncryptionProperties.needsFormatVersion(tableName, all)) {
       delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
     }
@@ -173,10 +172,11 @@ final class NewTable {
     try {
       Table table =
           HashMismatchRetry.checked(tableName, () -> catalog.delegate().loadTable(identifier));
-      catalog.checkMetadata(table);
-      if (table instanceof BaseTable base
-          && EncryptionProperties.keyId(base.properties()) == null) {
-        KeyIdRule.refuseLost(tableName, base.operations().current(), null);
+      if (table instanceof BaseTable base) {
+        catalog.checkMetadata(base);
+        if (EncryptionProperties.keyId(base.properties()) == null) {
+          KeyIdRule.refuseLost(tableName, base.operations().current(), null);
+        }
       }
 
       return table;

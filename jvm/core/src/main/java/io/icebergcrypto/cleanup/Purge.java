@@ -38,7 +38,7 @@ import org.apache.iceberg.io.FileIO;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  */
 public final class Purge {
-  private final Catalog catalog;
+  private final Supplier<Table> load;
   private final Catalog delegate;
   private final TableIdentifier identifier;
   private final String name;
@@ -47,20 +47,21 @@ public final class Purge {
   /**
    * Says which table is to go.
    *
-   * @param catalog loads it with encryption
+   * @param load loads it with encryption
    * @param delegate the catalog behind, which drops it
+   * @param name its full name
    * @param hasKms whether the catalog names a KMS
    */
   public Purge(
-      Catalog catalog,
+      Supplier<Table> load,
       Catalog delegate,
-      String catalogName,
       TableIdentifier identifier,
+      String name,
       boolean hasKms) {
-    this.catalog = catalog;
+    this.load = load;
     this.delegate = delegate;
     this.identifier = identifier;
-    this.name = SqlNames.full(catalogName, identifier);
+    this.name = name;
     this.hasKms = hasKms;
   }
 
@@ -218,7 +219,7 @@ public final class Purge {
    */
   private BaseTable encryptedOrNull() {
     try {
-      if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
+      if (!(load.get() instanceof BaseTable table)) {
         return null;
       }
 

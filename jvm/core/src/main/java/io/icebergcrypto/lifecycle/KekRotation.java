@@ -51,8 +51,8 @@ public record KekRotation(
       EncryptedCatalog catalog, TableIdentifier identifier, boolean rewrap, boolean dryRun) {
     RotatedTable table = RotatedTable.load(catalog, identifier);
     String oldKekId = Kek.newest(table.current()).map(EncryptedKey::keyId).orElse(null);
-    boolean all = rewrap || catalog.behind().isHive();
-    NewKek made = new NewKek(table, all, catalog.behind().isHive());
+    boolean all = rewrap || catalog.context().behind().isHive();
+    NewKek made = new NewKek(table, all, catalog.context().behind().isHive());
     if (dryRun) {
       made.in(table.current());
     } else {

@@ -3,6 +3,7 @@ package io.icebergcrypto.lifecycle;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.CommittedKeys;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -71,8 +72,8 @@ public record MasterKeyRotation(
    * @param catalog the table's catalog, set up with the KMS that is to wrap. {@code
    *     encryption.allowed-key-ids} has to allow both keys
    * @param newKeyId the id of the master key there; null: the id that the table has
-   * @param former the KMS that wrapped the table's KEKs, such as {@link EncryptedCatalog#kms()} of
-   *     a catalog that is set up with it; it does not matter which tables that has
+   * @param former the KMS that wrapped the table's KEKs, such as {@link CatalogContext#kms()} of a
+   *     catalog that is set up with it; it does not matter which tables that has
    * @param dryRun true: everything but the commit, the calls of both KMSs included
    * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when the new key id is empty, or one of the keys cannot
@@ -105,7 +106,7 @@ public record MasterKeyRotation(
     String wanted = newKeyId == null ? oldKeyId : newKeyId;
     WrappedAnew keks = new WrappedAnew(table, wanted);
     ValueKeysAnew valueKeys =
-        new ValueKeysAnew(table, catalog.allowedKeyIds(), wanted, allValueKeys);
+        new ValueKeysAnew(table, catalog.context().allowedKeyIds(), wanted, allValueKeys);
     if (dryRun) {
       wrapped(table.current(), keks);
       valueKeys.properties(table.current());
@@ -133,7 +134,7 @@ public record MasterKeyRotation(
           .inTable(table);
     }
 
-    catalog.checkMasterKey(table, newKeyId);
+    catalog.context().checkMasterKey(table, newKeyId);
   }
 
   private static void commit(

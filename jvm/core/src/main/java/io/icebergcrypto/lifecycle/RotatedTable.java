@@ -58,10 +58,10 @@ final class RotatedTable {
    */
   static RotatedTable load(
       EncryptedCatalog catalog, TableIdentifier identifier, CachingKmsClient former) {
-    BaseTable table = catalog.unchecked(identifier);
+    BaseTable table = catalog.context().unchecked(identifier);
     String uuid = table.operations().current().uuid();
-    AskedKms both = new AskedKms(catalog.kms(), former, table.name(), uuid);
-    return of(catalog, former, table.name(), catalog.operations(table, both));
+    AskedKms both = new AskedKms(catalog.context().kms(), former, table.name(), uuid);
+    return of(catalog, former, table.name(), catalog.context().operations(table, both));
   }
 
   private static RotatedTable of(
@@ -72,7 +72,7 @@ final class RotatedTable {
       throw new NotEncryptedException("encrypt_table encrypts it in place.").inTable(name);
     }
 
-    return new RotatedTable(name, ops, new AskedKms(catalog.kms(), former, name, metadata.uuid()));
+    return new RotatedTable(name, ops, new AskedKms(catalog.context().kms(), former, name, metadata.uuid()));
   }
 
   /** The table's full name. */

@@ -104,7 +104,7 @@ public final class CopyLog {
           header -> List.of(header.kek(), header.key()).forEach(key -> keys.put(key.keyId(), key)));
       TableMetadata form = EncryptedForm.of(log.metadata, keyId, keys.values());
       TableOperations ops = new MetadataInMemory(source.operations(), form);
-      FileIO io = catalog.uncommitted(ops, source.name()).io();
+      FileIO io = catalog.context().uncommitted(ops, source.name()).io();
       headers.forEach(header -> log.addBody(io, header));
     }
 

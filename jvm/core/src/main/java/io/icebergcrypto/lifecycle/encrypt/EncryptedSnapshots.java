@@ -48,7 +48,7 @@ public final class EncryptedSnapshots {
       TableMetadata base,
       TableMetadata form,
       Map<Version, List<CopiedGroup>> groups) {
-    BaseTable table = catalog.uncommitted(new MetadataInMemory(operations, form), name);
+    BaseTable table = catalog.context().uncommitted(new MetadataInMemory(operations, form), name);
     new EncryptedSnapshots(table, base).run(groups);
     return table;
   }

@@ -42,7 +42,7 @@ final class DefectSearch {
   DefectSearch(EncryptedCatalog catalog, TableIdentifier identifier) {
     this.catalog = catalog;
     this.identifier = identifier;
-    this.name = catalog.fullName(identifier);
+    this.name = catalog.context().fullName(identifier);
   }
 
   /** The table's full name. */
@@ -119,11 +119,12 @@ final class DefectSearch {
 
   private void plaintextSnapshots(BaseTable table) {
     boolean usable =
-        !catalog.behind().isHive() || EncryptionProperties.hasDataKeyLength(table.properties());
+        !catalog.context().behind().isHive()
+            || EncryptionProperties.hasDataKeyLength(table.properties());
     if (usable) {
       new PlaintextSnapshots(table, table.io()).addTo(found);
     } else { // Iceberg's operations of a Hive table have no FileIO then
-      try (FileIO io = catalog.behind().newFileIO()) {
+      try (FileIO io = catalog.context().behind().newFileIO()) {
         new PlaintextSnapshots(table, io).addTo(found);
       }
     }
@@ -132,7 +133,7 @@ final class DefectSearch {
   /** The table of the catalog behind; null: there is one, and it cannot be loaded. */
   private BaseTable load() {
     try {
-      BaseTable table = catalog.unchecked(identifier);
+      BaseTable table = catalog.context().unchecked(identifier);
       this.name = table.name();
       table.operations().current();
       return table;
@@ -144,7 +145,7 @@ final class DefectSearch {
           "its metadata file is gone: " + e.getMessage(),
           FileProblem.hint(ProblemCode.MISSING, FileKind.METADATA_FILE));
     } catch (NumberFormatException e) {
-      if (!catalog.behind().isHive()) {
+      if (!catalog.context().behind().isHive()) {
         throw e;
       }
 
@@ -173,7 +174,7 @@ final class DefectSearch {
   /** Why the metadata cannot be believed, or null. */
   private String checkMetadata(BaseTable table) {
     try {
-      catalog.checkMetadata(table);
+      catalog.context().checkMetadata(table);
       return null;
     } catch (TamperedException e) {
       add(Kind.METADATA_REFUSED, e);
@@ -183,7 +184,7 @@ final class DefectSearch {
       return e.problem();
     } catch (AccessDeniedException e) {
       add(Kind.KEY_UNUSABLE, e);
-      return catalog.authenticatesMetadata() ? e.problem() : null;
+      return catalog.context().authenticatesMetadata() ? e.problem() : null;
     } catch (IcebergCryptoException e) { // no such key, or not one that authenticates
       add(Kind.KEY_UNUSABLE, e);
       return e.problem();

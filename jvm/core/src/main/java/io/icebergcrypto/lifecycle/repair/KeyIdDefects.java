@@ -109,7 +109,10 @@ final class KeyIdDefects {
                   : "No key tells which one is meant. See what is said of its plaintext."));
     } else if (keyId != null
         && metadata.snapshots().isEmpty()
-        && !catalog.behind().isHive()) { // whose stock catalog makes a KEK with the first snapshot
+        && !catalog
+            .context()
+            .behind()
+            .isHive()) { // whose stock catalog makes a KEK with the first snapshot
       found.add(noKek());
     }
   }
@@ -169,7 +172,7 @@ final class KeyIdDefects {
       return "Make sure which of these keys is the right one.";
     }
 
-    if (!catalog.allowedKeyIds().allows(master)) {
+    if (!catalog.context().allowedKeyIds().allows(master)) {
       return String.format(
           "The catalog does not allow '%s' (%s): make sure that it is the right one, and have it"
               + " added.",

@@ -148,7 +148,7 @@ final class MissingLengths {
             List.of(kek),
             kek.encryptedById(),
             TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of a key that it will not make
-            new BoundKmsClient(metadata.uuid(), catalog.kms()));
+            new BoundKmsClient(metadata.uuid(), catalog.context().kms()));
     EncryptedKey made =
         KeyRegisteringManager.register(keys, keyMetadata.copyWithLength(wholeLength(snapshot)));
     builder.removeEncryptionKey(entry.keyId());
@@ -163,7 +163,8 @@ final class MissingLengths {
       return kek;
     }
 
-    EncryptedKey made = Kek.make(table.name(), metadata, kek.encryptedById(), catalog.kms());
+    EncryptedKey made =
+        Kek.make(table.name(), metadata, kek.encryptedById(), catalog.context().kms());
     builder.addEncryptionKey(made);
     return made;
   }

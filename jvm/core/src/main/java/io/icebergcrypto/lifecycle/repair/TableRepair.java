@@ -44,7 +44,7 @@ public record TableRepair(String table, List<Defect> defects) {
     if (yes && found.stream().anyMatch(Defect::mendable)) {
       List<Defect> before = found;
       try {
-        catalog.mend(identifier, metadata -> mended(metadata, search, before));
+        catalog.context().mend(identifier, metadata -> mended(metadata, search, before));
       } catch (CommitFailedException e) {
         throw overtaken(search, e);
       }

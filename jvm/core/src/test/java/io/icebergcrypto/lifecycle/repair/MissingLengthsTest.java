@@ -45,7 +45,8 @@ class MissingLengthsTest extends LakeFixture {
   private void create(String format) throws IOException {
     Table table = TestLake.createTable(catalog, "t", Map.of("write.format.default", format));
     TestLake.append(table, 1);
-    LengthlessClient client = new LengthlessClient(lake.openStock().loadTable(T), catalog.kms());
+    LengthlessClient client =
+        new LengthlessClient(lake.openStock().loadTable(T), catalog.context().kms());
     client.append(2, 3);
     client.append(4);
   }

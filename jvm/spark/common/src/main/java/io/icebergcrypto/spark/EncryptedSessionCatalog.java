@@ -59,7 +59,7 @@ public class EncryptedSessionCatalog<
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata)
       throws NamespaceAlreadyExistsException {
-    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    NamespaceKeys keys = iceberg.encryptedCatalog().context().namespaceKeys();
     keys.check(Namespace.of(namespace), metadata);
     super.createNamespace(namespace, metadata);
     keys.checkKept(Namespace.of(namespace), metadata);
@@ -75,7 +75,7 @@ public class EncryptedSessionCatalog<
       }
     }
 
-    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    NamespaceKeys keys = iceberg.encryptedCatalog().context().namespaceKeys();
     keys.check(Namespace.of(namespace), set);
     super.alterNamespace(namespace, changes);
     keys.checkKept(Namespace.of(namespace), set);

@@ -157,7 +157,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
     }
 
     // Iceberg drops first and reads the lists then
-    encrypted.checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
+    encrypted
+        .context()
+        .checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
     return super.purgeTable(ident);
   }
 
@@ -174,7 +176,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
       throw e;
     }
 
-    return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
+    return encrypted.context().settings().exposesKeyMetadata()
+        ? table
+        : HiddenKeysTable.hide(table);
   }
 
   private interface Load {

@@ -121,7 +121,7 @@ public final class TableCopy {
       throw new NotSupportedException(
               "nothing was written: it is not a table with metadata of its own",
               "Give the table, without the name of a metadata table behind it.")
-          .inTable(catalog.fullName(identifier));
+          .inTable(catalog.context().fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -171,7 +171,7 @@ public final class TableCopy {
     return Kek.newest(metadata)
         .filter(newest -> Kek.lives(newest, System.currentTimeMillis()))
         .filter(newest -> newest.encryptedById().equals(keyId))
-        .orElseGet(() -> Kek.make(table.name(), metadata, keyId, catalog.kms()));
+        .orElseGet(() -> Kek.make(table.name(), metadata, keyId, catalog.context().kms()));
   }
 
   private Result run(CopyRequest.Start start) {
@@ -244,7 +244,8 @@ public final class TableCopy {
     TableMetadata copied = CopiedMetadata.of(metadata, request.paths(), kek, lists);
     staging.wrote(plan.staged(file));
     TableMetadataParser.write(
-        catalog.signedFor(table, file, copied), table.io().newOutputFile(plan.staged(file)));
+        catalog.context().signedFor(table, file, copied),
+        table.io().newOutputFile(plan.staged(file)));
     return file;
   }
 

@@ -76,7 +76,7 @@ public final class KeyedInspection {
    */
   public static KeyedInspection ofTable(
       EncryptedCatalog catalog, TableIdentifier identifier, String path) {
-    BaseTable plain = catalog.unchecked(identifier);
+    BaseTable plain = catalog.context().unchecked(identifier);
     BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
     KnownFile file = FileSearch.find(table, path);
     return new KeyedInspection(

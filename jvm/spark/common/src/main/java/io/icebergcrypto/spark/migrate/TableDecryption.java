@@ -84,7 +84,7 @@ public final class TableDecryption {
     this.catalog = catalog;
     this.identifier = identifier;
     this.table = table;
-    this.behind = catalog.unchecked(identifier);
+    this.behind = catalog.context().unchecked(identifier);
     this.progress = progress;
   }
 
@@ -107,7 +107,7 @@ public final class TableDecryption {
       throw new NotSupportedException(
               "it is not a table with metadata of its own",
               "Give the table, without the name of a metadata table behind it.")
-          .inTable(catalog.fullName(identifier));
+          .inTable(catalog.context().fullName(identifier));
     }
 
     check(catalog, table, allowPlaintext);
@@ -144,7 +144,7 @@ public final class TableDecryption {
           .inTable(table.name());
     }
 
-    if (catalog.requiresEncryption()) {
+    if (catalog.context().settings().encryptionRequired()) {
       throw new InvalidConfigurationException(
               String.format(
                   "it is encrypted, and the catalog has %s=true or %s=refuse",
@@ -281,7 +281,9 @@ public final class TableDecryption {
   /** The table as metadata says, which may be encrypted, with one of its schemas. */
   private BaseTable view(TableMetadata metadata, int schemaId) {
     TableMetadata withSchema = EncryptedForm.withSchema(metadata, schemaId);
-    return catalog.uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
+    return catalog
+        .context()
+        .uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
   }
 
   private Map<String, Object> result(TableMetadata base, CopyPlan plan) {

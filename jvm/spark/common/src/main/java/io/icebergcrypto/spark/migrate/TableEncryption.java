@@ -277,7 +277,8 @@ public final class TableEncryption {
       List<EncryptedKey> before = log.keks();
       this.kek =
           before.isEmpty()
-              ? Kek.make(plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
+              ? Kek.make(
+                  plaintext.name(), base, plaintext.keyId(), plaintext.catalog().context().kms())
               : before.get(before.size() - 1);
     }
 
@@ -318,11 +319,11 @@ public final class TableEncryption {
 
   private BaseTable target(TableMetadata metadata) {
     TableOperations ops = new MetadataInMemory(plaintext.table().operations(), metadata);
-    return plaintext.catalog().uncommitted(ops, plaintext.name());
+    return plaintext.catalog().context().uncommitted(ops, plaintext.name());
   }
 
   private long kmsCalls() {
-    KmsMetrics metrics = plaintext.catalog().kms().metrics();
+    KmsMetrics metrics = plaintext.catalog().context().kms().metrics();
     return metrics.wrapCalls() + metrics.unwrapCalls();
   }
 

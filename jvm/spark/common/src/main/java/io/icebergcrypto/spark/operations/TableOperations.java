@@ -103,6 +103,7 @@ final class TableOperations {
               "authenticated_table STRING NOT NULL",
               call -> {
                 call.catalog()
+                    .context()
                     .authenticateMetadata(
                         call.table(), call.text("metadata_file"), call.text("metadata_sha256"));
                 return Answer.row(Map.of("authenticated_table", call.text(Operation.TABLE)));
@@ -114,7 +115,7 @@ final class TableOperations {
               "deleted_files_count BIGINT NOT NULL, deleted_bytes BIGINT NOT NULL, folders_left"
                   + " STRING NOT NULL",
               call -> {
-                PurgedFiles purged = call.catalog().purgeWithoutKey(call.table());
+                PurgedFiles purged = call.catalog().context().purgeWithoutKey(call.table());
                 return Answer.row(
                     Map.of(
                         "deleted_files_count",

@@ -117,7 +117,7 @@ public record Target(
 
   /** The table's full name, quoted where SQL needs that. */
   String fullName() {
-    return catalog.fullName(table);
+    return catalog.context().fullName(table);
   }
 
   /** Has Spark load the table again. */

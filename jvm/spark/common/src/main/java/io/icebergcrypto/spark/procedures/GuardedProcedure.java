@@ -238,7 +238,7 @@ public final class GuardedProcedure implements Procedure {
   private Long begunMillis(Identifier identifier) {
     try {
       TableIdentifier table = Spark3Util.identifierToTableIdentifier(identifier);
-      return CopyLog.begunMillis(encrypted.unchecked(table));
+      return CopyLog.begunMillis(encrypted.context().unchecked(table));
     } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
       return null; // a table of another format, in the session's catalog
     }
@@ -294,11 +294,13 @@ public final class GuardedProcedure implements Procedure {
   private void refuseEncryptedImport(InternalRow input) {
     int properties = indexOf("properties");
     String table = input.getUTF8String(indexOf("table")).toString();
-    if (encrypted.encryptsNewTable(
-        namespace(table),
-        input.isNullAt(properties)
-            ? Map.of()
-            : OperationProcedure.texts(input.getMap(properties)))) {
+    if (encrypted
+        .context()
+        .encryptsNewTable(
+            namespace(table),
+            input.isNullAt(properties)
+                ? Map.of()
+                : OperationProcedure.texts(input.getMap(properties)))) {
       throw new NotSupportedException(
               name + " keeps a table's files as they are: plaintext, in an encrypted table",
               "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"
@@ -352,7 +354,8 @@ public final class GuardedProcedure implements Procedure {
 
   private void refuseOnEncryptedTable(InternalRow input) {
     boolean allowed =
-        name.startsWith("compute_") && encrypted.statistics() != StatisticsPolicy.REFUSE;
+        name.startsWith("compute_")
+            && encrypted.context().settings().statistics() != StatisticsPolicy.REFUSE;
     find(input.getUTF8String(indexOf("table")).toString(), catalog)
         .filter(found -> found.isEncrypted() && !allowed)
         .ifPresent(
