@@ -56,7 +56,8 @@ public record EncryptionKeys(
           .inTable(table.name());
     }
 
-    AuditedKms kms = new AuditedKms(context::kms, table.name(), metadata.uuid());
+    UncachedKms asked = new UncachedKms(context::kms, null, table.name(), metadata.uuid());
+    AuditedKms kms = new AuditedKms(asked);
     try {
       KeyAudit audit =
           new KeyAudit(table, kms, context.settings().kekMaxAgeDays(), context.allowedKeyIds());
@@ -67,7 +68,7 @@ public record EncryptionKeys(
           metadata.properties().get(TableProperties.ENCRYPTION_DEK_LENGTH),
           context.settings().kekMaxAgeDays(),
           kms.toString(),
-          kms.calls(),
+          asked.calls(),
           audit.silence(),
           keys);
     } finally {

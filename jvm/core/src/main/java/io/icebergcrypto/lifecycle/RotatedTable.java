@@ -5,6 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.commit.CommitRetry;
@@ -24,9 +25,9 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 final class RotatedTable {
   private final String name;
   private final TableOperations ops;
-  private final AskedKms kms;
+  private final UncachedKms kms;
 
-  private RotatedTable(String name, TableOperations ops, AskedKms kms) {
+  private RotatedTable(String name, TableOperations ops, UncachedKms kms) {
     this.name = name;
     this.ops = ops;
     this.kms = kms;
@@ -60,7 +61,7 @@ final class RotatedTable {
       EncryptedCatalog catalog, TableIdentifier identifier, CachingKmsClient former) {
     BaseTable table = catalog.context().unchecked(identifier);
     String uuid = table.operations().current().uuid();
-    AskedKms both = new AskedKms(catalog.context().kms(), former, table.name(), uuid);
+    UncachedKms both = kms(catalog, former, table.name(), uuid);
     return of(catalog, former, table.name(), catalog.context().operations(table, both));
   }
 
@@ -72,7 +73,13 @@ final class RotatedTable {
       throw new NotEncryptedException("encrypt_table encrypts it in place.").inTable(name);
     }
 
-    return new RotatedTable(name, ops, new AskedKms(catalog.context().kms(), former, name, metadata.uuid()));
+    return new RotatedTable(name, ops, kms(catalog, former, name, metadata.uuid()));
+  }
+
+  private static UncachedKms kms(
+      EncryptedCatalog catalog, CachingKmsClient former, String name, String uuid) {
+    CachingKmsClient kms = catalog.context().kms();
+    return new UncachedKms(() -> kms, former, name, uuid);
   }
 
   /** The table's full name. */
@@ -86,7 +93,7 @@ final class RotatedTable {
   }
 
   /** The KMS, for this table's keys. */
-  AskedKms kms() {
+  UncachedKms kms() {
     return kms;
   }
 

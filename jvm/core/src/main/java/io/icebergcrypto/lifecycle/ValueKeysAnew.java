@@ -1,11 +1,17 @@
 package io.icebergcrypto.lifecycle;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.WrappedValueKey;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.values.ValueKeys;
+import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -102,10 +108,37 @@ final class ValueKeysAnew {
     }
 
     try {
-      return key.anew(target, table.kms().wrapAnew(key, target));
+      return key.anew(target, wrapAgain(key, target));
     } catch (IcebergCryptoException e) {
       throw told(key, e);
     }
+  }
+
+  /**
+   * Three calls; four where only that the KMS gives the key twice tells whether it is the right
+   * one.
+   *
+   * @param target the master key that is to wrap it, in its newest version
+   * @throws BadWrappedKeyException when the KMS gives another key, or another one than it wrapped
+   */
+  private ByteBuffer wrapAgain(WrappedValueKey key, String target) {
+    UncachedKms kms = table.kms();
+    ByteBuffer answer =
+        UnwrapsAgain.fitting(
+            kms, key.bytes(), key.masterKeyId(), bytes -> ValueKeys.problem(key, bytes) == null);
+    String problem = ValueKeys.problem(key, answer);
+    if (problem != null) {
+      problem += ", twice";
+    } else if (!Kek.isCheckValue(key.checkValue())
+        && !answer.equals(kms.unwrapKey(key.bytes(), key.masterKeyId()))) {
+      problem = "two different keys";
+    }
+
+    if (problem != null) {
+      throw ValueKeys.cannotBeUsed(key, kms.former(), problem);
+    }
+
+    return UnwrapsAgain.wrapped(kms.wrapping(), answer, target);
   }
 
   private IcebergCryptoException told(WrappedValueKey key, IcebergCryptoException e) {

@@ -1,9 +1,12 @@
 package io.icebergcrypto.lifecycle;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -68,8 +71,14 @@ final class WrappedAnew {
   }
 
   private EncryptedKey wrapped(EncryptedKey kek, Collection<EncryptedKey> entries) {
-    ByteBuffer wrapped = table.kms().wrapAnew(kek, entries, masterKeyId);
-    return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
+    UncachedKms kms = table.kms();
+    try {
+      ByteBuffer wrapped =
+          UnwrapsAgain.wrapped(kms.wrapping(), UnwrappedKek.of(kek, entries, kms), masterKeyId);
+      return new BaseEncryptedKey(kek.keyId(), wrapped, masterKeyId, kek.properties());
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(table.name());
+    }
   }
 
   /** Whether this KEK was wrapped here. */

@@ -73,7 +73,8 @@ class KeyAuditFuzzTest {
                     .collect(Collectors.toSet());
             BaseTable table =
                 new BaseTable(new StaticTableOperations(metadata, new InMemoryFileIO()), "lake.t");
-            AuditedKms kms = new AuditedKms(() -> client, "lake.t", metadata.uuid());
+            AuditedKms kms =
+                new AuditedKms(new UncachedKms(() -> client, null, "lake.t", metadata.uuid()));
             List<KeyEntry> keys =
                 new KeyAudit(table, kms, 730, AllowedKeyIds.parse(null)).keys(null);
             assertThat(
