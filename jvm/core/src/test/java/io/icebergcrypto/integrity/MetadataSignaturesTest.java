@@ -17,6 +17,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
@@ -122,7 +123,12 @@ class MetadataSignaturesTest extends LakeFixture {
     EncryptedKey kek = SigningKeys.find(metadata, "k1", kekId).orElseThrow();
     ByteBuffer key = catalog.context().kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
     SecretKeySpec derived = MetadataMac.key(key, metadata.uuid());
-    MetadataMac mac = MetadataMac.of(json, MetadataPlace.of(file.toString()), derived, kekId);
+    MetadataMac mac =
+        MetadataMac.of(
+            CanonicalDocument.parse(json.toString().getBytes(StandardCharsets.UTF_8)),
+            MetadataPlace.of(file.toString()),
+            derived,
+            kekId);
     json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, mac.value());
     write(file, json.toString());
   }
