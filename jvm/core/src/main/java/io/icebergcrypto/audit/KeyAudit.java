@@ -3,7 +3,7 @@ package io.icebergcrypto.audit;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.KeyEntry.Kind;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -12,7 +12,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import io.icebergcrypto.values.ValueKeys;
 import java.nio.ByteBuffer;
@@ -69,7 +69,7 @@ final class KeyAudit {
     this.maxAgeDays = maxAgeDays;
     this.allowed = allowed;
     metadata.encryptionKeys().forEach(key -> entries.put(key.keyId(), key));
-    this.dead = CommittedKeys.unneeded(metadata, now.toEpochMilli());
+    this.dead = KeyRetention.unneeded(metadata, now.toEpochMilli());
     for (Snapshot snapshot : metadata.snapshots()) {
       use(snapshot);
     }
@@ -362,7 +362,7 @@ final class KeyAudit {
     boolean readable = kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.length() != null;
     if (readable && (kind == Kind.MANIFEST_LIST || kind == Kind.STATISTICS)) {
       try {
-        length = KeyOfList.decrypted(key.keyId(), manager).encryptionKey().remaining();
+        length = KeyedFile.decrypted(key.keyId(), manager).encryptionKey().remaining();
       } catch (RuntimeException e) { // Iceberg's own, of any type, for hostile bytes
         problem =
             String.format(

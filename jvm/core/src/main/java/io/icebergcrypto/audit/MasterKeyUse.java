@@ -5,7 +5,7 @@ import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.blob.WrappedKey;
@@ -87,7 +87,7 @@ public record MasterKeyUse(
     }
 
     catalog.context().checkMetadata(table);
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     Set<String> used =
         metadata.encryptionKeys().stream()
             .map(EncryptedKey::encryptedById)

@@ -19,7 +19,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.BaseTable;
@@ -190,7 +190,7 @@ public final class TableDoctor {
               keyId,
               TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of keys that it will not make
               new BoundKmsClient(metadata.uuid(), encrypted.context().kms()));
-      if (KeyOfList.decrypted(listKeyId, manager).fileLength() == null) {
+      if (KeyedFile.decrypted(listKeyId, manager).fileLength() == null) {
         findings.add(noLength(table.name()));
       }
     } catch (IcebergCryptoException e) {

@@ -5,7 +5,7 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.CachingKmsClient;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -127,6 +127,6 @@ public final class UncachedKms implements KeyManagementClient, AuthenticatedWrap
 
   private ByteBuffer ask(CachingKmsClient client, Function<CachingKmsClient, ByteBuffer> call) {
     calls.incrementAndGet();
-    return KmsCaller.forTable(tableName, tableUuid, () -> call.apply(client));
+    return CallContext.forTable(tableName, tableUuid, () -> call.apply(client));
   }
 }

@@ -7,7 +7,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.cleanup.ManifestListCheck;
 import io.icebergcrypto.cleanup.Purge;
-import io.icebergcrypto.cleanup.PurgedFiles;
+import io.icebergcrypto.cleanup.PurgeResult;
 import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
@@ -22,7 +22,7 @@ import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -250,7 +250,7 @@ public record CatalogContext(
    */
   public BaseTable unchecked(TableIdentifier identifier) {
     String table = fullName(identifier);
-    Table loaded = HashMismatchRetry.checked(table, () -> delegate().loadTable(identifier));
+    Table loaded = CheckedLoad.checked(table, () -> delegate().loadTable(identifier));
     if (loaded instanceof BaseTable base) {
       return base.name().equals(table)
           ? base
@@ -270,7 +270,7 @@ public record CatalogContext(
 
   /** The same, by another call of the catalog behind. */
   Table load(TableIdentifier identifier, Supplier<Table> load) {
-    return decorate(HashMismatchRetry.checked(fullName(identifier), load), identifier);
+    return decorate(CheckedLoad.checked(fullName(identifier), load), identifier);
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
@@ -438,7 +438,7 @@ public record CatalogContext(
    *     the files were tampered with, which is another matter than a lost key; or when the table
    *     was dropped and files remain
    */
-  public PurgedFiles purgeWithoutKey(TableIdentifier identifier) {
+  public PurgeResult purgeWithoutKey(TableIdentifier identifier) {
     checkValueKeys(identifier, ValueKeyProperties::checkDrop);
     return purge(identifier).runWithoutKey(behind::newFileIO);
   }

@@ -13,8 +13,8 @@ import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.FailFastFileIO;
-import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
@@ -221,7 +221,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
   @Override
   protected View named(TableIdentifier identifier, Supplier<View> behind) {
-    return HashMismatchRetry.checked(context.fullName(identifier), behind);
+    return CheckedLoad.checked(context.fullName(identifier), behind);
   }
 
   /** Closes the catalog behind and the KMS client, whose keys in memory are overwritten. */

@@ -9,8 +9,8 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.FailFastFileIO;
-import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -143,7 +143,7 @@ public final class Purge {
         });
   }
 
-  private static void read(ReachableFiles reachable, List<Snapshot> snapshots) {
+  private static void read(ManifestReads reachable, List<Snapshot> snapshots) {
     reachable.forEachList(snapshots, (snapshot, manifests) -> {});
   }
 
@@ -157,7 +157,7 @@ public final class Purge {
    * @throws IcebergCryptoException when something else than a lost key is wrong; nothing was
    *     dropped then; or when the table was dropped and files remain
    */
-  public PurgedFiles runWithoutKey(Supplier<FileIO> newFileIO) {
+  public PurgeResult runWithoutKey(Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the catalog behind is not BaseTable",
@@ -176,7 +176,7 @@ public final class Purge {
   }
 
   private Table loadBehind() {
-    return HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
+    return CheckedLoad.checked(name, () -> delegate.loadTable(identifier));
   }
 
   private void requireLostKey(boolean encrypted) {
@@ -260,10 +260,10 @@ public final class Purge {
     return elsewhere;
   }
 
-  private void read(TableOperations ops, Consumer<ReachableFiles> reading) {
+  private void read(TableOperations ops, Consumer<ManifestReads> reading) {
     TableMetadata metadata = ops.current();
     try {
-      reading.accept(new ReachableFiles(ops.io(), metadata.specsById(), AsCaller.workers()));
+      reading.accept(new ManifestReads(ops.io(), metadata.specsById(), AsCaller.workers()));
     } catch (IcebergCryptoException e) {
       throw nothingDropped(metadata.location(), e);
     }

@@ -49,7 +49,7 @@ public record KekRotation(
    */
   public static KekRotation run(
       EncryptedCatalog catalog, TableIdentifier identifier, boolean rewrap, boolean dryRun) {
-    RotatedTable table = RotatedTable.load(catalog, identifier);
+    RotationTarget table = RotationTarget.load(catalog, identifier);
     String oldKekId = Kek.newest(table.current()).map(EncryptedKey::keyId).orElse(null);
     boolean all = rewrap || catalog.context().behind().isHive();
     NewKek made = new NewKek(table, all, catalog.context().behind().isHive());

@@ -13,7 +13,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
@@ -345,7 +345,7 @@ public final class ValueKeyTable {
   /** Wraps a key, whose bytes are overwritten then. */
   private ByteBuffer wrapped(Table keeper, String masterKeyId, byte[] key) {
     try {
-      return KmsCaller.forTable(
+      return CallContext.forTable(
           table,
           keeper.uuid().toString(),
           () -> UnwrapsAgain.wrapped(catalog.context().kms(), ByteBuffer.wrap(key), masterKeyId));

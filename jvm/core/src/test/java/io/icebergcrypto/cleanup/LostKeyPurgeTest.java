@@ -94,7 +94,7 @@ class LostKeyPurgeTest extends LakeFixture {
     List<Path> shared = below(data);
     assertThat(shared).isNotEmpty();
 
-    PurgedFiles purged = withoutKey().context().purgeWithoutKey(T);
+    PurgeResult purged = withoutKey().context().purgeWithoutKey(T);
     assertThat(purged.files()).isEqualTo(own.size());
     assertThat(purged.bytes()).isPositive();
     assertThat(own).noneMatch(Files::exists);
@@ -241,7 +241,7 @@ class LostKeyPurgeTest extends LakeFixture {
     ObjectStore store = new ObjectStore();
     store.objects.addAll(others);
     store.objects.addAll(own);
-    PurgedFiles purged =
+    PurgeResult purged =
         new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
     assertThat(purged.files()).isEqualTo(2);
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);

@@ -38,7 +38,7 @@ final class DroppedOptions extends Rule<LogicalPlan> {
       Map<String, String> options = append.tableDesc().storage().properties();
       CatalogTable table =
           options.keysIterator().exists(concernsKeys::test) // or the metastore need not be asked
-              ? FileChecks.tableOrNull(append.tableDesc().identifier())
+              ? FormatChecks.tableOrNull(append.tableDesc().identifier())
               : null;
       if (table != null) {
         check(options, table);

@@ -3,7 +3,7 @@ package io.icebergcrypto.lifecycle.repair;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
@@ -38,7 +38,7 @@ final class KeyIdDefects {
     this.metadata = table.operations().current();
     this.keys = keys;
     this.keyId = EncryptionProperties.keyId(metadata.properties());
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     this.masters =
         Kek.all(metadata).stream()
             .filter(kek -> !unneeded.contains(kek.keyId()))

@@ -9,7 +9,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -97,7 +97,7 @@ final class MissingLengths {
   /** The key metadata of a snapshot's list; null: there is none, or another finding says why. */
   private NativeEncryptionKeyMetadata key(Snapshot snapshot) {
     try {
-      return snapshot.keyId() == null ? null : KeyOfList.decrypted(snapshot.keyId(), manager);
+      return snapshot.keyId() == null ? null : KeyedFile.decrypted(snapshot.keyId(), manager);
     } catch (RuntimeException e) {
       return null;
     }
@@ -173,7 +173,7 @@ final class MissingLengths {
   private long wholeLength(Snapshot snapshot) {
     String location = snapshot.manifestListLocation();
     long length = table.io().newInputFile(location).getLength();
-    InputFile list = table.io().newInputFile(new KeyOfList(location, snapshot.keyId()));
+    InputFile list = table.io().newInputFile(new KeyedFile(location, snapshot.keyId()));
     try (SeekableInputStream in = list.newStream()) {
       in.transferTo(OutputStream.nullOutputStream());
     } catch (IOException e) {

@@ -9,7 +9,7 @@ import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.repair.Defect.Kind;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.LengthlessClient;
 import io.icebergcrypto.testing.TestLake;
@@ -177,7 +177,7 @@ class MissingLengthsTest extends LakeFixture {
   private static void assertAllHaveLengths(Table table) throws IOException {
     StandardEncryptionManager manager = (StandardEncryptionManager) table.encryption();
     for (Snapshot snapshot : table.snapshots()) {
-      assertThat(KeyOfList.decrypted(snapshot.keyId(), manager).fileLength()).isPositive();
+      assertThat(KeyedFile.decrypted(snapshot.keyId(), manager).fileLength()).isPositive();
     }
 
     for (ManifestFile manifest : table.currentSnapshot().allManifests(table.io())) {
@@ -193,6 +193,6 @@ class MissingLengthsTest extends LakeFixture {
   }
 
   private static Long length(ByteBuffer keyMetadata, StandardEncryptionManager manager) {
-    return KeyOfList.parsed(keyMetadata, manager).fileLength();
+    return KeyedFile.parsed(keyMetadata, manager).fileLength();
   }
 }

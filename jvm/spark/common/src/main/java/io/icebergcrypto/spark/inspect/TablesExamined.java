@@ -8,7 +8,7 @@ import io.icebergcrypto.audit.Finding;
 import io.icebergcrypto.audit.Finding.Harm;
 import io.icebergcrypto.audit.TableDoctor;
 import io.icebergcrypto.audit.TableDoctor.Examined;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import io.icebergcrypto.spark.table.EachTable;
@@ -145,7 +145,7 @@ public final class TablesExamined {
 
   /** The Iceberg catalog below Spark's, without a cache in front; null: it is none of Iceberg's. */
   private static Catalog catalog(CatalogPlugin plugin) {
-    Catalog ours = OurCatalog.encryptedOrNull(plugin);
+    Catalog ours = EngineCatalog.encryptedOrNull(plugin);
     return ours == null && plugin instanceof HasIcebergCatalog stock
         ? stock.icebergCatalog()
         : ours;

@@ -6,7 +6,7 @@ import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.KeyEntry;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
@@ -148,7 +148,8 @@ final class KeyOperations {
 
   /** The KMS that a catalog is set up with. */
   private static CachingKmsClient former(Call call, String from) {
-    EncryptedCatalog catalog = OurCatalog.encryptedOrNull(TableNames.catalog(call.spark(), from));
+    EncryptedCatalog catalog =
+        EngineCatalog.encryptedOrNull(TableNames.catalog(call.spark(), from));
     if (catalog != null) {
       return catalog.context().kms();
     }

@@ -47,7 +47,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
 
           Supplier<ByteBuffer> key =
               () -> tree.keyMetadata(FileRow.path(file), FileRow.keyId(file));
-          CheckedFile found = checked(check, file, key);
+          FileResult found = checked(check, file, key);
           return FileRow.kind(file) == FileKind.MANIFEST_LIST
               ? new OpenedFile(file, found, () -> manifests(file))
               : one(FileRow.checked(file, found));
@@ -89,7 +89,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
                 }
 
                 ManifestFile manifest = listed.get(FileRow.path(row));
-                CheckedFile found = checked(check, row, manifest::keyMetadata);
+                FileResult found = checked(check, row, manifest::keyMetadata);
                 return new OpenedFile(row, found, () -> files(row, manifest));
               });
         });
@@ -151,8 +151,8 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
     }
   }
 
-  private CheckedFile checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
-    CheckedFile found;
+  private FileResult checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
+    FileResult found;
     try {
       ByteBuffer keyMetadata = depth == Depth.MAGIC ? null : key.get();
       found =

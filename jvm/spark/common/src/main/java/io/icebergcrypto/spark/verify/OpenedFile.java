@@ -15,7 +15,7 @@ import org.apache.spark.sql.Row;
  */
 final class OpenedFile implements Iterator<Row>, Closeable {
   private final Row file;
-  private final CheckedFile found;
+  private final FileResult found;
   private final Iterator<Row> below;
   private final CloseableIterable<Row> opened;
   private Throwable failure;
@@ -26,7 +26,7 @@ final class OpenedFile implements Iterator<Row>, Closeable {
    *
    * @param below reads what it lists
    */
-  OpenedFile(Row file, CheckedFile found, Supplier<CloseableIterable<Row>> below) {
+  OpenedFile(Row file, FileResult found, Supplier<CloseableIterable<Row>> below) {
     this.file = file;
     this.found = found;
     CloseableIterable<Row> files = CloseableIterable.empty();

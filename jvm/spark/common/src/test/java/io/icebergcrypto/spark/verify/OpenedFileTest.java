@@ -27,7 +27,7 @@ class OpenedFileTest {
   private static final Row LIST =
       FileRow.of(
           new ReachableFile(FileKind.MANIFEST_LIST, "s3://b/list", "avro", 9, "kek", false), 0);
-  private static final CheckedFile FINE = new CheckedFile(FileMagic.AGS1, 9, 64, null);
+  private static final FileResult FINE = new FileResult(FileMagic.AGS1, 9, 64, null);
 
   private static final Map<RuntimeException, ProblemCode> FAILURES =
       Map.of(
@@ -56,7 +56,7 @@ class OpenedFileTest {
 
   @Test
   void aListThatIsGoneStaysSo() {
-    CheckedFile gone = new CheckedFile(null, -1, 0, FileProblem.MISSING);
+    FileResult gone = new FileResult(null, -1, 0, FileProblem.MISSING);
     FAILURES
         .keySet()
         .forEach(e -> assertThat(found(rows(gone, () -> raise(e)))).isEqualTo("missing"));
@@ -67,14 +67,14 @@ class OpenedFileTest {
     FileProblem why = new FileProblem(ProblemCode.UNREADABLE, "no answer");
     List<Row> rows =
         rows(
-            new CheckedFile(null, -1, 0, why),
+            new FileResult(null, -1, 0, why),
             () -> {
               throw new AssertionError("opened");
             });
     assertThat(found(rows)).isEqualTo("unreadable");
   }
 
-  private static List<Row> rows(CheckedFile found, Supplier<CloseableIterable<Row>> below) {
+  private static List<Row> rows(FileResult found, Supplier<CloseableIterable<Row>> below) {
     List<Row> rows = new ArrayList<>();
     new OpenedFile(LIST, found, below).forEachRemaining(rows::add);
     return rows;

@@ -92,7 +92,7 @@ public final class PlaintextPurge {
    * @throws IcebergCryptoException when something in plaintext is left that it may not, or could
    *     not, delete; or when it is not known what is left
    */
-  public static Purged run(
+  public static PurgeReport run(
       SparkSession spark,
       EncryptedCatalog catalog,
       TableIdentifier identifier,
@@ -116,7 +116,7 @@ public final class PlaintextPurge {
     }
   }
 
-  private Purged run() {
+  private PurgeReport run() {
     TableMetadata current = table.operations().current();
     String path = current.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
     if (path == null || EncryptionProperties.keyId(current.properties()) == null) {
